@@ -1,0 +1,68 @@
+/**
+ * The outside world as one value: clock, random bytes, files. Everything in engine/ that depends on
+ * them takes an `Environment`, so that a test can run a database in simulated time on a simulated disk.
+ */
+
+/** Wall time and timers. */
+export interface Clock {
+  /** Microseconds since 1970-01-01 UTC: an integer below 2^53. May go backward when the host's clock is set. */
+  nowMicros(): number;
+  /** Milliseconds of a clock that never goes backward; only differences mean something. */
+  monotonicMs(): number;
+  /** Calls `run` once after `ms` milliseconds. Does not keep the process alive. */
+  setTimer(ms: number, run: () => void): Timer;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+/** One open file. Reads and writes are positional; calls on one handle may overlap. */
+export interface FileHandle {
+  /** @returns bytes read, less than `length` only at the end of the file. */
+  read(target: Uint8Array, offset: number, length: number, position: number): Promise<number>;
+  /** Writes all of it or throws (a short write is continued, then an error is thrown). */
+  write(source: Uint8Array, offset: number, length: number, position: number): Promise<void>;
+  /** fdatasync: the file's bytes and length are on the device when it resolves. */
+  sync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  size(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** "read": existing, read-only; "update": existing, read and write; "create": new, fails when it exists. */
+export type OpenMode = "read" | "update" | "create";
+
+/** The file operations the engine needs. Errors are Node's, with `code` (`ENOENT`, `ENOSPC`, `EIO`, ...). */
+export interface FileSystem {
+  open(path: string, mode: OpenMode): Promise<FileHandle>;
+  /** Names in a folder, in no order. */
+  list(path: string): Promise<string[]>;
+  /** Creates the folder and its parents; no error when it is there. */
+  makeDirectory(path: string): Promise<void>;
+  /** Replaces `target` atomically. Durable only after `syncDirectory` of the folder. */
+  rename(source: string, target: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** Removes a folder and all below it; no error when it is not there. */
+  removeTree(path: string): Promise<void>;
+  syncDirectory(path: string): Promise<void>;
+  exists(path: string): Promise<boolean>;
+  /** Bytes that can still be written on the device that holds `path`. */
+  freeBytes(path: string): Promise<number>;
+  /**
+   * Takes the folder for this process until `release`.
+   * @throws EngineError database-locked, naming the holder, within a second.
+   */
+  lockDirectory(path: string): Promise<DirectoryLock>;
+}
+
+export interface DirectoryLock {
+  release(): Promise<void>;
+}
+
+export interface Environment {
+  readonly clock: Clock;
+  readonly files: FileSystem;
+  /** Cryptographically random bytes. */
+  random(count: number): Buffer;
+}

@@ -1,0 +1,79 @@
+/**
+ * Everything that can go wrong for a reason outside this code: the caller's mistake, or the world's.
+ *
+ * The list of codes is closed. `server/error-status.ts` gives each its HTTP status and the type name
+ * that clients of the interface know; a code without both does not compile.
+ */
+
+/** What went wrong, grouped by when it can happen. */
+export type ErrorCode =
+  // a value in a request
+  | "invalid-argument" // a parameter or field is missing, empty or of the wrong form
+  | "invalid-format" // text that should be a date, an enum member, ... is not
+  | "invalid-operation" // the request makes no sense in the present state
+  | "bad-request" // the request as a whole lacks something
+  | "not-supported" // understood, and refused
+  | "too-large" // over a limit of size, depth or count
+  // JSON text
+  | "json-invalid" // not JSON; the message has line and column
+  | "json-truncated" // ends too early, or is empty
+  | "json-not-object" // JSON, but not an object where one is needed
+  | "json-escape" // a backslash followed by a character that cannot be escaped
+  // documents
+  | "concurrency" // the expected change vector is not the current one
+  | "document-missing"
+  | "collection-mismatch" // a write would move a document to another collection
+  | "attachment-missing"
+  | "counter-overflow"
+  | "compare-exchange-key-too-big"
+  | "cluster-concurrency" // a cluster-wide batch met a newer atomic guard or compare-exchange value
+  | "raft-apply" // a cluster-wide command that cannot be applied
+  // databases
+  | "database-missing"
+  | "database-exists"
+  | "database-disabled"
+  | "database-name-invalid"
+  | "database-damaged" // its files are damaged; the message names file and offset
+  | "database-locked" // another process has its folder
+  | "database-stopped" // a sync failed, or an invariant did not hold: it serves no more until it is opened again
+  | "disk-full" // writes are refused until there is space; deletes and compaction go on
+  | "record-damaged" // one record's checksum is wrong; the message names the document
+  // queries and scripts
+  | "query-syntax"
+  | "query-invalid"
+  | "index-missing"
+  | "index-invalid"
+  | "index-creation"
+  | "index-deletion"
+  | "index-compilation"
+  | "index-stale"
+  | "script-failed"
+  | "script-syntax"
+  | "script-recursion"
+  | "regex-invalid"
+  | "operation-missing"
+  | "operation-cancelled"
+  // subscriptions
+  | "subscription-missing"
+  | "subscription-in-use"
+  | "subscription-closed"
+  | "subscription-invalid"
+  // waiting
+  | "timeout";
+
+/** An error for the caller. `details` are extra fields of an error reply (ids, change vectors, ...). */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options?: { cause?: unknown; details?: Readonly<Record<string, unknown>> },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.details = options?.details;
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * Every limit of the engine, with its unit. Limits that depend on each other are asserted at the end.
+ * A limit that an operator may change is a default here and a setting in server/config.ts.
+ */
+import { assert } from "./assert.ts";
+
+/** UTF-8 bytes of a document id, collection, attachment, counter or compare-exchange name. */
+export const nameBytesMax = 512;
+/** Characters of a database name. */
+export const databaseNameLengthMax = 128;
+/** UTF-8 bytes of one document's text. */
+export const documentBytesMax = 256 * 1024 * 1024;
+/** Objects and arrays inside each other in one document. */
+export const documentDepthMax = 10_000;
+/** Bytes of one transaction in the log. */
+export const transactionBytesMax = 512 * 1024 * 1024;
+/** Bytes at which a segment of the log is full and the next begins (a larger transaction gets one of its size). */
+export const segmentBytesMax = 64 * 1024 * 1024;
+/** Bytes of a new database's first segment; each next one is twice as large, up to `segmentBytesMax`. */
+export const segmentBytesMin = 256 * 1024;
+/** Bytes handed to the disk but not yet synced, above which a writer must wait. */
+export const unsyncedBytesMax = 64 * 1024 * 1024;
+/** Free bytes on the disk below which a database takes no writes but deletes. */
+export const diskReserveBytes = 16 * 1024 * 1024;
+/** Collections of one database: the row has 16 bits for it. */
+export const collectionCountMax = 65_535;
+/** Distinct top-level property lists ("shapes") of one database that get a field table. */
+export const shapeCountMax = 16_384;
+/** Properties of one shape; a document with more has no field table. */
+export const shapeFieldCountMax = 512;
+/** Milliseconds of work that may hold the event loop before it is given back. */
+export const sliceMs = 5;
+/** Milliseconds between the runs of the task that removes deleted documents' markers. */
+export const tombstoneCleanupIntervalMs = 300_000;
+
+assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
+assert(segmentBytesMin <= segmentBytesMax, "segments grow");
+assert(transactionBytesMax < 2 ** 31, "offsets inside a segment are 31 bits");

@@ -1,0 +1,67 @@
+/**
+ * The seam under the database: an ordered, durable list of commits. Everything above it knows only this
+ * interface, so that a log replicated by another engine can one day stand in the place of files.
+ *
+ * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
+ */
+
+/** A place in the log: segment number * 2^32 + byte offset in the segment. */
+export type Position = number;
+
+export const positionSegmentFactor = 2 ** 32;
+
+/** What recovery and compaction need from the owner of the records. */
+export interface RecordOwner {
+  /** One committed record, in commit order. `bytes` belongs to the log: copy what is kept. */
+  replay(bytes: Buffer, start: number, length: number, position: Position): void;
+  /** Is the record at `position` still needed? Asked by compaction; must not change anything. */
+  isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
+  /**
+   * A copy of the record now stands at `target` too. The owner finds its entry by the record's key and
+   * etag and points it there. @returns false when the entry is gone or newer: the copy is dead.
+   */
+  relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
+}
+
+/** One part of an index snapshot: bytes written and given back whole. */
+export interface SnapshotSection {
+  readonly name: string;
+  readonly parts: readonly Uint8Array[];
+}
+
+/** Keeps the segments that exist now readable until `release`, though compaction replaces them. */
+export interface Pin {
+  release(): void;
+}
+
+export interface CommitLog {
+  /**
+   * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
+   * Synchronous: the position is final, the bytes can be read at once, durability comes later.
+   * @returns the position of the payload's first byte.
+   * @throws EngineError disk-full or database-stopped; then nothing was appended.
+   */
+  append(payload: Buffer, length: number): Position;
+  /** How many transactions were appended since the log was opened. */
+  readonly appendedCount: number;
+  /** How many of them are durable; they become so in order. */
+  readonly durableCount: number;
+  /** Resolves when `appendedCount` transactions, as of now, are durable; rejects when one cannot become so. */
+  flush(): Promise<void>;
+  /** The bytes at `position` when they are in memory, else null. No copy: valid until the next turn of the event loop. */
+  peek(position: Position, length: number): Buffer | null;
+  /** The bytes at `position`, from memory or disk, their check verified. @throws EngineError record-damaged */
+  read(position: Position, length: number): Promise<Buffer>;
+  /** The record there is no longer needed; counts towards compaction. */
+  markDead(position: Position, length: number): void;
+  pin(): Pin;
+  close(): Promise<void>;
+}
+
+/** Told by the log, in order, in a turn of the event loop of its own. */
+export interface LogListener {
+  /** The first `count` transactions since opening are durable. */
+  durable(count: number): void;
+  /** Transactions after the first `count` are lost (the disk is full, or failed); nothing of them is in the log. */
+  lost(count: number, error: Error): void;
+}
