@@ -41,9 +41,14 @@ export class Tombstones {
     });
   }
 
-  /** The key of the committed tombstone of a document, if it has one. */
-  keyOfDocument(lowerId: string): string | undefined {
-    return this.#byDocument.size === 0 ? undefined : this.#byDocument.get(lowerId);
+  get isEmpty(): boolean {
+    return this.#byDocument.size === 0;
+  }
+
+  /** The document is stored again. */
+  dropDocument(lowerId: string): void {
+    const key = this.#byDocument.get(lowerId);
+    if (key !== undefined) this.records.drop(key);
   }
 
   get count(): number {
