@@ -11,6 +11,8 @@ declare global {
     latin1Slice(start?: number, end?: number): string;
     /** The same for UTF-8. */
     utf8Slice(start?: number, end?: number): string;
+    /** Writes one byte for each character, `write(text, at, "latin1")` without its checks. */
+    latin1Write(text: string, at?: number): number;
   }
 }
 
@@ -50,7 +52,7 @@ stringByteClasses[byteBackslash] = stringEscape;
 /** Below this many bytes a loop is faster than the native copy, which has a fixed cost. */
 const copyLoopBytesMax = 40;
 
-/** Copies `source[from, to)` to `target` at `at`; the two must be different memory. Cost: its bytes. */
+/** Copies `source[from, to)` to `target` at `at`; the two must not overlap. Cost: its bytes. */
 export function copyBytes(
   target: Buffer,
   at: number,
