@@ -1,146 +1,168 @@
 /**
- * What of a document's `@metadata` is stored: the writer's own keys and the genuine lists of attachments and
- * counters, sorted by the bytes of their keys; the rest is made by the server when the document is read, and
- * dropped here when a writer sends it.
+ * The stored members of a document's `@metadata`: which of them stay, and in what order.
  *
- * RavenDB 7.2.7: a collection that is absent, null or no text is `@empty`, and such a key is not stored;
- * `@expires` and `@refresh` must be dates when they are text.
+ * Members that the server makes on reading (`managedKeys`) are dropped, whoever sent them; the server
+ * gives the genuine `@attachments`, `@counters` and `@timeseries`. The rest is kept word for word,
+ * sorted by the bytes of its keys, as RavenDB 7.2.7 stores it.
+ *
+ * Knows nothing of records and of what the members mean, except `@collection`.
  */
-import { EngineError } from "./errors.ts";
-import { quoteString } from "./json/escape.ts";
+import { assert } from "./assert.ts";
+import { byteBackslash, byteComma, byteQuote, bytesEqual, copyBytes } from "./json/bytes.ts";
+import { quoteString, simpleEscape } from "./json/escape.ts";
+import { decodeString, skipString, skipValue } from "./json/field-access.ts";
 import { type DocumentParser, metadataSpanSlots } from "./json/json-parser.ts";
-import { emptyCollectionName } from "./keyspaces/collections.ts";
-import { parseTimestamp } from "./timestamp.ts";
 
-const serverMadeKeys: ReadonlySet<string> = new Set([
-  "@id",
-  "@change-vector",
-  "@last-modified",
-  "@flags",
-  "@etag",
-  "@index-score",
+/** Keys of `@metadata` that a client cannot set. */
+export const managedKeys: readonly string[] = [
   "@attachments",
+  "@change-vector",
   "@counters",
+  "@etag",
+  "@flags",
+  "@id",
+  "@index-score",
+  "@last-modified",
   "@timeseries",
-]);
-const collectionKey = "@collection";
-const dateKeys: ReadonlySet<string> = new Set(["@expires", "@refresh"]);
+];
 
-/** Texts of the lists that the server makes; null when the document has none. */
-export interface GenuineLists {
-  readonly attachments: string | null;
-  readonly counters: string | null;
-}
+/** Name of the collection of documents that name none. */
+export const emptyCollection = "@empty";
 
-interface Member {
+/** A member that the server puts into stored metadata. */
+export interface ServerMember {
   readonly key: string;
-  readonly keyText: string;
-  readonly value: string;
+  /** Its value's minified text; null = there is to be none. */
+  readonly valueText: Buffer | null;
 }
 
-export const noLists: GenuineLists = { attachments: null, counters: null };
+const managedTexts = managedKeys.map((key) => quoteString(key));
+const collectionText = quoteString("@collection");
 
-/** The name of the collection that the last parsed document is for. */
-export function collectionOfParsed(parser: DocumentParser): string {
-  for (let i = 0; i < parser.metadataCount; i++) {
-    if (memberKey(parser, i) !== collectionKey) continue;
-    const value: unknown = JSON.parse(memberValue(parser, i));
-    return typeof value === "string" ? value : emptyCollectionName;
-  }
-  return emptyCollectionName;
+/** A member in some text: its key with quotes, a colon, its value. */
+interface Member {
+  readonly text: Buffer;
+  readonly keyFrom: number;
+  readonly keyTo: number;
+  readonly valueTo: number;
 }
 
-/**
- * The stored text of the last parsed document's metadata, "" when it is what the collection says by itself.
- * @param collection the collection's name in its own spelling.
- * @throws EngineError invalid-operation when `@expires` or `@refresh` is text and no date
- */
-export function storedMetadata(
-  parser: DocumentParser,
-  collection: string,
-  lists: GenuineLists,
-): string {
-  const members: Member[] = [];
-  for (let i = 0; i < parser.metadataCount; i++) {
-    const key = memberKey(parser, i);
-    if (serverMadeKeys.has(key)) continue;
-    const value = memberValue(parser, i);
-    if (key === collectionKey && !value.startsWith('"')) continue;
-    if (dateKeys.has(key)) checkDate(key, value);
-    members.push({ key, keyText: memberKeyText(parser, i), value });
-  }
-  return joined(members, collection, lists);
-}
+/** Makes stored metadata. Its result is in fields that the next call overwrites. */
+export class MetadataWriter {
+  /** The members without braces. */
+  text: Buffer = Buffer.allocUnsafeSlow(1024);
+  length = 0;
+  /** The collection that the members name; `@empty` when `@collection` is absent or no string. */
+  collection: string = emptyCollection;
 
-/** As `storedMetadata`, for members that are stored already: `text` is the inner text of an object. */
-export function relistedMetadata(
-  parser: DocumentParser,
-  text: string,
-  collection: string,
-  lists: GenuineLists,
-): string {
-  const members: Member[] = [];
-  if (text !== "") {
-    const bytes = Buffer.from(`{"@metadata":{${text}}}`);
-    parser.parse(bytes, 0, bytes.length);
-    for (let i = 0; i < parser.metadataCount; i++) {
-      const key = memberKey(parser, i);
-      if (serverMadeKeys.has(key)) continue;
-      members.push({ key, keyText: memberKeyText(parser, i), value: memberValue(parser, i) });
+  /**
+   * Makes the stored members of what a client sent.
+   * @param parser holds the document just parsed.
+   * @param serverMembers replace members of the same key, managed or not.
+   */
+  fromParser(parser: DocumentParser, serverMembers: readonly ServerMember[]): void {
+    const members: Member[] = [];
+    const text = parser.metadata;
+    const spans = parser.metadataSpans;
+    for (let at = 0; at < parser.metadataCount * metadataSpanSlots; at += metadataSpanSlots) {
+      const keyFrom = spans[at] as number;
+      const keyTo = spans[at + 1] as number;
+      if (isManaged(text, keyFrom, keyTo)) continue;
+      members.push({ text, keyFrom, keyTo, valueTo: spans[at + 3] as number });
     }
-  } else if (collection !== emptyCollectionName) {
-    members.push(member(collectionKey, quoted(collection)));
+    this.#write(members, serverMembers);
   }
-  return joined(members, collection, lists);
-}
 
-function joined(members: Member[], collection: string, lists: GenuineLists): string {
-  if (lists.attachments !== null) members.push(member("@attachments", lists.attachments));
-  if (lists.counters !== null) members.push(member("@counters", lists.counters));
-  const [first] = members;
-  if (first === undefined) return "";
-  if (members.length > 1) members.sort((a, b) => compareBytes(a.key, b.key));
-  else if (first.key === collectionKey && first.value === quoted(collection)) return "";
-  return members.map(({ keyText, value }) => `${keyText}:${value}`).join(",");
-}
+  /**
+   * Makes the stored members of ones stored before: for writing a document again when its
+   * attachments, counters or time series changed.
+   * @param text,start,length the members' text; with length 0 pass the collection's own member.
+   */
+  fromStored(
+    text: Buffer,
+    start: number,
+    length: number,
+    serverMembers: readonly ServerMember[],
+  ): void {
+    const members: Member[] = [];
+    const end = start + length;
+    for (let keyFrom = start; keyFrom < end; ) {
+      const keyTo = skipString(text, keyFrom);
+      // Behind the last value may stand anything, but a number ends where the members do.
+      const valueTo = Math.min(skipValue(text, keyTo + 1), end);
+      members.push({ text, keyFrom, keyTo, valueTo });
+      keyFrom = valueTo + 1;
+    }
+    this.#write(members, serverMembers);
+  }
 
-function quoted(text: string): string {
-  return quoteString(text).toString();
-}
-
-function member(key: string, value: string): Member {
-  return { key, keyText: `"${key}"`, value };
-}
-
-function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
-}
-
-/** With its quotes, as it stands in the text. */
-function memberKeyText(parser: DocumentParser, index: number): string {
-  const at = index * metadataSpanSlots;
-  const { metadataSpans } = parser;
-  return parser.metadata.toString("utf8", metadataSpans[at], metadataSpans[at + 1]);
-}
-
-function memberKey(parser: DocumentParser, index: number): string {
-  const text = memberKeyText(parser, index);
-  return text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
-}
-
-function memberValue(parser: DocumentParser, index: number): string {
-  const at = index * metadataSpanSlots;
-  const { metadataSpans } = parser;
-  return parser.metadata.toString("utf8", metadataSpans[at + 2], metadataSpans[at + 3]);
-}
-
-function checkDate(key: string, value: string): void {
-  if (!value.startsWith('"')) return;
-  const text = JSON.parse(value) as string;
-  if (Number.isNaN(parseTimestamp(text))) {
-    throw new EngineError(
-      "invalid-operation",
-      `The ${key === "@expires" ? "expiration" : "refresh"} date format for document is not valid: '${text}'. Use the following format: yyyy-MM-ddTHH:mm:ss.fffffffZ`,
+  /** Whether the members are just this one, so that none need be stored. */
+  isOnly(collectionMember: Buffer): boolean {
+    return (
+      this.length === collectionMember.length &&
+      bytesEqual(this.text, 0, collectionMember, 0, this.length)
     );
   }
+
+  #write(members: Member[], serverMembers: readonly ServerMember[]): void {
+    let kept = members;
+    for (const { key, valueText } of serverMembers) {
+      const name = quoteString(key);
+      kept = kept.filter((member) => !isKey(member.text, member.keyFrom, member.keyTo, name));
+      if (valueText === null) continue;
+      const text = Buffer.concat([name, Buffer.from(":"), valueText]);
+      kept.push({ text, keyFrom: 0, keyTo: name.length, valueTo: text.length });
+    }
+    if (kept.length > 1) kept.sort(compareKeys);
+    let needed = 0;
+    for (const member of kept) needed += member.valueTo - member.keyFrom + 1;
+    if (this.text.length < needed) this.text = Buffer.allocUnsafeSlow(2 * needed);
+    this.collection = emptyCollection;
+    let at = 0;
+    for (const { text, keyFrom, keyTo, valueTo } of kept) {
+      assert(text !== this.text, "metadata is not written over its own source");
+      if (at > 0) this.text[at++] = byteComma;
+      copyBytes(this.text, at, text, keyFrom, valueTo);
+      at += valueTo - keyFrom;
+      if (text[keyTo + 1] === byteQuote && isKey(text, keyFrom, keyTo, collectionText)) {
+        this.collection = decodeString(text, keyTo + 1, valueTo);
+      }
+    }
+    this.length = at;
+  }
+}
+
+function isKey(text: Uint8Array, from: number, to: number, name: Uint8Array): boolean {
+  return to - from === name.length && bytesEqual(text, from, name, 0, name.length);
+}
+
+function isManaged(text: Uint8Array, from: number, to: number): boolean {
+  if (text[from + 1] !== 0x40) return false;
+  for (const name of managedTexts) if (isKey(text, from, to, name)) return true;
+  return false;
+}
+
+/** Order of two keys by the bytes that they stand for, not by their escapes. */
+function compareKeys(a: Member, b: Member): number {
+  let i = a.keyFrom + 1;
+  let j = b.keyFrom + 1;
+  while (i < a.keyTo - 1 && j < b.keyTo - 1) {
+    const difference = characterAt(a.text, i) - characterAt(b.text, j);
+    if (difference !== 0) return difference;
+    i += characterLength(a.text, i);
+    j += characterLength(b.text, j);
+  }
+  return a.keyTo - 1 - i - (b.keyTo - 1 - j);
+}
+
+/** The byte that stands at `at` in a stored string, or that the escape there stands for. */
+function characterAt(text: Buffer, at: number): number {
+  if (text[at] !== byteBackslash) return text[at] as number;
+  if (text[at + 1] !== 0x75) return simpleEscape(text[at + 1] as number);
+  return Number.parseInt(text.latin1Slice(at + 2, at + 6), 16);
+}
+
+function characterLength(text: Buffer, at: number): number {
+  if (text[at] !== byteBackslash) return 1;
+  return text[at + 1] === 0x75 ? 6 : 2;
 }
