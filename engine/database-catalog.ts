@@ -169,14 +169,14 @@ export class DatabaseCatalog {
     const folder = this.#folder;
     if (folder === null) {
       const database = await Database.open(this.#environment, name, null, this.#options);
-      await database.putRecord(record);
+      await database.putSettings(record);
       return database;
     }
     const { files } = this.#environment;
     const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
     try {
       const database = await Database.open(this.#environment, name, making, this.#options);
-      await database.putRecord(record);
+      await database.putSettings(record);
       await database.close();
       await files.rename(making, `${folder}/${name}`);
       await files.syncDirectory(folder);

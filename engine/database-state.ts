@@ -2,6 +2,8 @@
  * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
  */
 import type { ChangeFeed } from "./changes.ts";
+import { collectionMemberOf } from "./document.ts";
+import { MetadataWriter } from "./document-metadata.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
 import type { DocumentTable } from "./keyspaces/document-table.ts";
@@ -16,13 +18,17 @@ export class DatabaseState {
   readonly name: string;
   /** 22 characters of base64: 128 bits that identify this database on this node. */
   readonly databaseHash: string;
+  /** The same in ASCII. */
+  readonly databaseHashBytes: Buffer;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
   readonly parser: DocumentParser;
   readonly keyspaces: KeyspaceTable;
   readonly feed: ChangeFeed;
+  readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
+  readonly #collectionMembers: (Buffer | undefined)[] = [];
   /** The newest etag given out. */
   lastEtag = 0;
   /** The newest etag of a transaction that is durable. */
@@ -43,6 +49,7 @@ export class DatabaseState {
   }) {
     this.name = parts.name;
     this.databaseHash = parts.databaseHash;
+    this.databaseHashBytes = Buffer.from(parts.databaseHash, "latin1");
     this.log = parts.log;
     this.documents = parts.documents;
     this.shapes = parts.shapes;
@@ -55,6 +62,16 @@ export class DatabaseState {
   nextEtag(): number {
     this.lastEtag += 1;
     return this.lastEtag;
+  }
+
+  /** What the metadata of a collection's documents says when nothing else is stored. */
+  collectionMember(collectionId: number): Buffer {
+    let member = this.#collectionMembers[collectionId];
+    if (member === undefined) {
+      member = collectionMemberOf(this.keyspaces.collections.nameOf(collectionId));
+      this.#collectionMembers[collectionId] = member;
+    }
+    return member;
   }
 
   changeVectorAt(etag: number): string {

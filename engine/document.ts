@@ -85,6 +85,9 @@ export const documentFlags = {
   ForceCreated: 8192,
 } as const;
 
+/** In the row only, beside `documentFlags`: the record has a change vector of its own, not the usual one. */
+export const explicitVectorRowFlag = 0x8000;
+
 /** Bodies shorter than this have a table of 2-byte offsets. */
 const narrowBodyBytes = 65_536;
 const changeVectorBytesMax = 65_535;
@@ -270,6 +273,7 @@ export class DocumentFields {
 
   readonly #idScratch = Buffer.alloc(nameBytesMax);
   #changeVectorScratch = Buffer.alloc(256);
+  #offsetsScratch = new Uint32Array(64);
 
   /** @param id at most `nameBytesMax` bytes of UTF-8, which the caller has checked. */
   setId(id: string): void {
@@ -306,6 +310,23 @@ export class DocumentFields {
     this.shapeId = parser.shapeId;
     this.fieldCount = parser.fieldCount;
     this.fieldOffsets = parser.fieldOffsets;
+  }
+
+  /** Takes body, shape and offsets of a record: for writing the same body with other metadata. */
+  setBodyOf(bytes: Buffer, start: number): void {
+    this.bodySource = bytes;
+    this.bodyStart = bodyStartOf(bytes, start);
+    this.bodyLength = bodyLengthOf(bytes, start);
+    this.isAscii = isAsciiBody(bytes, start);
+    this.shapeId = shapeIdOf(bytes, start);
+    this.fieldCount = fieldCountOf(bytes, start);
+    if (this.#offsetsScratch.length < this.fieldCount) {
+      this.#offsetsScratch = new Uint32Array(2 * this.fieldCount);
+    }
+    this.fieldOffsets = this.#offsetsScratch;
+    for (let i = 0; i < this.fieldCount; i++) {
+      this.fieldOffsets[i] = fieldStartOf(bytes, start, i) - this.bodyStart;
+    }
   }
 
   /** Takes everything of a record but its body: for writing the same document with another body. */

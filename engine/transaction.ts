@@ -19,6 +19,7 @@ import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
+import { sealRecord } from "./log/record.ts";
 
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
@@ -234,6 +235,7 @@ export class Transaction {
     const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
     const at = this.scratch.reserve(length);
     EntryKeyspace.encode(this.scratch.bytes, at, keyspace.kind, keyBytes, text, etag);
+    sealRecord(this.scratch.bytes, at);
     this.scratch.length += length;
     const entry = value === undefined ? null : { value, etag, position: 0, length };
     this.#stageEntry(keyspace as EntryKeyspace<unknown>, key, entry, at);

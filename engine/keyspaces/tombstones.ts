@@ -37,7 +37,10 @@ export class Tombstones {
         const id = previous.id.toLowerCase();
         if (this.#byDocument.get(id) === key) this.#byDocument.delete(id);
       }
-      if (tombstone?.type === "document") this.#byDocument.set(tombstone.id.toLowerCase(), key);
+      if (tombstone?.type === "document") {
+        this.dropDocument(tombstone.id.toLowerCase());
+        this.#byDocument.set(tombstone.id.toLowerCase(), key);
+      }
     });
   }
 
@@ -45,7 +48,7 @@ export class Tombstones {
     return this.#byDocument.size === 0;
   }
 
-  /** The document is stored again. */
+  /** The document is stored again, or deleted once more. */
   dropDocument(lowerId: string): void {
     const key = this.#byDocument.get(lowerId);
     if (key !== undefined) this.records.drop(key);

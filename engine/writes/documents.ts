@@ -3,28 +3,27 @@
  * counters changed. Error texts are those of RavenDB 7.2.7.
  */
 import {
-  collectionOfParsed,
-  type GenuineLists,
-  noLists,
-  relistedMetadata,
-  storedMetadata,
-} from "../document-metadata.ts";
-import {
   changeVectorOf,
   DocumentFields,
   documentFlags,
   documentRecordLength,
   encodeDocumentRecord,
+  explicitVectorRowFlag,
   idOf,
-  metadataTextOf,
+  metadataLengthOf,
+  metadataStartOf,
+  recordLengthOf,
 } from "../document.ts";
-import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
 import { nodeTag } from "../database-state.ts";
+import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
+import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
+import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import { sealRecord } from "../log/record.ts";
+import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
 
@@ -40,9 +39,6 @@ export interface StoredDocument {
   /** Bits of `documentFlags`. */
   readonly flags: number;
 }
-
-/** In the row only: the record has a change vector of its own, which is not `A:<etag>-<hash>`. */
-export const explicitVectorRowFlag = 0x8000;
 
 const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
 const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
@@ -91,21 +87,14 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  const collection = collectionOfParsed(parser);
+  const flags = exists ? transaction.flagsOf(document) & keptFlags : 0;
+  checkDates(parser);
+  state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
+  const { collection } = state.metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
-  const flags = exists ? transaction.flagsOf(document) & keptFlags : 0;
-  const lists = listsOf(transaction, resolved.id, flags);
-  const name = state.keyspaces.collections.nameOf(collectionId);
-  const metadata = storedMetadata(parser, name, lists);
   fields.setBody(parser);
-  return write(transaction, document, resolved.id, {
-    etag: resolved.etag,
-    collectionId,
-    collection,
-    flags,
-    metadata,
-  });
+  return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
 }
 
 /**
@@ -175,88 +164,90 @@ export function storedIdOf(transaction: Transaction, document: number): string {
 function rewriteLists(transaction: Transaction, document: number): void {
   const { state } = transaction;
   const record = transaction.recordOf(document);
-  // A copy: writing may move the scratch buffer, and the parser is used for the metadata.
-  const bytes = Buffer.from(
-    record.bytes.subarray(record.start, record.start + record.bytes.readUInt32LE(record.start)),
-  );
+  // A copy: the scratch buffer, where the record may be, can move when there is more to write.
+  const length = recordLengthOf(record.bytes, record.start);
+  const bytes = Buffer.from(record.bytes.subarray(record.start, record.start + length));
   const id = idOf(bytes, 0);
   const collectionId = transaction.collectionOf(document);
-  const collection = state.keyspaces.collections.nameOf(collectionId);
   const lists = listsOf(transaction, id, listFlags);
-  const metadata = relistedMetadata(state.parser, metadataTextOf(bytes, 0), collection, lists);
+  const stored = metadataLengthOf(bytes, 0);
+  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, 0), stored, lists);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, lists);
+  }
   const flags =
     (transaction.flagsOf(document) & keptFlags & ~listFlags) |
-    (lists.attachments === null ? 0 : documentFlags.HasAttachments) |
-    (lists.counters === null ? 0 : documentFlags.HasCounters);
+    (lists[0]?.valueText == null ? 0 : documentFlags.HasAttachments) |
+    (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters);
   fields.setBodyOf(bytes, 0);
-  write(transaction, document, id, { etag: 0, collectionId, collection, flags, metadata });
+  write(transaction, document, id, 0, collectionId, flags);
 }
 
-/** Encodes and stages a document whose body is in `fields` already. */
+/** Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next. */
 function write(
   transaction: Transaction,
   document: number,
   id: string,
-  parts: {
-    /** 0: take the next. */
-    etag: number;
-    collectionId: number;
-    collection: string;
-    flags: number;
-    metadata: string;
-  },
+  reservedEtag: number,
+  collectionId: number,
+  flags: number,
 ): StoredDocument {
   const { state, scratch } = transaction;
-  const etag = parts.etag === 0 ? transaction.nextEtag() : parts.etag;
+  const { metadata } = state;
+  const etag = reservedEtag === 0 ? transaction.nextEtag() : reservedEtag;
   const lastModified = state.nextModified();
   fields.etag = etag;
   fields.lastModified = lastModified;
-  fields.collectionId = parts.collectionId;
-  fields.flags = parts.flags;
+  fields.collectionId = collectionId;
+  fields.flags = flags;
   fields.setId(id);
   fields.setChangeVector("");
-  const metadata = Buffer.from(parts.metadata);
-  fields.setMetadata(metadata, 0, metadata.length);
+  const isUsual = metadata.isOnly(state.collectionMember(collectionId));
+  fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
   sealRecord(scratch.bytes, at);
-  transaction.stageDocument({
-    document,
-    etag,
-    at,
-    recordLength,
-    collectionId: parts.collectionId,
-    flags: parts.flags,
-  });
+  transaction.stageDocument({ document, etag, at, recordLength, collectionId, flags });
   const changeVector = state.changeVectorAt(etag);
-  transaction.changed({
-    kind: "document",
-    type: "Put",
-    id,
-    collectionId: parts.collectionId,
-    etag,
-    changeVector,
-  });
-  return {
-    id,
-    document,
-    changeVector,
-    collection: parts.collection,
-    lastModified,
-    flags: parts.flags,
-  };
+  transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
+  return { id, document, changeVector, collection: metadata.collection, lastModified, flags };
 }
 
-function listsOf(transaction: Transaction, id: string, flags: number): GenuineLists {
-  if ((flags & listFlags) === 0) return noLists;
+/** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
+function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
+  if ((flags & listFlags) === 0) return [];
   const { attachments, counters } = transaction.keyspaces;
   const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
   const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
-  return {
-    attachments: attachmentsText(files.map(([, attachment]) => attachment)),
-    counters: names.length === 0 ? null : JSON.stringify(names.map(([, { name }]) => name)),
-  };
+  const filesText = attachmentsText(files.map(([, attachment]) => attachment));
+  return [
+    { key: "@attachments", valueText: filesText === null ? null : Buffer.from(filesText) },
+    {
+      key: "@counters",
+      valueText:
+        names.length === 0 ? null : Buffer.from(JSON.stringify(names.map(([, { name }]) => name))),
+    },
+  ];
+}
+
+/** @throws EngineError invalid-operation when `@expires` or `@refresh` is text and not a date of 7 digits */
+function checkDates(parser: DocumentParser): void {
+  for (let i = 0; i < parser.metadataCount; i++) {
+    const at = i * metadataSpanSlots;
+    const spans = parser.metadataSpans;
+    const key = parser.metadata.latin1Slice(spans[at], spans[at + 1]);
+    if (key !== '"@expires"' && key !== '"@refresh"') continue;
+    const value = parser.metadata.toString("utf8", spans[at + 2], spans[at + 3]);
+    if (!value.startsWith('"') || !Number.isNaN(parseTimestamp(JSON.parse(value) as string))) {
+      continue;
+    }
+    throw new EngineError(
+      "invalid-operation",
+      `The ${key === '"@expires"' ? "expiration" : "refresh"} date format for document is not valid: ${value}. Use the following format: yyyy-MM-ddTHH:mm:ss.fffffffZ`,
+    );
+  }
 }
 
 function checkCollection(

@@ -1,0 +1,149 @@
+/**
+ * What the log asks of a database: apply a record during recovery, say whether one is still needed, and learn where a
+ * record has moved. Dispatches by the kind of the record; holds no state of its own.
+ */
+import { assert } from "./assert.ts";
+import {
+  collectionIdOf,
+  documentFlagsOf,
+  explicitVectorRowFlag,
+  changeVectorLengthOf,
+  etagOf,
+  idLengthOf,
+  idStartOf,
+  lastModifiedOf,
+} from "./document.ts";
+import type { DocumentTable } from "./keyspaces/document-table.ts";
+import type { DeadRecordListener } from "./keyspaces/keyspace.ts";
+import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
+import type { ShapeTable } from "./keyspaces/shapes.ts";
+import type { Tombstone } from "./keyspaces/tombstones.ts";
+import type { Position, RecordOwner } from "./log/log.ts";
+import {
+  recordFlagsAt,
+  recordHeaderBytes,
+  recordKeyLengthAt,
+  recordKindAt,
+  recordKinds,
+  recordWordAt,
+} from "./log/record.ts";
+import { deletionFlag } from "./keyspaces/entry-keyspace.ts";
+
+export class DatabaseRecords implements RecordOwner {
+  readonly #documents: DocumentTable;
+  readonly #shapes: ShapeTable;
+  readonly #keyspaces: KeyspaceTable;
+  readonly #dead: DeadRecordListener;
+  /** The greatest etag and time of any record that was replayed. */
+  lastEtag = 0;
+  lastModified = 0;
+
+  constructor(
+    documents: DocumentTable,
+    shapes: ShapeTable,
+    keyspaces: KeyspaceTable,
+    dead: DeadRecordListener,
+  ) {
+    this.#documents = documents;
+    this.#shapes = shapes;
+    this.#keyspaces = keyspaces;
+    this.#dead = dead;
+  }
+
+  replay(bytes: Buffer, start: number, length: number, position: Position): void {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    const etag = etagOf(bytes, start);
+    if (etag > this.lastEtag) this.lastEtag = etag;
+    if (kind === recordKinds.document) {
+      this.#replayDocument(bytes, start, length, position, etag);
+      return;
+    }
+    if (kind === recordKinds.shape) {
+      this.#shapes.restore(bytes, start);
+      return;
+    }
+    const keyspace = this.#keyspaces.ofKind(kind);
+    assert(keyspace !== undefined, "a record's kind is one that this version knows");
+    keyspace.replay(bytes, start, length, position);
+    if (kind === recordKinds.tombstone) this.#replayTombstone(bytes, start, etag);
+  }
+
+  isLive(bytes: Buffer, start: number, length: number, position: Position): boolean {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    if (kind === recordKinds.shape) return true;
+    if (kind === recordKinds.document) {
+      const document = this.#lookup(bytes, start);
+      return document >= 0 && this.#documents.positionOf(document) === position;
+    }
+    const keyspace = this.#keyspaces.ofKind(kind);
+    return keyspace?.isLive(bytes, start, length, position) ?? false;
+  }
+
+  relocate(bytes: Buffer, start: number, length: number, target: Position): boolean {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    if (kind === recordKinds.shape) return true;
+    if (kind === recordKinds.document) {
+      const document = this.#lookup(bytes, start);
+      return document >= 0 && this.#documents.relocate(document, etagOf(bytes, start), target);
+    }
+    return this.#keyspaces.ofKind(kind)?.relocate(bytes, start, length, target) ?? false;
+  }
+
+  /** Does the record say that something is gone? Such a one is needed as long as older segments may have it. */
+  isDeletion(bytes: Buffer, start: number): boolean {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    if (kind === recordKinds.document || kind === recordKinds.shape) return false;
+    return kind === recordKinds.tombstone || isEntryDeletion(bytes, start);
+  }
+
+  #lookup(bytes: Buffer, start: number): number {
+    const idStart = idStartOf(bytes, start);
+    return this.#documents.lookupBytes(bytes, idStart, idStart + idLengthOf(bytes, start));
+  }
+
+  #replayDocument(
+    bytes: Buffer,
+    start: number,
+    length: number,
+    position: Position,
+    etag: number,
+  ): void {
+    const idStart = idStartOf(bytes, start);
+    const document = this.#documents.internBytes(
+      bytes,
+      idStart,
+      idStart + idLengthOf(bytes, start),
+    );
+    const oldLength = this.#documents.lengthOf(document);
+    if (oldLength > 0) this.#dead(this.#documents.positionOf(document), oldLength);
+    else if (!this.#keyspaces.tombstones.isEmpty) {
+      this.#keyspaces.tombstones.dropDocument(this.#documents.lowerIdOf(document));
+    }
+    const flags =
+      documentFlagsOf(bytes, start) |
+      (changeVectorLengthOf(bytes, start) > 0 ? explicitVectorRowFlag : 0);
+    const collection = collectionIdOf(bytes, start);
+    this.#documents.applyCommitted(document, etag, position, length, collection, flags);
+    const modified = lastModifiedOf(bytes, start);
+    if (modified > this.lastModified) this.lastModified = modified;
+  }
+
+  #replayTombstone(bytes: Buffer, start: number, etag: number): void {
+    if (isEntryDeletion(bytes, start)) return;
+    const valueStart = start + recordHeaderBytes + bytes.readUInt16LE(start + recordKeyLengthAt);
+    const valueEnd = valueStart + bytes.readUInt32LE(start + recordWordAt);
+    const tombstone = JSON.parse(bytes.toString("utf8", valueStart, valueEnd)) as Tombstone;
+    if (tombstone.lastModified > this.lastModified) this.lastModified = tombstone.lastModified;
+    if (tombstone.type !== "document") return;
+    const document = this.#documents.lookup(tombstone.id);
+    if (document < 0) return;
+    const oldLength = this.#documents.lengthOf(document);
+    if (oldLength === 0) return;
+    this.#dead(this.#documents.positionOf(document), oldLength);
+    this.#documents.applyCommitted(document, etag, 0, 0, 0, 0);
+  }
+}
+
+function isEntryDeletion(bytes: Buffer, start: number): boolean {
+  return ((bytes[start + recordFlagsAt] ?? 0) & deletionFlag) !== 0;
+}
