@@ -1,0 +1,50 @@
+/**
+ * What the server needs from the world around it, as small interfaces: durable values of its own and the databases.
+ * Handlers reach all of it through `context.server`.
+ */
+import type { CertificateStore } from "./certificate-store.ts";
+import type { Config } from "./config.ts";
+import type { Exchange } from "./exchange.ts";
+import type { RouteTable } from "./router.ts";
+import type { ServerAddress } from "./server-address.ts";
+
+/** Durable values of the server itself (certificates, settings): text by key. Few and small. */
+export interface ValueStore {
+  get(key: string): string | undefined;
+  /** Resolves when the value is on the disk; `get` sees it at the latest then. */
+  put(key: string, jsonText: string): Promise<void>;
+  delete(key: string): Promise<void>;
+  /** All whose key begins with `prefix`, in the order of keys. */
+  entries(prefix: string): Iterable<[string, string]>;
+}
+
+/** One database, as far as the server's core looks into it. */
+export interface Database {
+  readonly name: string;
+  readonly isDisabled: boolean;
+}
+
+export interface DatabaseDirectory {
+  /**
+   * The database of that name, in any letter case. A promise only when it has to be opened first.
+   * @throws EngineError database-damaged, database-locked, database-stopped
+   */
+  find(name: string): Database | undefined | Promise<Database | undefined>;
+  /** Names of all databases, as they were created. */
+  names(): readonly string[];
+}
+
+/** Everything that outlives a request. */
+export interface ServerServices {
+  readonly config: Config;
+  readonly values: ValueStore;
+  readonly databases: DatabaseDirectory;
+  readonly certificates: CertificateStore;
+  readonly routes: RouteTable;
+  readonly address: ServerAddress;
+  /** A GUID, the same in every run on the same data folder. */
+  readonly serverId: string;
+  readonly startedAt: Date;
+  /** Sends an exchange through routing, access and error handling, as if it had come over the wire. */
+  readonly dispatch: (exchange: Exchange) => Promise<void>;
+}
