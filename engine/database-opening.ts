@@ -1,11 +1,11 @@
 /**
  * Opening a database: its log, its index snapshot, the records after it; and what goes into such a snapshot.
  */
-import { BlobStore } from "./blob-store.ts";
+import type { BlobStore } from "./blob-store.ts";
 import { databaseHash } from "./change-vector.ts";
 import { ChangeFeed } from "./changes.ts";
-import { DatabaseState } from "./database-state.ts";
 import type { DatabaseOptions } from "./database.ts";
+import type { DatabaseState } from "./database-state.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { DocumentParser } from "./json/json-parser.ts";

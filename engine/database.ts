@@ -8,7 +8,7 @@
  * - After a failed sync, or an invariant that does not hold, nothing is written any more.
  */
 import { assert, InvariantError } from "./assert.ts";
-import { BlobStore } from "./blob-store.ts";
+import type { BlobStore } from "./blob-store.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { openDatabase, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
@@ -311,7 +311,10 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
-    assert(documents.stagedCount === 0 || this.#pending.length > 0, "staged rows have a transaction");
+    assert(
+      documents.stagedCount === 0 || this.#pending.length > 0,
+      "staged rows have a transaction",
+    );
     let hashes = 0;
     const seen = new Set<string>();
     for (const [, { hash }] of keyspaces.attachments.withPrefix("")) {

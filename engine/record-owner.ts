@@ -4,16 +4,17 @@
  */
 import { assert } from "./assert.ts";
 import {
+  changeVectorLengthOf,
   collectionIdOf,
   documentFlagsOf,
-  explicitVectorRowFlag,
-  changeVectorLengthOf,
   etagOf,
+  explicitVectorRowFlag,
   idLengthOf,
   idStartOf,
   lastModifiedOf,
 } from "./document.ts";
 import type { DocumentTable } from "./keyspaces/document-table.ts";
+import { deletionFlag } from "./keyspaces/entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspaces/keyspace.ts";
 import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
@@ -27,7 +28,6 @@ import {
   recordKinds,
   recordWordAt,
 } from "./log/record.ts";
-import { deletionFlag } from "./keyspaces/entry-keyspace.ts";
 
 export class DatabaseRecords implements RecordOwner {
   readonly #documents: DocumentTable;

@@ -3,11 +3,7 @@
  * names are bound to it. The document's `@attachments` is written once more at the end of the transaction.
  */
 import { EngineError } from "../errors.ts";
-import {
-  type Attachment,
-  attachmentKey,
-  checkAttachmentName,
-} from "../keyspaces/attachments.ts";
+import { type Attachment, attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
 import type { Transaction } from "../transaction.ts";
 
 /**
@@ -31,7 +27,10 @@ export function putAttachment(
   const key = attachmentKey(documentId, attachment.name);
   const { attachments } = transaction.keyspaces;
   const current = transaction.entry(attachments, key);
-  if (expectedChangeVector !== undefined && (current?.changeVector ?? "") !== expectedChangeVector) {
+  if (
+    expectedChangeVector !== undefined &&
+    (current?.changeVector ?? "") !== expectedChangeVector
+  ) {
     throw conflict("put", documentId, attachment.name, current, expectedChangeVector);
   }
   const etag = transaction.nextEtag();

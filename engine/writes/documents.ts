@@ -2,6 +2,8 @@
  * What a transaction may do with documents: store, delete, and write again when their lists of attachments or
  * counters changed. Error texts are those of RavenDB 7.2.7.
  */
+
+import { nodeTag } from "../database-state.ts";
 import {
   changeVectorOf,
   DocumentFields,
@@ -14,7 +16,6 @@ import {
   metadataStartOf,
   recordLengthOf,
 } from "../document.ts";
-import { nodeTag } from "../database-state.ts";
 import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
@@ -113,7 +114,10 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   const storedId = storedIdOf(transaction, document);
   const { attachments, counters } = transaction.keyspaces;
   if ((flags & documentFlags.HasAttachments) !== 0) {
-    for (const [, attachment] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
+    for (const [, attachment] of transaction.entriesWithPrefix(
+      attachments,
+      attachmentKey(id, ""),
+    )) {
       removeAttachment(transaction, storedId, attachment, collectionId);
     }
   }
