@@ -10,7 +10,7 @@
 import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { ChangeFeed } from "./changes.ts";
-import { openDatabase, snapshotSections } from "./database-opening.ts";
+import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
@@ -18,6 +18,7 @@ import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
+import { unsyncedBytesMax } from "./limits.ts";
 import type { FileLog, LogOptions } from "./log/file-log.ts";
 import type { LogListener, Pin, Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
@@ -58,7 +59,6 @@ export class Database implements LogListener {
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
   readonly #log: FileLog;
-  readonly #environment: Environment;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
   /** How many transactions were taken from `#pending`: the first that is left has this number. */
@@ -66,16 +66,8 @@ export class Database implements LogListener {
   #durableShapeCount: number;
   #failure: Error | null = null;
 
-  private constructor(parts: {
-    name: string;
-    environment: Environment;
-    log: FileLog;
-    state: DatabaseState;
-    blobs: BlobStore;
-    isInMemory: boolean;
-  }) {
+  private constructor(parts: DatabaseParts) {
     this.name = parts.name;
-    this.#environment = parts.environment;
     this.#log = parts.log;
     this.state = parts.state;
     this.feed = parts.state.feed;
@@ -94,7 +86,14 @@ export class Database implements LogListener {
     folder: string | null,
     options: DatabaseOptions = {},
   ): Promise<Database> {
-    return await openDatabase(environment, name, folder, options, (parts) => new Database(parts));
+    // The log tells nothing before the first write, and by then the database is there.
+    let database: Database | null = null;
+    const parts = await openParts(environment, name, folder, options, {
+      durable: (count) => database?.durable(count),
+      lost: (count, error) => database?.lost(count, error),
+    });
+    database = new Database(parts);
+    return database;
   }
 
   // Writing
@@ -114,8 +113,8 @@ export class Database implements LogListener {
     const fetched = new Map<Position, Buffer>();
     for (let run = 0; run < maximumReruns; run++) {
       this.#assertServing();
-      if (this.#log.mustWait) {
-        await this.#log.whenReady();
+      if (this.#log.unsyncedBytes > unsyncedBytesMax) {
+        await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
         continue;
       }
       const transaction = new Transaction(this.state, this.#scratch, fetched);
@@ -141,7 +140,7 @@ export class Database implements LogListener {
     const { documents, shapes } = this.state;
     const { scratch } = transaction;
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
-    const base = this.#log.append(scratch.bytes, scratch.length, { isDeletion });
+    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
     for (const staged of transaction.documents) {
       documents.stage(
         staged.document,
@@ -272,6 +271,11 @@ export class Database implements LogListener {
     return committedEtag === 0 ? "" : this.state.changeVectorAt(committedEtag);
   }
 
+  /** Is it set to refuse requests? */
+  get isDisabled(): boolean {
+    return this.settings["Disabled"] === true;
+  }
+
   /** The database's record of settings, as it was last put. */
   get settings(): JsonObject {
     return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
@@ -288,22 +292,37 @@ export class Database implements LogListener {
 
   /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
   async close(): Promise<void> {
-    if (this.#failure === null) await this.#log.flush();
-    await this.#log.close(this.#failure === null ? snapshotSections(this.state) : null);
+    if (this.#failure !== null) {
+      await this.abandon();
+      return;
+    }
+    await this.#log.flush();
+    this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    const view = this.state.documents.view();
+    try {
+      await this.#log.close(snapshotSections(this.state, view));
+    } finally {
+      view.release();
+    }
     await this.blobs.close();
   }
 
   /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
   async abandon(): Promise<void> {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
-    await this.#log.close(null);
+    await this.#log.close();
     await this.blobs.close();
   }
 
   /** Writes an index snapshot beside traffic, so that the next opening replays little. */
   async writeSnapshot(): Promise<void> {
     this.#assertServing();
-    await this.#log.writeSnapshot(snapshotSections(this.state));
+    const view = this.state.documents.view();
+    try {
+      await this.#log.writeSnapshot(snapshotSections(this.state, view));
+    } finally {
+      view.release();
+    }
   }
 
   /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */

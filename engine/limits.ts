@@ -2,6 +2,7 @@
  * Every limit of the engine, with its unit. Limits that depend on each other are asserted at the end.
  * A limit that an operator may change is a default here and a setting in server/config.ts.
  */
+import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
 
 /** UTF-8 bytes of a document id, collection, attachment, counter or compare-exchange name. */
@@ -18,6 +19,8 @@ export const transactionBytesMax = 512 * 1024 * 1024;
 export const segmentBytesMax = 64 * 1024 * 1024;
 /** Bytes of a new database's first segment; each next one is twice as large, up to `segmentBytesMax`. */
 export const segmentBytesMin = 256 * 1024;
+/** Bytes of segments' images kept in memory by all databases of a process together. */
+export const segmentCacheBytes = Math.min(4 * 1024 ** 3, Math.floor(totalmem() / 4));
 /** Bytes handed to the disk but not yet synced, above which a writer must wait. */
 export const unsyncedBytesMax = 64 * 1024 * 1024;
 /** Free bytes on the disk below which a database takes no writes but deletes. */

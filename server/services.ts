@@ -2,6 +2,7 @@
  * What the server needs from the world around it, as small interfaces: durable values of its own and the databases.
  * Handlers reach all of it through `context.server`.
  */
+import type { Database } from "../engine/database.ts";
 import type { CertificateStore } from "./certificate-store.ts";
 import type { Config } from "./config.ts";
 import type { Exchange } from "./exchange.ts";
@@ -18,11 +19,7 @@ export interface ValueStore {
   entries(prefix: string): Iterable<[string, string]>;
 }
 
-/** One database, as far as the server's core looks into it. */
-export interface Database {
-  readonly name: string;
-  readonly isDisabled: boolean;
-}
+export type { Database };
 
 export interface DatabaseDirectory {
   /**
