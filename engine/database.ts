@@ -22,8 +22,14 @@ import { unsyncedBytesMax } from "./limits.ts";
 import type { FileLog, LogOptions } from "./log/file-log.ts";
 import type { LogListener, Pin, Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { ReplyText } from "./reply-text.ts";
 import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
-import { rewriteTouched } from "./writes/documents.ts";
+import {
+  deleteDocument,
+  putParsed,
+  rewriteTouched,
+  type StoredDocument,
+} from "./writes/documents.ts";
 
 /** Settings of a database that its files do not say. */
 export interface DatabaseOptions {
@@ -263,6 +269,46 @@ export class Database implements LogListener {
         pin.release();
       },
     };
+  }
+
+  /** The text of a document with its `@metadata`, as it goes over the wire; null when there is none. */
+  async getText(id: string): Promise<Buffer | null> {
+    const document = this.find(id);
+    if (document < 0) return null;
+    const record = this.record(document);
+    const bytes = record instanceof Promise ? await record : record;
+    return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
+  }
+
+  /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
+  async get(id: string): Promise<JsonObject | null> {
+    const text = await this.getText(id);
+    return text === null ? null : (JSON.parse(text.toString()) as JsonObject);
+  }
+
+  /**
+   * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when it must not
+   * exist, else the current change vector.
+   * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
+   */
+  async put(
+    id: string,
+    document: object | string | Buffer,
+    expected?: string,
+  ): Promise<StoredDocument> {
+    const isText = typeof document === "string" || Buffer.isBuffer(document);
+    const bytes = Buffer.from(isText ? document : JSON.stringify(document));
+    return await this.write((transaction) => {
+      this.state.parser.parse(bytes, 0, bytes.length);
+      return putParsed(transaction, id, expected);
+    });
+  }
+
+  /** Deletes a document. @returns false when there was none. @throws EngineError concurrency */
+  async delete(id: string, expected?: string): Promise<boolean> {
+    return await this.write((transaction) => deleteDocument(transaction, id, expected), {
+      isDeletion: true,
+    });
   }
 
   /** The change vector of the database: "" before the first write. */
