@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, extname, join } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { AdminPaths } from "../certs/certificate-folder.ts";
 import { StartError } from "./start-error.ts";
@@ -14,6 +14,8 @@ export interface ServerCertificate {
   readonly certificate: X509Certificate;
   /** Where it came from, for messages. */
   readonly path: string;
+  /** The key's file, when it is not in `path` too. */
+  readonly keyPath: string | undefined;
   /** The CA to trust, when we made it. */
   readonly authorityPath: string | undefined;
   readonly admin: AdminPaths | undefined;
@@ -101,6 +103,7 @@ function readCertificateFile(path: string): Buffer {
 
 interface Readable {
   readonly tls: SecureContextOptions;
+  readonly keyPath: string | undefined;
   readonly certificate: X509Certificate;
 }
 
@@ -108,11 +111,9 @@ interface Readable {
 function readPem(path: string, bytes: Buffer, password: string | undefined): Readable {
   const text = bytes.toString("utf8");
   let keyText = text;
+  let keyPath: string | undefined;
   if (!text.includes("PRIVATE KEY-----")) {
-    const keyPath = join(
-      dirname(path),
-      `${path.slice(dirname(path).length + 1, path.length - extname(path).length)}.key`,
-    );
+    keyPath = join(dirname(path), `${basename(path, extname(path))}.key`);
     if (!existsSync(keyPath)) {
       throw new StartError(
         "certificate-missing",
@@ -136,7 +137,7 @@ function readPem(path: string, bytes: Buffer, password: string | undefined): Rea
       `The private key is not that of the certificate in ${path}; bring the two that belong together`,
     );
   }
-  return { tls: { cert: text, key, ...passphrase(password) }, certificate };
+  return { tls: { cert: text, key, ...passphrase(password) }, certificate, keyPath };
 }
 
 function readKey(path: string, keyText: string, password: string | undefined): string {
@@ -155,7 +156,7 @@ function readPfx(path: string, bytes: Buffer, password: string | undefined): Rea
     const context = createSecureContext(tls).context as { getCertificate(): Buffer | null };
     const der = context.getCertificate();
     if (der === null) throw new Error("there is no certificate in it");
-    return { tls, certificate: new X509Certificate(der) };
+    return { tls, certificate: new X509Certificate(der), keyPath: undefined };
   } catch (error) {
     throw isPasswordError(error) ? wrongPassword(path, error) : unreadable(path, error);
   }

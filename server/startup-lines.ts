@@ -10,8 +10,11 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
   const { authorityPath, admin, path } = certificate;
   const url = `${address.url}/build/version`;
   if (admin === undefined) {
-    const isPfx = certificate.tls.pfx !== undefined;
-    const shown = isPfx ? `--cert-type P12 --cert ${quote(`${path}:`)}` : `--cert ${quote(path)}`;
+    const { keyPath, tls } = certificate;
+    const password = tls.passphrase ? "PASSWORD" : "";
+    let shown = `--cert ${quote(path)}`;
+    if (tls.pfx !== undefined) shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
+    else if (keyPath !== undefined) shown += ` --key ${quote(keyPath)}`;
     return [
       `Server certificate: ${path} (a cluster admin as a client)`,
       `Try it:             curl -k ${shown} ${url}`,

@@ -106,7 +106,8 @@ async function nodeEntries(
   const entries: ZipEntry[] = [];
   for (const route of server.routes.routes) {
     if (route.inPackage !== true || route.kind !== "server") continue;
-    entries.push(await capture(exchange, server, route.path, `${prefix}server-wide/`, route.path));
+    const folder = `${prefix}server-wide/`;
+    entries.push(...(await capture(exchange, server, route.path, folder, route.path)));
   }
   for (const name of server.databases.names()) {
     entries.push(...(await databaseEntries(exchange, server, name, `${prefix}${name}/`)));
@@ -125,29 +126,30 @@ async function databaseEntries(
     if (route.inPackage !== true || route.kind !== "database") continue;
     const rest = route.path.slice(databasePrefix.length);
     const target = `/databases/${encodeURIComponent(database)}/${rest}`;
-    entries.push(await capture(exchange, server, target, folder, rest));
+    entries.push(...(await capture(exchange, server, target, folder, rest)));
   }
   return entries;
 }
 
-/** One reply as a file: `.json`, or `.error` when it is not a success. */
+/** One reply as a file: `.json`; `.error` when it is not a success; none when there is nothing (204, 404). */
 async function capture(
   exchange: Exchange,
   server: ServerServices,
   target: string,
   folder: string,
   name: string,
-): Promise<ZipEntry> {
+): Promise<ZipEntry[]> {
   const inner = new InternalExchange(exchange, { method: "GET", target });
   await server.dispatch(inner);
   const captured = await inner.captureReply();
   const base = folder + name.replace(/^\//, "").replaceAll("/", ".");
-  const isFine = captured !== undefined && captured.status < 300;
-  const status = captured === undefined ? "aborted" : String(captured.status);
-  const text = captured?.body.toString("utf8") ?? "";
-  return isFine
-    ? { name: `${base}.json`, content: text }
-    : { name: `${base}.error`, content: `${status} ${text}` };
+  if (captured === undefined) return [{ name: `${base}.error`, content: "aborted" }];
+  const { status, body } = captured;
+  if (body.length === 0 && (status === 204 || status === 404)) return [];
+  const text = body.toString("utf8");
+  return status < 300
+    ? [{ name: `${base}.json`, content: text }]
+    : [{ name: `${base}.error`, content: `${status} ${text}` }];
 }
 
 /** What a server elsewhere would need to be like this one; without secrets. */
