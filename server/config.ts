@@ -18,7 +18,7 @@ interface Setting {
 }
 
 /** Every setting with a meaning here. Counts are whole numbers >= 0, seconds may have a fraction. */
-const settingTable = {
+export const settingTable = {
   ServerUrl: { kind: "url", fallback: "https://127.0.0.1:8443" },
   "ServerUrl.Tcp": { kind: "url", fallback: undefined },
   PublicServerUrl: { kind: "url", fallback: undefined },

@@ -157,11 +157,17 @@ export abstract class Exchange {
     return decodeBody(this.takeBody(), this.header("content-encoding"), this.limits);
   }
 
-  /** Answers. A string is sent as UTF-8; without a `content-type` header none is sent. */
+  /**
+   * Answers with any body, or none. A string is sent as UTF-8; `content-type` is yours to give. A reply without a body
+   * calls itself JSON, as RavenDB's do, except 204.
+   */
   reply(status: number, headers?: ReplyHeaders, body?: Buffer | string): void {
     if (!this.mayReply()) return;
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    this.send(status, headers, undefined, isBodyless(status) ? undefined : bytes);
+    const isEmpty = bytes === undefined || isBodyless(status);
+    const hasType = headers?.["content-type"] !== undefined;
+    const contentType = isEmpty && !hasType && status !== 204 ? jsonContentType : undefined;
+    this.send(status, headers, contentType, isEmpty ? undefined : bytes);
   }
 
   /**
@@ -218,9 +224,18 @@ export abstract class Exchange {
     );
   }
 
-  /** A body that nobody read: the transport must not read it to its end. */
-  protected get isBodyLeft(): boolean {
-    return this.hasBody && !this.isBodyTaken;
+  /** Has nobody asked for the body yet? */
+  protected get isBodyUntouched(): boolean {
+    return !this.isBodyTaken;
+  }
+
+  /** Sends a large body in slices, no faster than the client reads; one that reads nothing is cut off. */
+  protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
+    const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
+    for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
+      await stream.write(body.subarray(start, start + unwatchedBytesMax));
+    }
+    await stream.end();
   }
 
   private takeBody(): Readable {
@@ -236,6 +251,9 @@ export abstract class Exchange {
     return true;
   }
 }
+
+/** Bodies up to this go out in one write, without watching whether the client reads them. */
+export const unwatchedBytesMax = 64 * 1024;
 
 /** Statuses whose replies have no body by definition. */
 export function isBodyless(status: number): boolean {

@@ -9,7 +9,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:
 import type { Readable, Writable } from "node:stream";
 import type { BodyLimits } from "./body.ts";
 import type { Connection } from "./connection.ts";
-import { Exchange, isBodyless } from "./exchange.ts";
+import { Exchange, isBodyless, unwatchedBytesMax } from "./exchange.ts";
 import { interfaceVersion, type ReplyHeaders } from "./response.ts";
 
 /** An unread body of at most this many bytes is skipped, so that the connection can be used again. */
@@ -77,9 +77,10 @@ export class Http1Exchange extends Exchange {
     if (this.isClosed) return;
     const out = replyHead(headers, contentType);
     if (!isBodyless(status)) out["Content-Length"] ??= body === undefined ? 0 : body.length;
-    if (this.isBodyLeft && !this.isBodySmall()) this.endAfterReply();
+    if (this.hasBody && !this.request.complete) this.leaveBody();
     this.response.writeHead(status, out);
-    this.response.end(body);
+    if (body === undefined || body.length <= unwatchedBytesMax) this.response.end(body);
+    else void this.sendSlowly(body, this.response);
   }
 
   protected override open(
@@ -91,9 +92,15 @@ export class Http1Exchange extends Exchange {
     return this.response;
   }
 
-  private isBodySmall(): boolean {
-    if (this.awaitsContinue) return false;
-    return Number(this.header("content-length") ?? Number.NaN) <= skippedBytesMax;
+  /** The rest of the body is not wanted. A small one that nobody looked at is on its way anyway, and is skipped. */
+  private leaveBody(): void {
+    const length = Number(this.header("content-length") ?? Number.NaN);
+    if (this.isBodyUntouched && !this.awaitsContinue && length <= skippedBytesMax) {
+      const timer = setTimeout(() => this.destroy(), lingerMs);
+      this.request.once("close", () => clearTimeout(timer));
+    } else {
+      this.endAfterReply();
+    }
   }
 
   /**

@@ -10,11 +10,8 @@ import {
 import type { Readable, Writable } from "node:stream";
 import type { BodyLimits } from "./body.ts";
 import type { Connection } from "./connection.ts";
-import { Exchange, isBodyless } from "./exchange.ts";
+import { Exchange, isBodyless, unwatchedBytesMax } from "./exchange.ts";
 import { interfaceVersion, type ReplyHeaders } from "./response.ts";
-
-/** Bodies up to this go out in one write without watching whether the client reads them. */
-const unwatchedBytesMax = 64 * 1024;
 
 export class Http2Exchange extends Exchange {
   private readonly http2Stream: ServerHttp2Stream;
@@ -77,12 +74,10 @@ export class Http2Exchange extends Exchange {
       stream.respond(out, { endStream: true });
     } else {
       stream.respond(out);
-      stream.end(body);
-      if (body.length > unwatchedBytesMax) {
-        stream.setTimeout(this.limits.stallMs, () => this.destroy());
-      }
+      if (body.length <= unwatchedBytesMax) stream.end(body);
+      else void this.sendSlowly(body, stream);
     }
-    if (this.isBodyLeft) this.refuseBody();
+    if (this.hasBody && !stream.readableEnded) this.refuseBody();
   }
 
   protected override open(

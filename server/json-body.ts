@@ -1,5 +1,5 @@
 /**
- * Bodies of requests that are JSON objects. Parsed strictly, whatever the Content-Type says; errors are those of
+ * Bodies of requests that are JSON objects, whatever their Content-Type says. Parsed strictly; errors are those of
  * documents (engine/json/json-parser.ts).
  */
 import { DocumentParser } from "../engine/json/json-parser.ts";
@@ -11,11 +11,11 @@ const parser = new DocumentParser(null);
 
 /** The body as an object. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
 export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
-  return parseJsonObject(await exchange.body());
+  return parseObject(await exchange.body());
 }
 
-/** @throws EngineError as `jsonBody` */
-export function parseJsonObject(bytes: Buffer): JsonObject {
-  parser.parse(bytes, 0, bytes.length);
-  return JSON.parse(bytes.toString("utf8")) as JsonObject;
+/** The object in `body`. @throws EngineError as `jsonBody` */
+export function parseObject(body: Buffer): JsonObject {
+  parser.parse(body, 0, body.length);
+  return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;
 }

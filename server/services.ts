@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RouteTable } from "./router.ts";
 import type { ServerAddress } from "./server-address.ts";
+import type { ServerCertificate } from "./server-certificate.ts";
 
 /** Durable values of the server itself (certificates, settings): text by key. Few and small. */
 export interface ValueStore {
@@ -37,10 +38,14 @@ export interface ServerServices {
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
   readonly certificates: CertificateStore;
+  /** What the server shows; undefined: unsecured. */
+  readonly certificate: ServerCertificate | undefined;
   readonly routes: RouteTable;
   readonly address: ServerAddress;
   /** A GUID, the same in every run on the same data folder. */
   readonly serverId: string;
+  /** Likewise, of the cluster that this one node is. */
+  readonly topologyId: string;
   readonly startedAt: Date;
   /** Sends an exchange through routing, access and error handling, as if it had come over the wire. */
   readonly dispatch: (exchange: Exchange) => Promise<void>;
