@@ -1,5 +1,6 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { certificateRoutes } from "./endpoints/certificates.ts";
+import { documentRoutes } from "./endpoints/documents.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
@@ -12,4 +13,5 @@ export const routes: readonly Route[] = [
   ...serverConfigurationRoutes,
   ...certificateRoutes,
   ...infoPackageRoutes,
+  ...documentRoutes,
 ];

@@ -22,14 +22,20 @@ export interface ValueStore {
 
 export type { Database };
 
+/** The databases of this server. `DatabaseCatalog` is it; tests may bring their own. */
 export interface DatabaseDirectory {
   /**
    * The database of that name, in any letter case. A promise only when it has to be opened first.
    * @throws EngineError database-damaged, database-locked, database-stopped
    */
   find(name: string): Database | undefined | Promise<Database | undefined>;
+  has(name: string): boolean;
   /** Names of all databases, as they were created. */
   names(): readonly string[];
+  /** @throws EngineError database-name-invalid, database-exists */
+  create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
+  /** @returns false when there is none. */
+  delete(name: string): Promise<boolean>;
 }
 
 /** Everything that outlives a request. */
