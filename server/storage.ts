@@ -32,7 +32,9 @@ export async function openStorage(config: Config): Promise<Storage> {
 
 async function open(config: Config): Promise<Engine> {
   try {
-    return await openEngine({ folder: config.runInMemory ? undefined : resolve(config.dataFolder) });
+    return await openEngine({
+      folder: config.runInMemory ? undefined : resolve(config.dataFolder),
+    });
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     if (error.code === "database-locked") {

@@ -1,6 +1,8 @@
 /** Who may do what: every route of the table, against every kind of caller, over the wire. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CertificatePair } from "../../certs/authority.ts";
+import type { Exchange } from "../../server/exchange.ts";
 import type { Access, Route } from "../../server/route.ts";
 import { databasePrefix } from "../../server/route.ts";
 import { routes } from "../../server/route-table.ts";
@@ -69,7 +71,9 @@ const pairs = new Map<Caller, CertificatePair>();
 
 /** The same table, its handlers replaced: what is tested is who gets to them. */
 const markedRoutes: Route[] = routes.map((route) =>
-  route.kind === "websocket" ? route : { ...route, handle: (exchange) => exchange.reply(204) },
+  route.kind === "websocket"
+    ? route
+    : { ...route, handle: (exchange: Exchange) => exchange.reply(204) },
 );
 
 beforeAll(async () => {
