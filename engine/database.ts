@@ -9,6 +9,7 @@
  */
 import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
+import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
@@ -315,6 +316,16 @@ export class Database implements LogListener {
   get changeVector(): string {
     const { committedEtag } = this.state;
     return committedEtag === 0 ? "" : this.state.changeVectorAt(committedEtag);
+  }
+
+  /** 22 characters: identifies the cluster transactions of this database. */
+  get clusterTransactionId(): string {
+    return databaseHash("cluster transactions", this.#log.databaseId);
+  }
+
+  /** Bytes of its log, on disk or in memory. */
+  get sizeBytes(): number {
+    return this.#log.metrics.bytes;
   }
 
   /** Is it set to refuse requests? */

@@ -1,5 +1,6 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { certificateRoutes } from "./endpoints/certificates.ts";
+import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
@@ -13,5 +14,6 @@ export const routes: readonly Route[] = [
   ...serverConfigurationRoutes,
   ...certificateRoutes,
   ...infoPackageRoutes,
+  ...databaseRoutes,
   ...documentRoutes,
 ];

@@ -4,6 +4,7 @@
  */
 import type { Database } from "../engine/database.ts";
 import type { CertificateStore } from "./certificate-store.ts";
+import type { CommandIndex } from "./command-index.ts";
 import type { Config } from "./config.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RouteTable } from "./router.ts";
@@ -43,6 +44,7 @@ export interface ServerServices {
   readonly config: Config;
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
+  readonly commandIndex: CommandIndex;
   readonly certificates: CertificateStore;
   /** What the server shows; undefined: unsecured. */
   readonly certificate: ServerCertificate | undefined;
