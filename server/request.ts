@@ -29,7 +29,8 @@ export class QueryString {
   /** All values of `name`, in the order sent. */
   all(name: string): string[] {
     const wanted = name.toLowerCase();
-    return this.values.filter((_, position) => this.parsed()[position] === wanted);
+    const names = this.parsed();
+    return this.values.filter((_, position) => names[position] === wanted);
   }
 
   has(name: string): boolean {

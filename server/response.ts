@@ -36,11 +36,8 @@ export function errorReply(
 ): ErrorReply {
   if (error instanceof EngineError) {
     const { status, type } = errorStatus[error.code];
-    return {
-      status,
-      headers: undefined,
-      body: errorBody(url, type, error.message, error.details),
-    };
+    const details = status === 409 ? { ...noVectors, ...error.details } : error.details;
+    return { status, headers: undefined, body: errorBody(url, type, error.message, details) };
   }
   if (error instanceof RequestError) {
     const body =
@@ -54,6 +51,9 @@ export function errorReply(
   const message = `An unexpected error, see ${reference} in the server's log.`;
   return { status: 500, headers: undefined, body: errorBody(url, "System.Exception", message) };
 }
+
+/** What every 409 names, null where it is unknown. */
+const noVectors = { Id: null, ExpectedChangeVector: null, ActualChangeVector: null };
 
 /** JSON text of an error reply; clients show `Error`, which begins with type and message. */
 export function errorBody(

@@ -296,11 +296,11 @@ function checkExpected(
     "concurrency",
     `${complaint}. Optimistic concurrency violation, transaction will be aborted.`,
     {
-      details: {
-        Id: id,
-        ExpectedChangeVector: expected,
-        ActualChangeVector: actual,
-      },
+      // RavenDB 7.2.7 names neither for a missing document that was to be deleted.
+      details:
+        actual === null && verb === "Delete"
+          ? {}
+          : { Id: id, ExpectedChangeVector: expected, ActualChangeVector: actual },
     },
   );
 }
