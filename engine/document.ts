@@ -699,7 +699,8 @@ function writeDecimal(target: Buffer, at: number, value: number): number {
   let rest = value;
   for (let i = end - 1; i >= at; i--) {
     const next = Math.floor(rest / 10);
-    target[i] = 0x30 + rest - next * 10;
+    // In this order: near 2^53 a sum with 0x30 would be rounded.
+    target[i] = 0x30 + (rest - next * 10);
     rest = next;
   }
   return end;

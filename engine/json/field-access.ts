@@ -7,7 +7,7 @@
  * A span is the begin and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable
  * cursor, made once and reused, so that a look-up allocates nothing.
  */
-import { assert } from "../assert.ts";
+import { assert, InvariantError } from "../assert.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -42,12 +42,19 @@ export class ValueSpan {
 
 /** The position behind the string whose opening quote is at `at`. */
 export function skipString(bytes: Uint8Array, at: number): number {
+  const length = bytes.length;
   let i = at + 1;
-  for (;;) {
+  while (i < length) {
     const byte = bytes[i] as number;
     if (byte === byteQuote) return i + 1;
     i += byte === byteBackslash ? 2 : 1;
   }
+  return unreachableEnd();
+}
+
+/** Text that was checked when it was stored is damaged, or a span is wrong. */
+function unreachableEnd(): never {
+  throw new InvariantError("a stored value ends inside its buffer");
 }
 
 /** The position behind the value that begins at `at`. */
@@ -56,8 +63,10 @@ export function skipValue(bytes: Uint8Array, at: number): number {
   if (first === byteQuote) return skipString(bytes, at);
   let i = at + 1;
   if (first === byteObjectOpen || first === byteArrayOpen) {
+    const length = bytes.length;
     let depth = 1;
     while (depth > 0) {
+      if (i >= length) return unreachableEnd();
       const byte = bytes[i] as number;
       if (byte === byteQuote) {
         i = skipString(bytes, i);
