@@ -34,6 +34,8 @@ const sectionVersion = 1;
 /** Sizes of chunks, all powers of two; tests make them tiny. */
 export interface DocumentTableOptions {
   readonly rowsPerChunk?: number;
+  /** Of the columns that no view shares. */
+  readonly numbersPerChunk?: number;
   readonly slabChunkBytes?: number;
   readonly hashPageSlots?: number;
   readonly listChunkEntries?: number;
@@ -101,23 +103,24 @@ export class DocumentTable implements DocumentReader {
 
   constructor(options: DocumentTableOptions = {}) {
     this.#options = {
-      rowsPerChunk: 1024,
-      slabChunkBytes: 64 * 1024,
-      hashPageSlots: 1024,
-      listChunkEntries: 1024,
-      orderLeafEntries: 512,
-      stagedPerChunk: 1024,
+      rowsPerChunk: 4096,
+      numbersPerChunk: 32 * 1024,
+      slabChunkBytes: 256 * 1024,
+      hashPageSlots: 8192,
+      listChunkEntries: 4096,
+      orderLeafEntries: 2048,
+      stagedPerChunk: 4096,
       hashSeed: 0x811c9dc5,
       monotonicMs: () => performance.now(),
       ...options,
     };
-    const { rowsPerChunk, slabChunkBytes, orderLeafEntries } = this.#options;
+    const { rowsPerChunk, numbersPerChunk, slabChunkBytes, orderLeafEntries } = this.#options;
     this.#key = new IdKey(this.#options.hashSeed);
-    this.#slab = new IdSlab(slabChunkBytes, rowsPerChunk);
+    this.#slab = new IdSlab(slabChunkBytes, numbersPerChunk);
     this.#hash = new IdHash(this.#slab, this.#options.hashPageSlots);
-    this.#order = new IdOrder(this.#slab, orderLeafEntries, rowsPerChunk);
+    this.#order = new IdOrder(this.#slab, orderLeafEntries, numbersPerChunk);
     this.#rows = new RowStore(rowsPerChunk);
-    this.#staged = new StagedRows(this.#options.stagedPerChunk, rowsPerChunk);
+    this.#staged = new StagedRows(this.#options.stagedPerChunk, numbersPerChunk);
     this.#all = new EtagList(this.#options.listChunkEntries);
   }
 
@@ -179,9 +182,9 @@ export class DocumentTable implements DocumentReader {
     }
     const found = this.#hash.find(this.#key);
     if (found >= 0) return found;
-    const docNum = this.#slab.add(this.#key.bytes, this.#key.length);
-    this.#hash.insert(this.#key.hash, docNum);
-    return docNum;
+    const place = this.#slab.add(this.#key.bytes, this.#key.length);
+    this.#hash.insert(this.#key.hash, place);
+    return this.#slab.count - 1;
   }
 
   // Committed rows

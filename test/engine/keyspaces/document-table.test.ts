@@ -12,6 +12,7 @@ import type { SnapshotSection } from "../../../engine/log/log.ts";
 /** So small that a few dozen documents cross every boundary. */
 const tiny: DocumentTableOptions = {
   rowsPerChunk: 4,
+  numbersPerChunk: 8,
   slabChunkBytes: 1024,
   hashPageSlots: 16,
   listChunkEntries: 4,
