@@ -108,16 +108,17 @@ export class IdHash {
     reader.expect(this.#depth <= depthMax && this.#count === this.#slab.count, "counts");
     this.#directory = [];
     const length = 2 ** this.#depth;
+    const head = new Int32Array(headInts);
     let counted = 0;
     for (let at = 0; at < pageCount; at++) {
-      const head = reader.int32s(headInts);
+      reader.copy(head, head.byteLength);
       const depth = head[depthAt] as number;
       const capacity = head[capacityAt] as number;
       reader.expect(depth >= 0 && depth <= this.#depth, "page depth");
       reader.expect(capacity >= capacityMin && (capacity & (capacity - 1)) === 0, "page capacity");
-      const slots = reader.int32s(2 * capacity);
+      reader.reserve(capacity * 8);
       const page = newPage(depth, capacity, 0);
-      page.set(slots, headInts);
+      reader.copy(page.subarray(headInts), capacity * 8);
       page[countAt] = head[countAt] as number;
       reader.expect(isPageSound(page, this.#slab), "page");
       counted += page[countAt] as number;

@@ -80,8 +80,9 @@ export class IdOrder {
   settle(rows: RowStore, mayGoOn: () => boolean): boolean {
     while (this.#pending.length > 0) {
       this.#settleBatch(rows);
-      if (!mayGoOn()) return this.#pending.length === 0 && !this.#isSweepDue(rows);
+      if (!mayGoOn()) break;
     }
+    if (this.#pending.length > 0) return false;
     if (this.#sweepAt < 0 && this.#isSweepDue(rows)) this.#sweepAt = 0;
     while (this.#sweepAt >= 0) {
       if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
@@ -135,7 +136,6 @@ export class IdOrder {
   #merge(sorted: Uint32Array): void {
     if (sorted.length === 0) return;
     this.#version++;
-    this.#sweepAt = -1; // leaves move; a sweep that is still due begins again
     let leafAt = 0;
     for (let start = 0; start < sorted.length; ) {
       leafAt = this.#leafFor(sorted[start] as number, leafAt); // start < length
@@ -186,6 +186,7 @@ export class IdOrder {
     if (pieceCount === 1) pieces.push(merged);
     else for (let at = 0; at < merged.length; at += size) pieces.push(merged.slice(at, at + size));
     this.#leaves.splice(leafAt, 1, ...pieces);
+    if (leafAt < this.#sweepAt) this.#sweepAt += pieces.length - 1; // the leaves behind it moved
     return pieces.length;
   }
 

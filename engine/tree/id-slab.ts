@@ -161,13 +161,17 @@ export class IdSlab {
     );
     reader.expect(chunkCount > 0 || count === 0, "slab chunk count");
     for (let at = 0; at < chunkCount; at++) {
+      const length = at === chunkCount - 1 ? used : this.#chunkBytes;
+      reader.reserve(length);
       const chunk = Buffer.alloc(this.#chunkBytes);
-      reader.copy(chunk, at === chunkCount - 1 ? used : this.#chunkBytes);
+      reader.copy(chunk, length);
       this.#chunks.push(chunk);
     }
     for (let left = count; left > 0; left -= this.#placeMask + 1) {
+      const length = Math.min(left, this.#placeMask + 1) * 4;
+      reader.reserve(length);
       const places = new Uint32Array(this.#placeMask + 1);
-      reader.copy(places, Math.min(left, places.length) * 4);
+      reader.copy(places, length);
       this.#places.push(places);
     }
     this.#used = chunkCount === 0 ? this.#chunkBytes : used;
