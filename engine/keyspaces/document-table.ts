@@ -22,18 +22,20 @@ import { IdHash } from "../tree/id-hash.ts";
 import { IdKey } from "../tree/id-key.ts";
 import { IdCursor, IdOrder } from "../tree/id-order.ts";
 import { IdSlab } from "../tree/id-slab.ts";
-import { type HeldRows, type RowColumns, RowStore, rowParts } from "../tree/row-columns.ts";
+import { type RowColumns, RowStore, rowParts } from "../tree/row-columns.ts";
 import { ByteReader, bytesOf } from "../tree/sections.ts";
 import { StagedRows } from "../tree/staged-rows.ts";
+import { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
-/** Stands for "of every collection" where a collection is asked for. */
-export const allCollections = -1;
+export { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
 const sectionVersion = 1;
 
 /** Sizes of chunks, all powers of two; tests make them tiny. */
 export interface DocumentTableOptions {
   readonly rowsPerChunk?: number;
+  /** Of the columns that no view shares. */
+  readonly numbersPerChunk?: number;
   readonly slabChunkBytes?: number;
   readonly hashPageSlots?: number;
   readonly listChunkEntries?: number;
@@ -57,36 +59,6 @@ export type RowListener = (
   previousCollection: number,
 ) => void;
 
-/** What can be read of a table and of a view alike. */
-export interface DocumentReader {
-  readonly documentCount: number;
-  /** The greatest etag that any document has had. */
-  readonly lastEtag: number;
-  countOfCollection(collection: number): number;
-  /** The number of the document with this id, or -1 when there is no document. */
-  find(id: string): number;
-  /** 0 when there is no document, as in the following. Hot. */
-  etagOf(docNum: number): number;
-  positionOf(docNum: number): number;
-  lengthOf(docNum: number): number;
-  collectionOf(docNum: number): number;
-  flagsOf(docNum: number): number;
-  /** The lower-cased id. */
-  lowerIdOf(docNum: number): string;
-  /** Orders two documents by their lower-cased ids' UTF-8 bytes. */
-  compareIds(left: number, right: number): number;
-  /**
-   * Documents of a collection (or `allCollections`) in etag order, from etag `from` on, inclusive:
-   * ascending those with etag >= from, descending those with etag <= from.
-   */
-  byEtag(collection: number, from: number, descending?: boolean): EtagCursor;
-  /**
-   * Documents whose id begins with `prefix`, ascending by id; only those after the id `after`, when
-   * it is given (no document needs to have it). Settles the order first, see `settleOrder`.
-   */
-  byId(prefix: string, after?: string): IdCursor;
-}
-
 export class DocumentTable implements DocumentReader {
   readonly #options: Required<DocumentTableOptions>;
   #key: IdKey;
@@ -101,23 +73,24 @@ export class DocumentTable implements DocumentReader {
 
   constructor(options: DocumentTableOptions = {}) {
     this.#options = {
-      rowsPerChunk: 1024,
-      slabChunkBytes: 64 * 1024,
-      hashPageSlots: 1024,
-      listChunkEntries: 1024,
-      orderLeafEntries: 512,
-      stagedPerChunk: 1024,
+      rowsPerChunk: 4096,
+      numbersPerChunk: 32 * 1024,
+      slabChunkBytes: 256 * 1024,
+      hashPageSlots: 8192,
+      listChunkEntries: 4096,
+      orderLeafEntries: 2048,
+      stagedPerChunk: 4096,
       hashSeed: 0x811c9dc5,
       monotonicMs: () => performance.now(),
       ...options,
     };
-    const { rowsPerChunk, slabChunkBytes, orderLeafEntries } = this.#options;
+    const { rowsPerChunk, numbersPerChunk, slabChunkBytes, orderLeafEntries } = this.#options;
     this.#key = new IdKey(this.#options.hashSeed);
-    this.#slab = new IdSlab(slabChunkBytes, rowsPerChunk);
+    this.#slab = new IdSlab(slabChunkBytes, numbersPerChunk);
     this.#hash = new IdHash(this.#slab, this.#options.hashPageSlots);
-    this.#order = new IdOrder(this.#slab, orderLeafEntries, rowsPerChunk);
+    this.#order = new IdOrder(this.#slab, orderLeafEntries, numbersPerChunk);
     this.#rows = new RowStore(rowsPerChunk);
-    this.#staged = new StagedRows(this.#options.stagedPerChunk, rowsPerChunk);
+    this.#staged = new StagedRows(this.#options.stagedPerChunk, numbersPerChunk);
     this.#all = new EtagList(this.#options.listChunkEntries);
   }
 
@@ -179,9 +152,9 @@ export class DocumentTable implements DocumentReader {
     }
     const found = this.#hash.find(this.#key);
     if (found >= 0) return found;
-    const docNum = this.#slab.add(this.#key.bytes, this.#key.length);
-    this.#hash.insert(this.#key.hash, docNum);
-    return docNum;
+    const place = this.#slab.add(this.#key.bytes, this.#key.length);
+    this.#hash.insert(this.#key.hash, place);
+    return this.#slab.count - 1;
   }
 
   // Committed rows
@@ -515,101 +488,6 @@ export class DocumentTable implements DocumentReader {
         "a collection's documents are in its list",
       );
     }
-  }
-}
-
-/** The committed rows of one moment. It must not be used after `release`. */
-export class DocumentView implements DocumentReader {
-  readonly #table: DocumentTable;
-  readonly #store: RowStore;
-  readonly #hash: IdHash;
-  readonly #held: HeldRows;
-  readonly #columns: RowColumns;
-  #isFrozen = false;
-  #isReleased = false;
-
-  /** Made by `DocumentTable.view`. */
-  constructor(table: DocumentTable, store: RowStore, hash: IdHash) {
-    this.#table = table;
-    this.#store = store;
-    this.#hash = hash;
-    this.#held = store.hold();
-    this.#columns = this.#held.columns;
-  }
-
-  get documentCount(): number {
-    return this.#columns.documentCount;
-  }
-
-  get lastEtag(): number {
-    return this.#columns.lastEtag;
-  }
-
-  countOfCollection(collection: number): number {
-    return this.#columns.countOfCollection(collection);
-  }
-
-  find(id: string): number {
-    const docNum = this.#table.lookup(id);
-    return docNum >= 0 && this.#columns.etagOf(docNum) !== 0 ? docNum : -1;
-  }
-
-  etagOf(docNum: number): number {
-    return this.#columns.etagOf(docNum);
-  }
-
-  positionOf(docNum: number): number {
-    return this.#columns.positionOf(docNum);
-  }
-
-  lengthOf(docNum: number): number {
-    return this.#columns.lengthOf(docNum);
-  }
-
-  collectionOf(docNum: number): number {
-    return this.#columns.collectionOf(docNum);
-  }
-
-  flagsOf(docNum: number): number {
-    return this.#columns.flagsOf(docNum);
-  }
-
-  lowerIdOf(docNum: number): string {
-    return this.#table.lowerIdOf(docNum);
-  }
-
-  compareIds(left: number, right: number): number {
-    return this.#table.compareIds(left, right);
-  }
-
-  byEtag(collection: number, from: number, descending = false): EtagCursor {
-    return this.#table.etagCursor(() => this.#readable(), collection, from, descending);
-  }
-
-  byId(prefix: string, after?: string): IdCursor {
-    return this.#table.idCursor(() => this.#readable(), prefix, after);
-  }
-
-  /** Keeps the ids' hash as it is until the release; gives the columns. For `DocumentTable.sections`. */
-  freeze(table: DocumentTable): RowColumns {
-    assert(table === this.#table, "a view belongs to its table");
-    if (!this.#isFrozen) this.#hash.freeze();
-    this.#isFrozen = true;
-    return this.#readable();
-  }
-
-  /** Gives back what only this view needs. A second call does nothing. */
-  release(): void {
-    if (this.#isReleased) return;
-    this.#isReleased = true;
-    if (this.#isFrozen) this.#hash.thaw();
-    this.#store.release(this.#held);
-  }
-
-  /** What a view saw may be gone once it is released, so a cursor of it must not go on. */
-  #readable(): RowColumns {
-    assert(!this.#isReleased, "a view is not read after its release");
-    return this.#columns;
   }
 }
 

@@ -8,7 +8,7 @@
  * for a view: a sweep keeps what any view sees.
  *
  * Invariants:
- * - Etags ascend without equals through the whole list; no chunk is empty.
+ * - Etags ascend without equals through the whole list; no chunk is empty; its base is its first etag.
  * - An entry that was written is never changed: a sweep or a late entry makes new chunks.
  */
 import { assert } from "../assert.ts";
@@ -110,22 +110,25 @@ export class EtagList {
     const count = this.#counts[at] as number;
     const kept = new Uint32Array(2 * count);
     let keptCount = 0;
+    let keptBase = 0;
     for (let entry = 0; entry < count; entry++) {
       const docNum = chunk[entry * 2] as number; // entry < count
       const delta = chunk[entry * 2 + 1] as number;
       if (!rows.isEtagSeen(docNum, base + delta)) continue;
+      if (keptCount === 0) keptBase = base + delta;
       kept[keptCount * 2] = docNum;
-      kept[keptCount * 2 + 1] = delta;
+      kept[keptCount * 2 + 1] = base + delta - keptBase;
       keptCount++;
     }
     this.#length -= count - keptCount;
-    if (keptCount === 0 || (at > 0 && this.#joins(at - 1, kept, base, keptCount))) {
+    if (keptCount === 0 || (at > 0 && this.#joins(at - 1, kept, keptBase, keptCount))) {
       this.#removeChunk(at);
       return;
     }
     this.#sweepAt = at + 1;
     if (keptCount === count) return;
     this.#chunks[at] = kept.slice(0, 2 * keptCount);
+    this.#bases[at] = keptBase;
     this.#counts[at] = keptCount;
   }
 

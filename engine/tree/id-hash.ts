@@ -1,11 +1,12 @@
 /**
- * From an id's bytes to its document's number: extendible hashing over packed pages. Growing splits
- * one page at a time, so no insertion pauses for the whole table.
+ * From an id's bytes to its place in the slab, where its document's number stands before it:
+ * extendible hashing over packed pages. Growing splits one page at a time, so no insertion pauses for
+ * the whole table.
  *
- *   page (i32): depth | count | capacity | epoch | hash, docNum + 1 | hash, docNum + 1 | ...
+ *   page (i32): depth | count | capacity | epoch | hash, place | hash, place | ...
  *
  * The directory's entry for the upper bits of a hash names the page; in it, linear probing from the
- * lower bits. docNum + 1 = 0 is a free slot. Nothing is ever removed.
+ * lower bits. Place 0 is a free slot. Nothing is ever removed.
  *
  * Invariants:
  * - A page of depth d stands in 2^(directory depth - d) neighbouring entries of the directory, and all
@@ -52,23 +53,20 @@ export class IdHash {
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const stored = page[headInts + 2 * slot + 1] as number; // slot <= mask
       if (stored === 0) return -1; // a page is never full
-      if (
-        page[headInts + 2 * slot] === hash &&
-        this.#slab.equals(stored - 1, key.bytes, key.length)
-      ) {
-        return stored - 1;
-      }
+      if (page[headInts + 2 * slot] !== hash) continue;
+      const docNum = this.#slab.match(stored >>> 0, key.bytes, key.length);
+      if (docNum >= 0) return docNum;
     }
   }
 
-  /** Adds a document whose id has this hash and is not in the table. */
-  insert(hash: number, docNum: number): void {
+  /** Adds an id that has this hash and place and is not in the table. */
+  insert(hash: number, place: number): void {
     let page = this.#pageToChange(this.#entryOf(hash));
     while (((page[countAt] as number) + 1) * 5 > (page[capacityAt] as number) * 4) {
       this.#widen(page, hash);
       page = this.#directory[this.#entryOf(hash)] as Int32Array; // see find
     }
-    put(page, hash, docNum);
+    put(page, hash, place | 0);
     this.#count++;
   }
 
@@ -110,18 +108,19 @@ export class IdHash {
     reader.expect(this.#depth <= depthMax && this.#count === this.#slab.count, "counts");
     this.#directory = [];
     const length = 2 ** this.#depth;
+    const head = new Int32Array(headInts);
     let counted = 0;
     for (let at = 0; at < pageCount; at++) {
-      const head = reader.int32s(headInts);
+      reader.copy(head, head.byteLength);
       const depth = head[depthAt] as number;
       const capacity = head[capacityAt] as number;
       reader.expect(depth >= 0 && depth <= this.#depth, "page depth");
       reader.expect(capacity >= capacityMin && (capacity & (capacity - 1)) === 0, "page capacity");
-      const slots = reader.int32s(2 * capacity);
+      reader.reserve(capacity * 8);
       const page = newPage(depth, capacity, 0);
-      page.set(slots, headInts);
+      reader.copy(page.subarray(headInts), capacity * 8);
       page[countAt] = head[countAt] as number;
-      reader.expect(isPageSound(page, this.#count), "page");
+      reader.expect(isPageSound(page, this.#slab), "page");
       counted += page[countAt] as number;
       const copies = 2 ** (this.#depth - depth);
       reader.expect(this.#directory.length % copies === 0, "page order");
@@ -141,7 +140,7 @@ export class IdHash {
       for (let copy = 0; copy < copies; copy++) {
         assert(this.#directory[entry + copy] === page, "a page stands in neighbouring entries");
       }
-      assert(isPageSound(page, this.#slab.count), "a page's slots agree with its count");
+      assert(isPageSound(page, this.#slab), "a page's slots agree with its count");
       for (let slot = 0; slot < (page[capacityAt] as number); slot++) {
         if (page[headInts + 2 * slot + 1] === 0) continue;
         const at = this.#entryOf(page[headInts + 2 * slot] as number);
@@ -221,29 +220,30 @@ function newPage(depth: number, capacity: number, epoch: number): Int32Array {
 }
 
 /** Puts an entry into a page that has room. */
-function put(page: Int32Array, hash: number, docNum: number): void {
+function put(page: Int32Array, hash: number, stored: number): void {
   const mask = (page[capacityAt] as number) - 1;
   let slot = hash & mask;
   while (page[headInts + 2 * slot + 1] !== 0) slot = (slot + 1) & mask;
   page[headInts + 2 * slot] = hash;
-  page[headInts + 2 * slot + 1] = docNum + 1;
+  page[headInts + 2 * slot + 1] = stored;
   page[countAt] = (page[countAt] as number) + 1;
 }
 
 /** Puts what is in a slot of `source`, if anything, into `target`. */
 function move(source: Int32Array, slot: number, target: Int32Array): void {
   const stored = source[headInts + 2 * slot + 1] as number; // slot < capacity
-  if (stored !== 0) put(target, source[headInts + 2 * slot] as number, stored - 1);
+  if (stored !== 0) put(target, source[headInts + 2 * slot] as number, stored);
 }
 
-/** Do the slots of `page` name documents below `docCount`, as many as it says, with room left? */
-function isPageSound(page: Int32Array, docCount: number): boolean {
+/** Do the slots of `page` name places in the slab, as many as it says, with room left? */
+function isPageSound(page: Int32Array, slab: IdSlab): boolean {
   const capacity = page[capacityAt] as number;
   let count = 0;
   for (let slot = 0; slot < capacity; slot++) {
     const stored = page[headInts + 2 * slot + 1] as number; // slot < capacity
-    if (stored < 0 || stored > docCount) return false;
-    if (stored !== 0) count++;
+    if (stored === 0) continue;
+    if (!slab.covers(stored >>> 0)) return false;
+    count++;
   }
   return count === page[countAt] && count * 5 <= capacity * 4;
 }

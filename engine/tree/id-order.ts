@@ -16,18 +16,18 @@ import type { IdSlab } from "./id-slab.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
-/** Document numbers that are sorted and merged between two looks at the clock. */
-const batchMax = 512;
-
 export class IdOrder {
   readonly #slab: IdSlab;
   readonly #leafMax: number;
   readonly #memberShift: number;
   readonly #memberMask: number;
   #leaves: Uint32Array[] = [];
-  /** Pending document numbers in chunks of `batchMax`; the last is filled up to `#pendingTail`. */
+  /** Document numbers that are sorted and merged between two looks at the clock. */
+  readonly #batchMax: number;
+  readonly #pendingMax: number;
+  /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
   #pending: Uint32Array[] = [];
-  #pendingTail = batchMax;
+  #pendingTail: number;
   /** One bit for each document number: is it a member? */
   #members: Uint32Array[] = [];
   #memberCount = 0;
@@ -37,10 +37,13 @@ export class IdOrder {
   #keptCount = 0;
   #keptRelease = -1;
 
-  /** @param leafMax - numbers of a full leaf. @param membersPerChunk - a power of two, at least 32. */
+  /** @param leafMax - numbers of a full leaf. @param membersPerChunk - both powers of two. */
   constructor(slab: IdSlab, leafMax: number, membersPerChunk: number) {
     this.#slab = slab;
     this.#leafMax = leafMax;
+    this.#batchMax = leafMax / 4;
+    this.#pendingMax = leafMax * 4;
+    this.#pendingTail = this.#pendingMax;
     this.#memberShift = Math.log2(Math.max(32, membersPerChunk));
     this.#memberMask = 2 ** this.#memberShift - 1;
   }
@@ -63,8 +66,8 @@ export class IdOrder {
     if (this.#isMember(docNum)) return;
     this.#setMember(docNum, true);
     this.#memberCount++;
-    if (this.#pendingTail === batchMax) {
-      this.#pending.push(new Uint32Array(batchMax));
+    if (this.#pendingTail === this.#pendingMax) {
+      this.#pending.push(new Uint32Array(this.#pendingMax));
       this.#pendingTail = 0;
     }
     (this.#pending[this.#pending.length - 1] as Uint32Array)[this.#pendingTail++] = docNum;
@@ -77,8 +80,9 @@ export class IdOrder {
   settle(rows: RowStore, mayGoOn: () => boolean): boolean {
     while (this.#pending.length > 0) {
       this.#settleBatch(rows);
-      if (!mayGoOn()) return this.#pending.length === 0 && !this.#isSweepDue(rows);
+      if (!mayGoOn()) break;
     }
+    if (this.#pending.length > 0) return false;
     if (this.#sweepAt < 0 && this.#isSweepDue(rows)) this.#sweepAt = 0;
     while (this.#sweepAt >= 0) {
       if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
@@ -103,15 +107,21 @@ export class IdOrder {
   }
 
   #settleBatch(rows: RowStore): void {
-    const batch = this.#pending[this.#pending.length - 1] as Uint32Array; // the caller has asked
+    const chunk = this.#pending[this.#pending.length - 1] as Uint32Array; // the caller has asked
+    // Batches end at the same places however much is added meanwhile, so that ids in order stay so.
+    const start = this.#pendingTail - (((this.#pendingTail - 1) % this.#batchMax) + 1);
+    const batch = chunk.subarray(start, this.#pendingTail);
     let count = 0;
-    for (let at = 0; at < this.#pendingTail; at++) {
-      const docNum = batch[at] as number; // at < pendingTail
+    for (let at = 0; at < batch.length; at++) {
+      const docNum = batch[at] as number; // at < length
       if (rows.isDocumentSeen(docNum)) batch[count++] = docNum;
       else this.#leave(docNum);
     }
-    this.#pending.pop();
-    this.#pendingTail = batchMax; // all pending batches but the last are full
+    this.#pendingTail = start;
+    if (start === 0) {
+      this.#pending.pop();
+      this.#pendingTail = this.#pendingMax; // all pending chunks but the last are full
+    }
     const sorted = batch.subarray(0, count);
     const slab = this.#slab;
     for (let at = 1; at < count; at++) {
@@ -126,7 +136,6 @@ export class IdOrder {
   #merge(sorted: Uint32Array): void {
     if (sorted.length === 0) return;
     this.#version++;
-    this.#sweepAt = -1; // leaves move; a sweep that is still due begins again
     let leafAt = 0;
     for (let start = 0; start < sorted.length; ) {
       leafAt = this.#leafFor(sorted[start] as number, leafAt); // start < length
@@ -177,6 +186,7 @@ export class IdOrder {
     if (pieceCount === 1) pieces.push(merged);
     else for (let at = 0; at < merged.length; at += size) pieces.push(merged.slice(at, at + size));
     this.#leaves.splice(leafAt, 1, ...pieces);
+    if (leafAt < this.#sweepAt) this.#sweepAt += pieces.length - 1; // the leaves behind it moved
     return pieces.length;
   }
 
@@ -266,7 +276,7 @@ export class IdOrder {
   }
 
   memoryBytes(): number {
-    let bytes = this.#pending.length * batchMax * 4;
+    let bytes = this.#pending.length * this.#pendingMax * 4;
     bytes += (this.#members.length * (this.#memberMask + 1)) / 8;
     for (const leaf of this.#leaves) bytes += leaf.byteLength + 8;
     return bytes;
@@ -275,7 +285,7 @@ export class IdOrder {
   /** The members' bytes; they stay as they are while the order changes. */
   parts(): Uint8Array[] {
     const pending = this.#pending.map((batch, at) =>
-      batch.slice(0, at === this.#pending.length - 1 ? this.#pendingTail : batchMax),
+      batch.slice(0, at === this.#pending.length - 1 ? this.#pendingTail : this.#pendingMax),
     );
     const lengths = Uint32Array.from(this.#leaves, (leaf) => leaf.length);
     const pendingCount = this.#memberCount - lengths.reduce((sum, length) => sum + length, 0);
@@ -325,7 +335,7 @@ export class IdOrder {
     }
     let count = [...this.#leaves].reduce((sum, leaf) => sum + leaf.length, 0);
     for (const [at, batch] of this.#pending.entries()) {
-      const end = at === this.#pending.length - 1 ? this.#pendingTail : batchMax;
+      const end = at === this.#pending.length - 1 ? this.#pendingTail : this.#pendingMax;
       for (const docNum of batch.subarray(0, end)) members.add(docNum);
       count += end;
     }

@@ -1,18 +1,23 @@
 /**
- * The bytes of all ids, one after another in chunks, and where each document's begin. A document is
- * known by its number, given in the order in which ids come.
+ * The bytes of all ids, one after another in chunks. An id's place says where; a document is known by
+ * its number, given in the order in which ids come.
  *
- *   chunk: ... | length u16 | lower-cased UTF-8 bytes | 0 or 1 byte of padding | length u16 | ...
+ *   chunk: ... | docNum u32 | length u16 | lower-cased UTF-8 bytes | 0 or 1 byte of padding | docNum ...
  *
  * Invariants:
  * - Append-only: what was written stays, and an id never spans two chunks.
- * - Ids begin at even offsets; a place is (chunk * chunkBytes + offset) / 2 and fits 32 bits.
+ * - Ids begin at even offsets; a place is (chunk * chunkBytes + offset) / 2, fits 32 bits and is not 0.
  */
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
 import { nameBytesMax } from "../limits.ts";
 import { compareBytes } from "./compare.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
+
+/** Bytes before an id's own. */
+const headBytes = 6;
+/** Where the first id of the slab begins, so that no place is 0. */
+const startBytes = 2;
 
 export class IdSlab {
   readonly #chunkBytes: number;
@@ -28,7 +33,7 @@ export class IdSlab {
 
   /** @param chunkBytes, placesPerChunk - powers of two; a chunk holds at least one longest id. */
   constructor(chunkBytes: number, placesPerChunk: number) {
-    assert(chunkBytes >= nameBytesMax + 4, "a chunk of the slab holds the longest id");
+    assert(chunkBytes >= nameBytesMax + 10, "a chunk of the slab holds the longest id");
     this.#chunkBytes = chunkBytes;
     this.#chunkShift = Math.log2(chunkBytes) - 1;
     this.#placeShift = Math.log2(placesPerChunk);
@@ -41,42 +46,53 @@ export class IdSlab {
     return this.#count;
   }
 
-  /** Appends `bytes[0, length)` and returns its document's number. */
+  /** Appends `bytes[0, length)`, the id of document `count`, and returns its place. */
   add(bytes: Buffer, length: number): number {
-    const need = (2 + length + 1) & ~1;
+    const need = (headBytes + length + 1) & ~1;
     if (this.#used + need > this.#chunkBytes) {
       if ((this.#chunks.length + 1) * (this.#chunkBytes / 2) > 2 ** 32) {
         throw new EngineError("too-large", "The database holds no more document ids");
       }
       this.#chunks.push(Buffer.alloc(this.#chunkBytes));
-      this.#used = 0;
+      this.#used = this.#chunks.length === 1 ? startBytes : 0;
     }
     const chunk = this.#chunks[this.#chunks.length - 1] as Buffer; // pushed above at the latest
     const at = this.#used;
-    chunk[at] = length & 0xff;
-    chunk[at + 1] = length >>> 8;
-    for (let from = 0; from < length; from++) chunk[at + 2 + from] = bytes[from] as number; // within
-    this.#used = at + need;
     const docNum = this.#count++;
+    chunk.writeUInt32LE(docNum, at);
+    chunk.writeUInt16LE(length, at + 4);
+    for (let from = 0; from < length; from++) {
+      chunk[at + headBytes + from] = bytes[from] as number; // from < length <= bytes.length
+    }
+    this.#used = at + need;
     let places = this.#places[docNum >>> this.#placeShift];
     if (places === undefined) {
       places = new Uint32Array(this.#placeMask + 1);
       this.#places.push(places);
     }
-    places[docNum & this.#placeMask] = (this.#chunks.length - 1) * (this.#chunkBytes / 2) + at / 2;
-    return docNum;
+    const place = (this.#chunks.length - 1) * (this.#chunkBytes / 2) + at / 2;
+    places[docNum & this.#placeMask] = place;
+    return place;
   }
 
-  /** Is the id of `docNum` equal to `bytes[0, length)`? Hot. */
-  equals(docNum: number, bytes: Buffer, length: number): boolean {
-    const place = this.#placeOf(docNum);
+  /** The document whose id is at `place` if the id is `bytes[0, length)`, else -1. Hot. */
+  match(place: number, bytes: Buffer, length: number): number {
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
-    if (((chunk[at] as number) | ((chunk[at + 1] as number) << 8)) !== length) return false;
+    if (lengthAt(chunk, at) !== length) return -1;
+    const start = at + headBytes;
     for (let byte = 0; byte < length; byte++) {
-      if (chunk[at + 2 + byte] !== bytes[byte]) return false;
+      if (chunk[start + byte] !== bytes[byte]) return -1;
     }
-    return true;
+    return docNumAt(chunk, at);
+  }
+
+  /** Is there an id at `place`, as far as can be told from the place alone? */
+  covers(place: number): boolean {
+    const chunk = place >>> this.#chunkShift;
+    if (chunk >= this.#chunks.length) return false;
+    const end = chunk === this.#chunks.length - 1 ? this.#used : this.#chunkBytes;
+    return this.#offsetOf(place) + headBytes <= end;
   }
 
   /** Orders two documents by the bytes of their ids. */
@@ -89,11 +105,11 @@ export class IdSlab {
     const rightAt = this.#offsetOf(rightPlace);
     return compareBytes(
       leftChunk,
-      leftAt + 2,
-      (leftChunk[leftAt] as number) | ((leftChunk[leftAt + 1] as number) << 8),
+      leftAt + headBytes,
+      lengthAt(leftChunk, leftAt),
       rightChunk,
-      rightAt + 2,
-      (rightChunk[rightAt] as number) | ((rightChunk[rightAt + 1] as number) << 8),
+      rightAt + headBytes,
+      lengthAt(rightChunk, rightAt),
     );
   }
 
@@ -102,8 +118,7 @@ export class IdSlab {
     const place = this.#placeOf(docNum);
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
-    const length = (chunk[at] as number) | ((chunk[at + 1] as number) << 8);
-    return compareBytes(chunk, at + 2, length, bytes, 0, bytes.length);
+    return compareBytes(chunk, at + headBytes, lengthAt(chunk, at), bytes, 0, bytes.length);
   }
 
   /** The lower-cased id of `docNum`. */
@@ -111,7 +126,8 @@ export class IdSlab {
     const place = this.#placeOf(docNum);
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
-    return chunk.toString("utf8", at + 2, at + 2 + chunk.readUInt16LE(at));
+    const start = at + headBytes;
+    return chunk.toString("utf8", start, start + lengthAt(chunk, at));
   }
 
   memoryBytes(): number {
@@ -145,13 +161,17 @@ export class IdSlab {
     );
     reader.expect(chunkCount > 0 || count === 0, "slab chunk count");
     for (let at = 0; at < chunkCount; at++) {
+      const length = at === chunkCount - 1 ? used : this.#chunkBytes;
+      reader.reserve(length);
       const chunk = Buffer.alloc(this.#chunkBytes);
-      reader.copy(chunk, at === chunkCount - 1 ? used : this.#chunkBytes);
+      reader.copy(chunk, length);
       this.#chunks.push(chunk);
     }
     for (let left = count; left > 0; left -= this.#placeMask + 1) {
+      const length = Math.min(left, this.#placeMask + 1) * 4;
+      reader.reserve(length);
       const places = new Uint32Array(this.#placeMask + 1);
-      reader.copy(places, Math.min(left, places.length) * 4);
+      reader.copy(places, length);
       this.#places.push(places);
     }
     this.#used = chunkCount === 0 ? this.#chunkBytes : used;
@@ -161,32 +181,42 @@ export class IdSlab {
 
   /** Ids stand one behind another in the order of their numbers, so each place follows from the last. */
   #checkPlaces(reader: ByteReader): void {
+    const shift = this.#chunkShift;
     let chunkAt = 0;
-    let at = 0;
+    let at = startBytes;
     for (let docNum = 0; docNum < this.#count; docNum++) {
       const place = this.#placeOf(docNum);
-      if (place >>> this.#chunkShift !== chunkAt) {
+      if (place >>> shift !== chunkAt) {
         chunkAt++;
         at = 0;
       }
       const chunk = this.#chunks[chunkAt];
       const end = chunkAt === this.#chunks.length - 1 ? this.#used : this.#chunkBytes;
-      const expected = chunkAt * (this.#chunkBytes / 2) + at / 2;
-      if (chunk === undefined || place !== expected || at + 2 > end)
+      const isHere = place >>> shift === chunkAt && this.#offsetOf(place) === at;
+      if (
+        chunk === undefined ||
+        !isHere ||
+        at + headBytes > end ||
+        docNumAt(chunk, at) !== docNum
+      ) {
         reader.expect(false, "id places");
-      else at += 2 + ((((chunk[at] as number) | ((chunk[at + 1] as number) << 8)) + 1) & ~1);
+        return;
+      }
+      at += (headBytes + lengthAt(chunk, at) + 1) & ~1;
       if (at > end) reader.expect(false, "id lengths");
     }
   }
 
   checkInvariants(): void {
-    let previous = -1;
+    let previous = 0;
     for (let docNum = 0; docNum < this.#count; docNum++) {
       const place = this.#placeOf(docNum);
       assert(place > previous, "ids stand in the order of their documents' numbers");
-      const length = this.#chunkOf(place).readUInt16LE(this.#offsetOf(place));
-      assert(length <= nameBytesMax, "an id is within its limit");
-      assert(this.#offsetOf(place) + 2 + length <= this.#chunkBytes, "an id is within its chunk");
+      const chunk = this.#chunkOf(place);
+      const at = this.#offsetOf(place);
+      assert(docNumAt(chunk, at) === docNum, "an id knows its document");
+      assert(lengthAt(chunk, at) <= nameBytesMax, "an id is within its limit");
+      assert(at + headBytes + lengthAt(chunk, at) <= this.#chunkBytes, "an id is within its chunk");
       previous = place;
     }
   }
@@ -203,4 +233,13 @@ export class IdSlab {
   #offsetOf(place: number): number {
     return (place & (this.#chunkBytes / 2 - 1)) * 2;
   }
+}
+
+function docNumAt(chunk: Buffer, at: number): number {
+  const low = (chunk[at] as number) | ((chunk[at + 1] as number) << 8); // an id begins at `at`
+  return (low | ((chunk[at + 2] as number) << 16) | ((chunk[at + 3] as number) << 24)) >>> 0;
+}
+
+function lengthAt(chunk: Buffer, at: number): number {
+  return (chunk[at + 4] as number) | ((chunk[at + 5] as number) << 8); // an id begins at `at`
 }

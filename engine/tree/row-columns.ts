@@ -81,6 +81,17 @@ export class RowColumns {
   }
 }
 
+/** Pairs of chunks that are kept for the next copies, so that short views make no garbage. */
+const spareChunksMax = 32;
+
+/** A pair of chunks that the writer has replaced, and the views that may hold it: (made, retired]. */
+interface RetiredChunk {
+  readonly numbers: Float64Array;
+  readonly words: Uint32Array;
+  readonly madeEpoch: number;
+  readonly retiredEpoch: number;
+}
+
 /** Columns that a view holds; `release` once. */
 export interface HeldRows {
   readonly columns: RowColumns;
@@ -101,6 +112,9 @@ export class RowStore {
   #sharedEpoch = 0;
   /** What views hold, oldest first. */
   #held: HeldRows[] = [];
+  /** The latest replaced chunks that a view may still hold, and those that none does. */
+  #retired: RetiredChunk[] = [];
+  #spare: RetiredChunk[] = [];
 
   /** @param rowsPerChunk - a power of two. */
   constructor(rowsPerChunk: number) {
@@ -129,6 +143,18 @@ export class RowStore {
     this.#held.splice(this.#held.indexOf(held), 1);
     this.#sharedEpoch = this.#held[this.#held.length - 1]?.epoch ?? 0;
     this.releaseCount++;
+    const retired = this.#retired;
+    this.#retired = [];
+    for (const chunk of retired) {
+      if (this.#isHeld(chunk)) this.#retired.push(chunk);
+      else if (this.#spare.length < spareChunksMax) this.#spare.push(chunk);
+    }
+  }
+
+  #isHeld(chunk: RetiredChunk): boolean {
+    return this.#held.some(
+      (held) => held.epoch > chunk.madeEpoch && held.epoch <= chunk.retiredEpoch,
+    );
   }
 
   /** Sets a row whose number is at most one chunk beyond those that have one; etag 0 clears it. Hot. */
@@ -187,6 +213,8 @@ export class RowStore {
       for (const chunk of columns.words) seen.add(chunk);
       seen.add(columns.collectionCounts);
     }
+    for (const chunk of [...this.#retired, ...this.#spare])
+      seen.add(chunk.numbers).add(chunk.words);
     let bytes = 0;
     for (const chunk of seen) bytes += chunk.byteLength;
     return bytes;
@@ -220,6 +248,11 @@ export class RowStore {
       epoch = held.epoch;
       checkColumns(held.columns, docCount);
     }
+    const columnsInUse = [this.columns, ...this.#held.map((held) => held.columns)];
+    for (const spare of this.#spare) {
+      const isFree = columnsInUse.every((columns) => !columns.numbers.includes(spare.numbers));
+      assert(isFree, "a spare chunk is in nobody's columns");
+    }
     assert(this.#sharedEpoch === epoch, "the newest view held is known");
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
   }
@@ -236,12 +269,30 @@ export class RowStore {
       columns.words.push(new Uint32Array(this.#rowsPerChunk * 2));
       this.#chunkEpochs.push(this.#epoch);
     }
-    if ((this.#chunkEpochs[chunk] as number) < this.#sharedEpoch) {
-      columns.numbers[chunk] = (columns.numbers[chunk] as Float64Array).slice(); // chunk < length
-      columns.words[chunk] = (columns.words[chunk] as Uint32Array).slice();
-      this.#chunkEpochs[chunk] = this.#epoch;
-    }
+    if ((this.#chunkEpochs[chunk] as number) < this.#sharedEpoch)
+      this.#replaceChunk(columns, chunk);
     return columns;
+  }
+
+  /** Puts a copy in the place of a chunk that a view holds. */
+  #replaceChunk(columns: RowColumns, chunk: number): void {
+    const numbers = columns.numbers[chunk] as Float64Array; // the caller's chunk is there
+    const words = columns.words[chunk] as Uint32Array;
+    const spare = this.#spare.pop();
+    if (spare === undefined) {
+      columns.numbers[chunk] = numbers.slice();
+      columns.words[chunk] = words.slice();
+    } else {
+      spare.numbers.set(numbers);
+      spare.words.set(words);
+      columns.numbers[chunk] = spare.numbers;
+      columns.words[chunk] = spare.words;
+    }
+    if (this.#retired.length < spareChunksMax) {
+      const madeEpoch = this.#chunkEpochs[chunk] as number; // as many epochs as chunks
+      this.#retired.push({ numbers, words, madeEpoch, retiredEpoch: this.#epoch });
+    }
+    this.#chunkEpochs[chunk] = this.#epoch;
   }
 }
 

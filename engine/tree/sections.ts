@@ -31,10 +31,16 @@ export class ByteReader {
     }
   }
 
+  /** Throws unless `length` bytes are left: to be asked before an array of that size is made. */
+  reserve(length: number): void {
+    this.expect(length <= this.#left, "size");
+  }
+
   /** Copies the next `length` bytes to the front of `target`. */
   copy(target: ArrayBufferView, length: number): void {
     const bytes = bytesOf(target);
-    this.expect(length <= bytes.length && length <= this.#left, "size");
+    this.reserve(length);
+    this.expect(length <= bytes.length, "size");
     this.#left -= length;
     let done = 0;
     while (done < length) {
@@ -59,22 +65,15 @@ export class ByteReader {
   }
 
   uint32s(count: number): Uint32Array {
-    this.expect(count * 4 <= this.#left, "size"); // before the array is made
+    this.reserve(count * 4);
     const array = new Uint32Array(count);
     this.copy(array, array.byteLength);
     return array;
   }
 
   float64s(count: number): Float64Array {
-    this.expect(count * 8 <= this.#left, "size"); // before the array is made
+    this.reserve(count * 8);
     const array = new Float64Array(count);
-    this.copy(array, array.byteLength);
-    return array;
-  }
-
-  int32s(count: number): Int32Array {
-    this.expect(count * 4 <= this.#left, "size"); // before the array is made
-    const array = new Int32Array(count);
     this.copy(array, array.byteLength);
     return array;
   }

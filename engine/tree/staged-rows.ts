@@ -12,6 +12,8 @@
  */
 import { assert } from "../assert.ts";
 
+/** Chunks that are kept while nothing is staged. */
+const idleChunks = 4;
 const wordsPerSlot = 5;
 const docNumAt = 0;
 const lengthAt = 1;
@@ -86,7 +88,7 @@ export class StagedRows {
     if (this.#head > this.#mask || this.#count === 0) {
       this.#free.push(this.#order.shift() as number); // the chunk of `slot`
       this.#head = 0;
-      if (this.#count === 0) this.#tail = this.#mask + 1;
+      if (this.#count === 0) this.#reset();
     }
   }
 
@@ -101,8 +103,18 @@ export class StagedRows {
     if (this.#tail === 0 || this.#count === 0) {
       this.#free.push(this.#order.pop() as number); // the chunk of `slot`
       this.#tail = this.#mask + 1;
-      if (this.#count === 0) this.#head = 0;
+      if (this.#count === 0) this.#reset();
     }
+  }
+
+  /** The queue is empty: gives back what a burst has needed beyond `idleChunks`. */
+  #reset(): void {
+    this.#head = 0;
+    this.#tail = this.#mask + 1;
+    if (this.#numbers.length <= idleChunks) return;
+    this.#numbers.length = idleChunks;
+    this.#words.length = idleChunks;
+    this.#free = Array.from({ length: idleChunks }, (_, chunk) => chunk);
   }
 
   /** The slot of the last entry of a document, or -1. Hot. */

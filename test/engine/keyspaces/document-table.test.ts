@@ -12,6 +12,7 @@ import type { SnapshotSection } from "../../../engine/log/log.ts";
 /** So small that a few dozen documents cross every boundary. */
 const tiny: DocumentTableOptions = {
   rowsPerChunk: 4,
+  numbersPerChunk: 8,
   slabChunkBytes: 1024,
   hashPageSlots: 16,
   listChunkEntries: 4,
@@ -337,9 +338,9 @@ class Pair {
     check(this.table, this.model.committed, ids, 7);
     for (const { view, state, sections } of this.views) {
       check(view, state, ids, 2);
-      if (sections === undefined) continue;
+      // A snapshot may be taken of a view at once, or when more was written.
       const restored = new DocumentTable(this.options);
-      restored.restore(sections);
+      restored.restore(sections ?? this.table.sections(view));
       restored.checkInvariants();
       check(restored, state, ids, 5);
     }
@@ -379,4 +380,218 @@ describe("against a slow twin", () => {
       { numRuns: 60 },
     );
   });
+});
+
+function filled(count: number): DocumentTable {
+  const table = new DocumentTable(tiny);
+  for (let at = 0; at < count; at++) {
+    table.applyCommitted(table.intern(`users/${at}`), at + 1, at * 24, 24, at % 3, 0);
+  }
+  return table;
+}
+
+describe("ids", () => {
+  test("are the same document in any case, and keep one number for ever", () => {
+    const table = new DocumentTable(tiny);
+    const docNum = table.intern("Users/1-A");
+    expect(table.intern("USERS/1-a")).toBe(docNum);
+    expect(table.find("users/1-A")).toBe(-1);
+    expect(table.lookup("users/1-A")).toBe(docNum);
+    table.applyCommitted(docNum, 1, 0, 24, 0, 0);
+    table.applyCommitted(docNum, 2, 24, 0, 0, 0);
+    expect(table.find("users/1-a")).toBe(-1);
+    expect(table.intern("users/1-a")).toBe(docNum);
+    expect(table.docCount).toBe(1);
+  });
+
+  test("are found by their bytes too", () => {
+    const table = filled(3);
+    const bytes = Buffer.from("..Users/2..ÅSA");
+    expect(table.findBytes(bytes, 2, 9)).toBe(2);
+    expect(table.lookupBytes(bytes, 2, 9)).toBe(2);
+    expect(table.findBytes(bytes, 2, 8)).toBe(-1);
+    const docNum = table.internBytes(bytes, 11, bytes.length);
+    expect(table.lookup("åsa")).toBe(docNum);
+    expect(table.findBytes(bytes, 11, bytes.length)).toBe(-1);
+  });
+
+  test("that cannot be are refused when given, and not found when sought", () => {
+    const table = new DocumentTable(tiny);
+    for (const id of ["a".repeat(513), "users/\ud83d"]) {
+      expect(() => table.intern(id)).toThrow(expect.objectContaining({ code: "invalid-argument" }));
+      expect(table.lookup(id)).toBe(-1);
+      expect(table.find(id)).toBe(-1);
+    }
+    expect(table.docCount).toBe(0);
+  });
+
+  test("are found with any seed of the hash", () => {
+    const table = new DocumentTable({ ...tiny, hashSeed: 0xdeadbeef });
+    for (let at = 0; at < 200; at++) table.intern(`users/${at}`);
+    for (let at = 0; at < 200; at++) expect(table.lookup(`users/${at}`)).toBe(at);
+    const view = table.view();
+    const restored = new DocumentTable(tiny);
+    restored.restore(table.sections(view));
+    for (let at = 0; at < 200; at++) expect(restored.lookup(`users/${at}`)).toBe(at);
+  });
+});
+
+describe("replay", () => {
+  test("passes over a row that is older than the document's, and moves one of the same etag", () => {
+    const table = filled(1);
+    expect(table.applyCommitted(0, 5, 100, 48, 2, 7)).toBe(true);
+    expect(table.applyCommitted(0, 4, 72, 24, 0, 0)).toBe(false);
+    expect(rowOf(table, 0)).toEqual({
+      etag: 5,
+      position: 100,
+      length: 48,
+      collection: 2,
+      flags: 7,
+    });
+    expect(table.applyCommitted(0, 5, 200, 48, 2, 7)).toBe(true);
+    expect(table.positionOf(0)).toBe(200);
+    expect(drain(table.byEtag(2, 0), 4)).toEqual([0]);
+    expect(table.relocate(0, 4, 1)).toBe(false);
+    table.checkInvariants();
+  });
+
+  test("tells what each row replaces", () => {
+    const table = filled(1);
+    const told: number[][] = [];
+    table.applyCommitted(0, 5, 100, 48, 2, 7, (...row) => told.push(row));
+    table.applyCommitted(0, 6, 148, 0, 0, 0, (...row) => told.push(row));
+    expect(told).toEqual([
+      [0, 1, 0, 24, 0],
+      [0, 5, 100, 48, 2],
+    ]);
+  });
+
+  test("after a snapshot gives what it gave before", () => {
+    const table = filled(40);
+    const view = table.view();
+    const sections = table.sections(view);
+    const write = (target: DocumentTable) => {
+      for (let at = 0; at < 60; at += 2) {
+        target.applyCommitted(
+          target.intern(`users/${at}`),
+          100 + at,
+          at,
+          at % 8 === 0 ? 0 : 24,
+          1,
+          0,
+        );
+      }
+    };
+    write(table);
+    const restored = new DocumentTable(tiny);
+    restored.restore(sections);
+    write(restored);
+    restored.checkInvariants();
+    for (const collection of [allCollections, 0, 1, 2]) {
+      expect(drain(restored.byEtag(collection, 0), 7)).toEqual(
+        drain(table.byEtag(collection, 0), 7),
+      );
+    }
+    expect(drain(restored.byId(""), 7)).toEqual(drain(table.byId(""), 7));
+  });
+});
+
+describe("a view", () => {
+  test("is not read after its release", () => {
+    const table = filled(10);
+    const view = table.view();
+    const cursor = view.byEtag(allCollections, 0);
+    view.release();
+    view.release();
+    expect(() => cursor.fill(new Uint32Array(4), 4)).toThrow("after its release");
+    expect(view.etagOf(1)).toBe(0);
+  });
+
+  test("of a collection without documents is empty", () => {
+    const table = filled(10);
+    expect(drain(table.byEtag(9, 0), 4)).toEqual([]);
+    expect(table.countOfCollection(9)).toBe(0);
+  });
+});
+
+describe("the order by id", () => {
+  test("is settled in slices of the budget", () => {
+    let now = 0;
+    const table = new DocumentTable({ ...tiny, monotonicMs: () => now++ });
+    for (let at = 0; at < 100; at++)
+      table.applyCommitted(table.intern(`users/${at}`), at + 1, 0, 24, 0, 0);
+    let turns = 1;
+    while (!table.settleOrder(2)) turns++;
+    expect(turns).toBeGreaterThan(10);
+    expect(table.settleOrder(0)).toBe(true);
+    expect(drain(table.byId("users/9"), 4).map((docNum) => table.lowerIdOf(docNum))).toEqual([
+      "users/9",
+      ...Array.from({ length: 10 }, (_, at) => `users/9${at}`),
+    ]);
+  });
+});
+
+describe("a snapshot that is damaged", () => {
+  const table = filled(60);
+  const view = table.view();
+  const sections = table
+    .sections(view)
+    .map(({ name, parts }) => ({ name, bytes: Buffer.concat(parts) }));
+  const restore = (given: readonly { name: string; bytes: Buffer }[]) => {
+    const restored = new DocumentTable(tiny);
+    restored.restore(given.map(({ name, bytes }) => ({ name, parts: [bytes] })));
+    return restored;
+  };
+  const damaged = expect.objectContaining({ code: "database-damaged" });
+
+  test("is refused when a section is missing, cut or too long", () => {
+    restore(sections).checkInvariants();
+    for (const [at, section] of sections.entries()) {
+      expect(() => restore(sections.toSpliced(at, 1)), section.name).toThrow(damaged);
+      for (const length of [0, 1, section.bytes.length >> 1, section.bytes.length - 1]) {
+        const cut = sections.with(at, { ...section, bytes: section.bytes.subarray(0, length) });
+        expect(() => restore(cut), `${section.name} ${length}`).toThrow(damaged);
+      }
+      const long = { ...section, bytes: Buffer.concat([section.bytes, Buffer.alloc(1)]) };
+      expect(() => restore(sections.with(at, long)), section.name).toThrow(damaged);
+    }
+  });
+
+  test("is refused when it is of another version", () => {
+    const head = Buffer.from(sections[0]!.bytes);
+    head.writeUInt32LE(99, 0);
+    expect(() => restore(sections.with(0, { ...sections[0]!, bytes: head }))).toThrow(damaged);
+  });
+
+  test("fails in no other way when a byte is wrong", () => {
+    fc.assert(
+      fc.property(
+        fc.nat(sections.length - 1),
+        fc.nat(),
+        fc.integer({ min: 1, max: 255 }),
+        (at, place, flip) => {
+          const section = sections[at]!;
+          const bytes = Buffer.from(section.bytes);
+          const byte = place % bytes.length;
+          bytes[byte] = bytes[byte]! ^ flip;
+          try {
+            restore(sections.with(at, { ...section, bytes }));
+          } catch (error) {
+            expect(error).toEqual(damaged);
+          }
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test("counts the memory of its arrays", () => {
+  const table = new DocumentTable();
+  const before = table.memoryBytes();
+  for (let at = 0; at < 100_000; at++)
+    table.applyCommitted(table.intern(`u${at}`), at + 1, 0, 24, 0, 0);
+  const perDocument = (table.memoryBytes() - before) / 100_000;
+  expect(perDocument).toBeGreaterThan(50);
+  expect(perDocument).toBeLessThan(115);
 });
