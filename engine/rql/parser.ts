@@ -36,6 +36,7 @@ import type {
   Value,
 } from "./ast.ts";
 import { Lexer } from "./lexer.ts";
+import { fieldText, pathText } from "./print.ts";
 import { invalidQuery, syntaxError, wordAt } from "./syntax-error.ts";
 import { reservedWords, type Token } from "./token.ts";
 
@@ -665,13 +666,4 @@ class Parser {
       this.text,
     );
   }
-}
-
-/** A path as one text: `Lines[].Product`, `Lines.0`. Quotes are gone. */
-export function pathText(path: readonly PathPart[]): string {
-  return path.map((part) => part.name + "[]".repeat(part.arrays)).join(".");
-}
-
-export function fieldText(field: Field): string {
-  return pathText(field.path);
 }
