@@ -5,6 +5,7 @@
  * - Each field is there once, with the options of all its uses.
  * - In a query that groups, conditions and order use keys and aggregates only.
  */
+import { EngineError } from "../errors.ts";
 import { summedField } from "./analyze-select.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
@@ -27,7 +28,10 @@ export function automaticIndexDefinition(
   const { where, groupBy, orderBy, include } = checked;
   const uses = new Map<string, { field: FieldReference; uses: Set<Use> }>();
   const add = (field: FieldReference, use: Use): void => {
-    if (field.name === "id()") return;
+    if (field.name === "id()") {
+      if (groupBy !== null) throw idOfGroup(scope);
+      return;
+    }
     const known = uses.get(field.name) ?? { field, uses: new Set<Use>() };
     known.field = field;
     known.uses.add(use);
@@ -36,9 +40,10 @@ export function automaticIndexDefinition(
   if (where !== null) visitFields(where, add);
   for (const key of orderBy) {
     if (key.kind === "field" || key.kind === "custom") add(key.field, "plain");
+    if (key.kind === "id" && groupBy !== null) throw idOfGroup(scope);
   }
   for (const { field } of include.highlights) {
-    add(field, "search");
+    if (!uses.has(field.name)) add(field, "search");
     add(field, "highlight");
   }
   const collection = query.source.name;
@@ -62,6 +67,13 @@ export function automaticIndexDefinition(
   const keyNames = new Set(keys.map(({ name }) => name));
   const own = aggregates.filter(({ name }) => !keyNames.has(name));
   return { collection, fields: [], groupBy: { keys, aggregates: own } };
+}
+
+function idOfGroup({ text }: QueryScope): EngineError {
+  return new EngineError(
+    "invalid-argument",
+    `The field 'id()' is not indexed in '', cannot query/sort on fields that are not indexed in query: ${text}`,
+  );
 }
 
 function automaticField(field: FieldReference, uses: ReadonlySet<Use>): AutomaticField {

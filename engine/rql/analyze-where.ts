@@ -169,8 +169,13 @@ function analyzeBetween(scope: QueryScope, expression: Between, isExact: boolean
   if (low === null || low === undefined || high === null || high === undefined) {
     return { kind: "none", field };
   }
-  const areNulls = low.type === "null" || high.type === "null";
-  if (!areNulls && typeName(low) !== typeName(high)) {
+  // RavenDB refuses a long with a double too, but only when it meets a query text for the first time.
+  const isAccepted =
+    low.type === "null" ||
+    high.type === "null" ||
+    typeName(low) === typeName(high) ||
+    (isNumber(low) && isNumber(high));
+  if (!isAccepted) {
     throw incompatible(scope, "parameters", expression.left, values.length);
   }
   return {
@@ -180,6 +185,10 @@ function analyzeBetween(scope: QueryScope, expression: Between, isExact: boolean
     high: { value: high, isInclusive: true },
     isExact,
   };
+}
+
+function isNumber({ type }: Scalar): boolean {
+  return type === "long" || type === "double";
 }
 
 function analyzeIn(scope: QueryScope, expression: In, isExact: boolean): Condition {

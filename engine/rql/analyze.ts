@@ -173,16 +173,17 @@ function analyzeLoad(scope: QueryScope, query: Query, kind: QueryKind): LoadStep
     if (kind === "patch" && query.source.alias === null) {
       throw invalid(scope, "When using LOAD, a from alias is required");
     }
-    known.add(alias);
     if (expression.kind === "call") {
       const complaint = "LOAD clause require a field or value references";
       throw invalid(scope, `${complaint} ${printArgument(expression)}`);
     }
+    const aliases = [...known];
+    known.add(alias);
     if (expression.kind !== "field") {
       const value = resolveValue(scope, expression);
       return { alias, isArray, source: { kind: "constant", value } };
     }
-    const field = fieldReference(scope, expression);
+    const field = fieldReference({ ...scope, aliases }, expression);
     const root = field.alias === query.source.alias ? null : field.alias;
     return { alias, isArray, source: { kind: "path", root, path: field.path } };
   });
@@ -323,7 +324,8 @@ function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
 }
 
 function checkFilterMethod(scope: QueryScope, name: string): void {
-  if (scope.functions.has(name) || isFilterMethod(name)) return;
+  const isMemberCall = name.includes(".") && methodKey(name) === null; // u.Name.startsWith('x')
+  if (isMemberCall || scope.functions.has(name) || isFilterMethod(name)) return;
   if (filterRefused.has(name.toLowerCase())) {
     throw notSupported(`'${name}' query method is not supported for this type of query`);
   }
