@@ -89,6 +89,7 @@ export async function openParts(
     keyspaces,
     feed: new ChangeFeed(),
     clock: environment.clock,
+    random: (count) => environment.random(count),
   });
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;

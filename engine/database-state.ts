@@ -3,6 +3,7 @@
  */
 import type { ChangeFeed } from "./changes.ts";
 import { collectionMemberOf } from "./document.ts";
+import { guidOf } from "./document-id.ts";
 import { MetadataWriter } from "./document-metadata.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
@@ -28,6 +29,7 @@ export class DatabaseState {
   readonly feed: ChangeFeed;
   readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
+  readonly #random: (count: number) => Buffer;
   readonly #collectionMembers: (Buffer | undefined)[] = [];
   /** The newest etag given out. */
   lastEtag = 0;
@@ -46,6 +48,7 @@ export class DatabaseState {
     keyspaces: KeyspaceTable;
     feed: ChangeFeed;
     clock: Clock;
+    random: (count: number) => Buffer;
   }) {
     this.name = parts.name;
     this.databaseHash = parts.databaseHash;
@@ -57,6 +60,7 @@ export class DatabaseState {
     this.keyspaces = parts.keyspaces;
     this.feed = parts.feed;
     this.#clock = parts.clock;
+    this.#random = parts.random;
   }
 
   nextEtag(): number {
@@ -76,6 +80,16 @@ export class DatabaseState {
 
   changeVectorAt(etag: number): string {
     return `${nodeTag}:${etag}-${this.databaseHash}`;
+  }
+
+  /** Microseconds since 1970 by the clock of the host. */
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  /** A new id for a document that came without one. */
+  newGuid(): string {
+    return guidOf(this.#random(16));
   }
 
   /** The time of a change: now, but never before the change before it. */
