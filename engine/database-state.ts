@@ -1,6 +1,7 @@
 /**
  * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
  */
+import { randomUUID } from "node:crypto";
 import type { ChangeFeed } from "./changes.ts";
 import { collectionMemberOf } from "./document.ts";
 import { MetadataWriter } from "./document-metadata.ts";
@@ -76,6 +77,15 @@ export class DatabaseState {
 
   changeVectorAt(etag: number): string {
     return `${nodeTag}:${etag}-${this.databaseHash}`;
+  }
+
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  /** A new GUID in lower case, for documents that are stored without an id. */
+  newGuid(): string {
+    return randomUUID();
   }
 
   /** The time of a change: now, but never before the change before it. */

@@ -99,6 +99,7 @@ export class Transaction {
   readonly #byDocument = new Map<number, StagedDocument>();
   readonly #byKey = new Map<EntryKeyspace<unknown>, Map<string, unknown>>();
   readonly #touched = new Set<number>();
+  #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
   /** `fetched`: records that an earlier run of this transaction found missing. */
@@ -113,8 +114,14 @@ export class Transaction {
     return this.state.keyspaces;
   }
 
+  /** Nothing of it is to be written. */
   get isEmpty(): boolean {
-    return this.scratch.length === 0 && this.entries.length === 0;
+    return this.#isDiscarded || (this.scratch.length === 0 && this.entries.length === 0);
+  }
+
+  /** What was done was only a trial: nothing of it happens. */
+  discard(): void {
+    this.#isDiscarded = true;
   }
 
   nextEtag(): number {

@@ -3,6 +3,7 @@ import { certificateRoutes } from "./endpoints/certificates.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
+import { patchRoutes } from "./endpoints/patches.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
@@ -16,4 +17,5 @@ export const routes: readonly Route[] = [
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...documentRoutes,
+  ...patchRoutes,
 ];
