@@ -13,6 +13,7 @@ import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
+import { bodyTextOf } from "./document.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
@@ -279,6 +280,19 @@ export class Database implements LogListener {
     const record = this.record(document);
     const bytes = record instanceof Promise ? await record : record;
     return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
+  }
+
+  /**
+   * The text of a document without `@metadata`, as it was stored: synchronously when its record is in memory.
+   * Null when there is none.
+   */
+  bodyText(id: string): string | null | Promise<string> {
+    const document = this.find(id);
+    if (document < 0) return null;
+    const record = this.record(document);
+    return record instanceof Promise
+      ? record.then((bytes) => bodyTextOf(bytes, 0))
+      : bodyTextOf(record, 0);
   }
 
   /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
