@@ -78,7 +78,7 @@ export class DocumentTable implements DocumentReader {
       slabChunkBytes: 256 * 1024,
       hashPageSlots: 8192,
       listChunkEntries: 4096,
-      orderLeafEntries: 2048,
+      orderLeafEntries: 1024,
       stagedPerChunk: 4096,
       hashSeed: 0x811c9dc5,
       monotonicMs: () => performance.now(),
