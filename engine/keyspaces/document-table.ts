@@ -310,6 +310,16 @@ export class DocumentTable implements DocumentReader {
     return true;
   }
 
+  /** Does the committed row or a staged one of this document have its record at `position`? */
+  hasPosition(docNum: number, position: number): boolean {
+    if (this.etagOf(docNum) !== 0 && this.positionOf(docNum) === position) return true;
+    let slot = this.#staged.newestOf(docNum);
+    while (slot >= 0 && this.#staged.positionOf(slot) !== position) {
+      slot = this.#staged.previousOf(slot);
+    }
+    return slot >= 0;
+  }
+
   #tell(docNum: number, listener: RowListener): void {
     const columns = this.#rows.columns;
     listener(

@@ -309,6 +309,8 @@ class Pair {
     const docNum = this.table.lookup(place.id);
     expect(this.table.relocate(docNum, place.row.etag + 0.5, position)).toBe(false);
     expect(this.table.relocate(docNum, place.row.etag, position)).toBe(true);
+    expect(this.table.hasPosition(docNum, position)).toBe(true);
+    expect(this.table.hasPosition(docNum, -1)).toBe(false);
     const row = { ...place.row, position };
     if (this.model.staged.includes(place)) place.row = row;
     else this.model.committed.set(place.id, row);
