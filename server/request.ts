@@ -28,8 +28,9 @@ export class QueryString {
 
   /** All values of `name`, in the order sent. */
   all(name: string): string[] {
+    const names = this.parsed();
     const wanted = name.toLowerCase();
-    return this.values.filter((_, position) => this.parsed()[position] === wanted);
+    return this.values.filter((_, position) => names[position] === wanted);
   }
 
   has(name: string): boolean {
