@@ -28,6 +28,8 @@ export const collectionCountMax = 65_535;
 export const shapeCountMax = 16_384;
 /** Properties of one shape; a document with more has no field table. */
 export const shapeFieldCountMax = 512;
+/** Bytes of memory for the shapes of one database, by a rough count; what comes later has no shape. */
+export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
