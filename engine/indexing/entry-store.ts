@@ -29,6 +29,8 @@ export class EntryStore {
   documents: Uint32Array = new Uint32Array(16);
   /** One bit for each entry. */
   live: Uint32Array = new Uint32Array(1);
+  /** Some document has, or had, more than one entry. */
+  hasSeveral = false;
   /** By document: its first entry plus one; 0 when it has none. */
   #firsts: Uint32Array = new Uint32Array(16);
   #compaction: Compaction | null = null;
@@ -61,6 +63,7 @@ export class EntryStore {
     this.liveCount++;
     if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
     if (this.#firsts[document] === 0) this.#firsts[document] = entry + 1;
+    else this.hasSeveral = true;
     for (const column of this.columns) column.endEntry();
     return entry;
   }

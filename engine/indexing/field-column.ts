@@ -76,6 +76,11 @@ export class FieldColumn {
     return order;
   }
 
+  /** An order to compare terms with, without any in it. */
+  emptyOrder(kind: OrderKind): TermOrder {
+    return new TermOrder(kind, this.dictionary);
+  }
+
   /** True when `order(kind)` costs nothing. */
   hasOrder(kind: OrderKind): boolean {
     return this.#orders.get(kind)?.isCurrent === true;

@@ -6,18 +6,15 @@
  * gives the number of a deleted document to another id only when `deletionsSince` tells of the deletion first.
  */
 
-/** One document's text, under a cursor: the fields are overwritten by the next step. */
+import type { IndexDefinition } from "./index-definition.ts";
+
+/** One document's record (document.ts), under a cursor: the fields are overwritten by the next step. */
 export interface StoredRow {
   docNum: number;
   etag: number;
-  /** The body: minified JSON text without `@metadata`, `bytes[from, to)`. */
   bytes: Buffer;
-  from: number;
-  to: number;
-  /** The list of the document's property names that its field table follows, or 0 when it has none. */
-  shapeId: number;
-  /** Where its field table begins in `bytes`. */
-  tableAt: number;
+  /** Where the record begins in `bytes`. */
+  start: number;
 }
 
 /**
@@ -58,4 +55,10 @@ export interface IndexHost {
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
+  /** Gives the event loop a turn. */
+  yieldTurn(): Promise<void>;
+  /** Calls `run` once after `ms` milliseconds. */
+  setTimer(ms: number, run: () => void): { cancel(): void };
+  /** An automatic index was made, or dropped (`definition` null): what a restart must know. */
+  indexChanged(name: string, definition: IndexDefinition | null): void;
 }

@@ -5,12 +5,11 @@
  * Invariants:
  * - All documents up to `documentEtag` and deletions up to `deletionEtag` are taken in, and none after.
  */
-import type { FieldStep } from "./document-fields.ts";
-import { addFieldTerms } from "./document-fields.ts";
+import { bodyStartOf } from "../document.ts";
+import { standardAnalyzer } from "./analyzer.ts";
+import { addFieldTerms, type FieldMode, type FieldStep, fieldStep } from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import { type FieldMode, fieldStep } from "./document-fields.ts";
-import { standardAnalyzer } from "./analyzer.ts";
 import { allDocuments, type DefinitionPart, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 
@@ -148,12 +147,13 @@ export class FieldMapper implements DocumentMapper {
 
   map(row: StoredRow, store: EntryStore): void {
     const fields = this.#fields;
+    const body = bodyStartOf(row.bytes, row.start);
     let metadata: Buffer | null = null;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i] as MappedField;
       const column = store.columns[i] as FieldColumn;
       if (!field.isMetadata) {
-        addFieldTerms(column, field.mode, row.bytes, row.from, field.steps);
+        addFieldTerms(column, field.mode, row.bytes, body, field.steps);
         continue;
       }
       metadata ??= this.#host.metadataOf(row);
