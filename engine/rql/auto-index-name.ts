@@ -5,7 +5,7 @@
  * indexes by name: `Auto/Users/ByAgeAndSearch(Name)`, `Auto/Users/ByCountReducedByCity`.
  *
  * Invariants:
- * - Fields are sorted by their plain names, ordinally, and each occurs once.
+ * - Fields are sorted by their names with options, ordinally, and each occurs once.
  * - Two definitions with the same name cover the same things.
  */
 import type { PathPart } from "./ast.ts";
@@ -65,32 +65,36 @@ export function automaticIndexName(definition: AutomaticIndexDefinition): string
 
 function suffixOf(definition: AutomaticIndexDefinition): string {
   if (definition.groupBy === null) {
-    const fields = sortedByName(definition.fields).flatMap(wrappedNames);
-    return fields.length === 0 ? "/ById()" : `/By${fields.join("And")}`;
+    const fields = joined(definition.fields.map(wrappedName));
+    return fields === "" ? "/ById()" : `/By${fields}`;
   }
-  const keys = sortedByName(definition.groupBy.keys).flatMap((key) =>
-    key.isWholeArray ? [`Array(${key.name})`] : wrappedNames(key),
+  const keys = joined(
+    definition.groupBy.keys.map((key) =>
+      key.isWholeArray ? `Array(${key.name})` : wrappedName(key),
+    ),
   );
-  const aggregates = sortedByName(definition.groupBy.aggregates).map((aggregate) =>
-    aggregate.kind === "sum" && aggregate.isQuoted ? `'${aggregate.name}'` : aggregate.name,
+  const aggregates = joined(
+    definition.groupBy.aggregates.map((aggregate) =>
+      aggregate.kind === "sum" && aggregate.isQuoted ? `'${aggregate.name}'` : aggregate.name,
+    ),
   );
-  const computed = aggregates.length === 0 ? "" : `/By${aggregates.join("And")}`;
-  return `${computed}ReducedBy${keys.join("And")}`;
+  return `${aggregates === "" ? "" : `/By${aggregates}`}ReducedBy${keys}`;
 }
 
-function sortedByName<Named extends { readonly name: string }>(list: readonly Named[]): Named[] {
-  return [...list].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+/** Ordinal order of the names as written: `B` before `Search(A)`. */
+function joined(names: string[]): string {
+  return names.sort().join("And");
 }
 
 /** A field with options is named once for each; its plain use beside them adds nothing. */
-function wrappedNames(field: AutomaticField): string[] {
+function wrappedName(field: AutomaticField): string {
   const name = field.isQuoted ? `'${field.name}'` : field.name;
   const names: string[] = [];
   if (field.hasSearch) names.push(`Search(${name})`);
   if (field.hasHighlight) names.push(`Highlight(${name})`);
   if (field.hasExact) names.push(`Exact(${name})`);
   if (field.hasSuggest) names.push(`Suggest(${name})`);
-  return names.length === 0 ? [name] : names;
+  return names.length === 0 ? name : names.join("And");
 }
 
 const mask = 0xffff_ffff_ffff_ffffn;
