@@ -50,8 +50,9 @@ interface StagedEntry {
   readonly key: string;
   /** Null removes the entry; its position is set when the log has given one. */
   readonly entry: Entry<unknown> | null;
-  /** Offset in the scratch buffer. */
+  /** Offset and length of its record in the scratch buffer. */
   readonly at: number;
+  readonly length: number;
 }
 
 /** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
@@ -245,7 +246,7 @@ export class Transaction {
     sealRecord(this.scratch.bytes, at);
     this.scratch.length += length;
     const entry = value === undefined ? null : { value, etag, position: 0, length };
-    this.#stageEntry(keyspace as EntryKeyspace<unknown>, key, entry, at);
+    this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
   }
 
   /** A deletion's marker. */
@@ -271,13 +272,9 @@ export class Transaction {
     );
   }
 
-  #stageEntry(
-    keyspace: EntryKeyspace<unknown>,
-    key: string,
-    entry: Entry<unknown> | null,
-    at: number,
-  ): void {
-    this.entries.push({ keyspace, key, entry, at });
+  #stageEntry(staged: StagedEntry): void {
+    const { keyspace, key, entry } = staged;
+    this.entries.push(staged);
     let own = this.#byKey.get(keyspace);
     if (own === undefined) {
       own = new Map();

@@ -37,7 +37,8 @@ export function fieldSortKeys(
 ): Uint32Array {
   const keys = new Uint32Array(entries.length);
   if (column !== undefined) fillRanks(column, entries, sort.form, keys);
-  if (!sort.isOnly) for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
+  if (!sort.isOnly)
+    for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
   return directed(keys, sort);
 }
 
@@ -66,8 +67,7 @@ export function mirrored(keys: Uint32Array): Uint32Array {
 }
 
 function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
-  const isNullsMoved =
-    sort.nulls !== null && (sort.nulls === "last") !== sort.isDescending;
+  const isNullsMoved = sort.nulls !== null && (sort.nulls === "last") !== sort.isDescending;
   if (isNullsMoved) {
     // They stand at the end that the direction would not give them.
     let max = 0;
@@ -95,7 +95,9 @@ function fillRanks(
   const kind = orderKind(column, form);
   const isNumeric = form === "long" || form === "double";
   const ranks =
-    form === "alphaNumeric" ? alphaNumericRanks(column, sought) : termRanks(column, sought, kind, form);
+    form === "alphaNumeric"
+      ? alphaNumericRanks(column, sought)
+      : termRanks(column, sought, kind, form);
   for (let i = 0; i < sought.length; i++) {
     const term = sought[i] as number;
     if (term === gapTerm) keys[i] = missingRank;
@@ -116,7 +118,12 @@ function orderKind(column: FieldColumn, form: SortForm): OrderKind {
 type Ranks = (term: number) => number;
 
 /** The rank of a term in an order; -1 when the order has no such term. */
-function termRanks(column: FieldColumn, sought: Uint32Array, kind: OrderKind, form: SortForm): Ranks {
+function termRanks(
+  column: FieldColumn,
+  sought: Uint32Array,
+  kind: OrderKind,
+  form: SortForm,
+): Ranks {
   const { dictionary } = column;
   const isLong = form === "long";
   if (!isLong && !column.hasOrder(kind) && sought.length * orderShare < dictionary.count) {

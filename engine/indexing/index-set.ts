@@ -326,7 +326,8 @@ export class IndexSet {
   #tellWaiters(): void {
     for (const waiter of [...this.#waiters]) {
       const { index } = waiter.index;
-      if (index.documentEtag < waiter.documentEtag || index.deletionEtag < waiter.deletionEtag) continue;
+      if (index.documentEtag < waiter.documentEtag || index.deletionEtag < waiter.deletionEtag)
+        continue;
       waiter.resolve();
     }
   }

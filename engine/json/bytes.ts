@@ -16,6 +16,12 @@ declare global {
   }
 }
 
+export const byteArrayOpen = 0x5b;
+export const byteMinus = 0x2d;
+export const byteObjectOpen = 0x7b;
+export const byteZero = 0x30;
+export const byteArrayClose = 0x5d;
+export const byteColon = 0x3a;
 export const byteQuote = 0x22;
 export const byteComma = 0x2c;
 export const byteSlash = 0x2f;

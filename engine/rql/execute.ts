@@ -268,7 +268,8 @@ class Execution {
     const skipsRows = !isDistinct || (filter !== null && !isIdList);
     let rawSkip = skipsRows && !(filter !== null && isIdList) ? paging.skip : 0;
     const rowSkip = rawSkip === paging.skip ? 0 : paging.skip;
-    const isCounting = paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
+    const isCounting =
+      paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
     const filterTake = paging.filterTake ?? Number.MAX_SAFE_INTEGER;
     this.#sliceStartMs = this.#host.source.monotonicMs();
     for (let visited = 0; ; visited++) {
@@ -385,7 +386,8 @@ class Execution {
       if (this.#returnedCount >= paging.take) continue;
       this.#includes.addRow(parts.row, text);
       const next = this.#deliver(this.#projectedRow(text, parts));
-      if (next !== null) waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
+      if (next !== null)
+        waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
     }
     return waiting;
   }
@@ -511,9 +513,17 @@ class GroupCursor implements RowCursor {
 }
 
 /** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */
-export async function findDocuments(query: AnalyzedQuery, host: QueryHost, request: QueryRequest): Promise<string[]> {
+export async function findDocuments(
+  query: AnalyzedQuery,
+  host: QueryHost,
+  request: QueryRequest,
+): Promise<string[]> {
   const ids: string[] = [];
-  const plain: AnalyzedQuery = { ...query, projection: { kind: "fields", fields: [{ key: "id", value: { kind: "id" } }] }, isDistinct: false };
+  const plain: AnalyzedQuery = {
+    ...query,
+    projection: { kind: "fields", fields: [{ key: "id", value: { kind: "id" } }] },
+    isDistinct: false,
+  };
   await executeQuery(plain, host, request, {
     add(row) {
       ids.push((JSON.parse(row.toString()) as { id: string }).id);

@@ -15,7 +15,13 @@ import {
 } from "../document.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
-import { findMember, firstElement, nextElement, skipValue, ValueSpan } from "../json/field-access.ts";
+import {
+  findMember,
+  firstElement,
+  nextElement,
+  skipValue,
+  ValueSpan,
+} from "../json/field-access.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
@@ -115,7 +121,8 @@ function compileValue(
   const alias = query.source.alias;
   switch (value.kind) {
     case "path":
-      if (value.root !== null && value.root !== alias) return compileLoadedPath(value.root, value.path);
+      if (value.root !== null && value.root !== alias)
+        return compileLoadedPath(value.root, value.path);
       return compilePath(field.key, value, source, outputs);
     case "whole": {
       const name = value.alias;
@@ -201,9 +208,14 @@ function compilePath(
   if (outputs !== null) return compileMember(value.name, source);
   const isAliased = value.root !== null;
   const missing = isAliased ? null : "null";
-  if (value.path[0]?.name === "@metadata") return compileMetadataPath(value.path.slice(1), missing, source);
-  if (value.path.some((part) => part.arrays > 0)) return compileEachPath(value.path, isAliased, source);
-  const finder = new FieldFinder(value.path.map((part) => part.name), source);
+  if (value.path[0]?.name === "@metadata")
+    return compileMetadataPath(value.path.slice(1), missing, source);
+  if (value.path.some((part) => part.arrays > 0))
+    return compileEachPath(value.path, isAliased, source);
+  const finder = new FieldFinder(
+    value.path.map((part) => part.name),
+    source,
+  );
   const fallback = isAliased ? null : new FieldFinder([key], source);
   return (parts) => {
     const text = textAt(finder, parts.row);
@@ -212,7 +224,11 @@ function compilePath(
   };
 }
 
-function compileMetadataPath(path: readonly PathPart[], missing: string | null, source: RowSource): TextOf {
+function compileMetadataPath(
+  path: readonly PathPart[],
+  missing: string | null,
+  source: RowSource,
+): TextOf {
   const names = path.map((part) => quoteString(part.name));
   const span = new ValueSpan();
   if (path[0]?.name === "@id") return () => missing;
@@ -289,7 +305,10 @@ function compileLoadedPath(root: string, path: readonly PathPart[]): TextOf {
   };
 }
 
-function compileCounter(value: Extract<ProjectedValue, { kind: "counter" }>, source: RowSource): TextOf {
+function compileCounter(
+  value: Extract<ProjectedValue, { kind: "counter" }>,
+  source: RowSource,
+): TextOf {
   const { name, isRaw } = value;
   return (parts) => {
     const id = idOf(parts.row.bytes, parts.row.start);
