@@ -13,7 +13,12 @@ import { DocumentParser } from "./json/json-parser.ts";
 import { DocumentTable } from "./keyspaces/document-table.ts";
 import { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import { ShapeTable } from "./keyspaces/shapes.ts";
-import { segmentBytesMax, segmentBytesMin, segmentCacheBytes } from "./limits.ts";
+import {
+  backgroundBytesPerSecond,
+  segmentBytesMax,
+  segmentBytesMin,
+  segmentCacheBytes,
+} from "./limits.ts";
 import { type FileLog, openLog } from "./log/file-log.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
@@ -68,8 +73,11 @@ export async function openParts(
     cache: sharedCache,
     segmentBytesMin,
     segmentBytesMax,
+    compaction: { bytesPerSecond: backgroundBytesPerSecond },
     ...options.log,
   });
+  const opened = log;
+  records.canDropDeletion = (position) => opened.canDropDeletion(position);
   try {
     const sections = log.snapshot?.sections;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
@@ -89,7 +97,6 @@ export async function openParts(
     keyspaces,
     feed: new ChangeFeed(),
     clock: environment.clock,
-    random: (count) => environment.random(count),
   });
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;

@@ -1,9 +1,9 @@
 /**
  * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
  */
+import { randomUUID } from "node:crypto";
 import type { ChangeFeed } from "./changes.ts";
 import { collectionMemberOf } from "./document.ts";
-import { guidOf } from "./document-id.ts";
 import { MetadataWriter } from "./document-metadata.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
@@ -29,7 +29,6 @@ export class DatabaseState {
   readonly feed: ChangeFeed;
   readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
-  readonly #random: (count: number) => Buffer;
   readonly #collectionMembers: (Buffer | undefined)[] = [];
   /** The newest etag given out. */
   lastEtag = 0;
@@ -48,7 +47,6 @@ export class DatabaseState {
     keyspaces: KeyspaceTable;
     feed: ChangeFeed;
     clock: Clock;
-    random: (count: number) => Buffer;
   }) {
     this.name = parts.name;
     this.databaseHash = parts.databaseHash;
@@ -60,7 +58,6 @@ export class DatabaseState {
     this.keyspaces = parts.keyspaces;
     this.feed = parts.feed;
     this.#clock = parts.clock;
-    this.#random = parts.random;
   }
 
   nextEtag(): number {
@@ -82,14 +79,13 @@ export class DatabaseState {
     return `${nodeTag}:${etag}-${this.databaseHash}`;
   }
 
-  /** Microseconds since 1970 by the clock of the host. */
   nowMicros(): number {
     return this.#clock.nowMicros();
   }
 
-  /** A new id for a document that came without one. */
+  /** A new GUID in lower case, for documents that are stored without an id. */
   newGuid(): string {
-    return guidOf(this.#random(16));
+    return randomUUID();
   }
 
   /** The time of a change: now, but never before the change before it. */

@@ -13,6 +13,7 @@ import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
+import { bodyTextOf } from "./document.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
@@ -43,6 +44,8 @@ interface PendingTransaction {
   readonly documents: number;
   /** One for each staged entry, in order. */
   readonly entries: readonly EntryKeyspace<unknown>[];
+  /** Position and length, in turn, of records that only say that something is gone. */
+  readonly deletions: readonly number[];
   readonly changes: Transaction["changes"];
   readonly lastEtag: number;
   readonly shapeCount: number;
@@ -159,8 +162,10 @@ export class Database implements LogListener {
       );
     }
     const keyspaces: EntryKeyspace<unknown>[] = [];
-    for (const { keyspace, key, entry, at } of transaction.entries) {
-      if (entry !== null) entry.position = base + at;
+    const deletions: number[] = [];
+    for (const { keyspace, key, entry, at, length } of transaction.entries) {
+      if (entry === null) deletions.push(base + at, length);
+      else entry.position = base + at;
       keyspace.stage(key, entry ?? undefined);
       keyspaces.push(keyspace);
     }
@@ -168,6 +173,7 @@ export class Database implements LogListener {
     this.#pending.push({
       documents: transaction.documents.length,
       entries: keyspaces,
+      deletions,
       changes: transaction.changes,
       lastEtag: this.state.lastEtag,
       shapeCount: shapes.count,
@@ -184,6 +190,10 @@ export class Database implements LogListener {
       this.#born.length = 0;
       documents.commitStaged(transaction.documents, this.#rowCommitted);
       this.#dropTombstonesOfBorn();
+      const { deletions } = transaction;
+      for (let i = 0; i < deletions.length; i += 2) {
+        this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
+      }
       this.state.committedEtag = transaction.lastEtag;
       this.#durableShapeCount = transaction.shapeCount;
       if (transaction.changes.length > 0) feed.tell(transaction.changes);
@@ -281,6 +291,19 @@ export class Database implements LogListener {
     return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
   }
 
+  /**
+   * The text of a document without `@metadata`, as it was stored: synchronously when its record is in memory.
+   * Null when there is none.
+   */
+  bodyText(id: string): string | null | Promise<string> {
+    const document = this.find(id);
+    if (document < 0) return null;
+    const record = this.record(document);
+    return record instanceof Promise
+      ? record.then((bytes) => bodyTextOf(bytes, 0))
+      : bodyTextOf(record, 0);
+  }
+
   /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
   async get(id: string): Promise<JsonObject | null> {
     const text = await this.getText(id);
@@ -325,7 +348,7 @@ export class Database implements LogListener {
 
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
-    return this.#log.metrics.bytes;
+    return this.#log.metrics().segmentBytes;
   }
 
   /** Is it set to refuse requests? */

@@ -23,14 +23,6 @@ export function serverMadeId(prefix: string, etag: number, nodeTag: string): str
   return `${prefix}${etag.toString().padStart(19, "0")}-${nodeTag}`;
 }
 
-/** A GUID (RFC 9562, version 4) of 16 random bytes, in lower case. */
-export function guidOf(random: Buffer): string {
-  const bytes = Buffer.from(random);
-  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
-  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-}
-
 /** @throws EngineError invalid-argument when the id is too long, not-supported for NUL and U+0001. */
 export function checkDocumentId(id: string): void {
   if (id.length * 3 > nameBytesMax) {

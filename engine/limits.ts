@@ -33,6 +33,10 @@ export const shapeCountMax = 16_384;
 export const shapeFieldCountMax = 512;
 /** Bytes of memory for the shapes of one database, by a rough count; what comes later has no shape. */
 export const shapeMemoryBytesMax = 32 * 1024 * 1024;
+/** Compiled scripts that are kept. */
+export const compiledScriptsMax = 2_048;
+/** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
+export const backgroundBytesPerSecond = 64 * 1024 * 1024;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */

@@ -50,8 +50,9 @@ interface StagedEntry {
   readonly key: string;
   /** Null removes the entry; its position is set when the log has given one. */
   readonly entry: Entry<unknown> | null;
-  /** Offset in the scratch buffer. */
+  /** Offset and length of its record in the scratch buffer. */
   readonly at: number;
+  readonly length: number;
 }
 
 /** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
@@ -99,6 +100,7 @@ export class Transaction {
   readonly #byDocument = new Map<number, StagedDocument>();
   readonly #byKey = new Map<EntryKeyspace<unknown>, Map<string, unknown>>();
   readonly #touched = new Set<number>();
+  #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
   /** `fetched`: records that an earlier run of this transaction found missing. */
@@ -113,8 +115,14 @@ export class Transaction {
     return this.state.keyspaces;
   }
 
+  /** Nothing of it is to be written. */
   get isEmpty(): boolean {
-    return this.scratch.length === 0 && this.entries.length === 0;
+    return this.#isDiscarded || (this.scratch.length === 0 && this.entries.length === 0);
+  }
+
+  /** What was done was only a trial: nothing of it happens. */
+  discard(): void {
+    this.#isDiscarded = true;
   }
 
   nextEtag(): number {
@@ -251,7 +259,7 @@ export class Transaction {
     sealRecord(this.scratch.bytes, at);
     this.scratch.length += length;
     const entry = value === undefined ? null : { value, etag, position: 0, length };
-    this.#stageEntry(keyspace as EntryKeyspace<unknown>, key, entry, at);
+    this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
   }
 
   /** A deletion's marker. */
@@ -277,13 +285,9 @@ export class Transaction {
     );
   }
 
-  #stageEntry(
-    keyspace: EntryKeyspace<unknown>,
-    key: string,
-    entry: Entry<unknown> | null,
-    at: number,
-  ): void {
-    this.entries.push({ keyspace, key, entry, at });
+  #stageEntry(staged: StagedEntry): void {
+    const { keyspace, key, entry } = staged;
+    this.entries.push(staged);
     let own = this.#byKey.get(keyspace);
     if (own === undefined) {
       own = new Map();

@@ -134,7 +134,7 @@ async function unfold(
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of unfoldStream(oneChunk(raw), encoding)) {
+  for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     length += chunk.length;
     if (length > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
     chunks.push(chunk);
@@ -154,7 +154,7 @@ export function decodeBody(
 ): AsyncIterable<Buffer> {
   const kind = encodingOf(encoding);
   const paced = withIdleLimit(source, limits);
-  return kind === "identity" ? paced : unfoldStream(paced, kind);
+  return kind === "identity" ? paced : unfoldStream(paced, kind, Number.POSITIVE_INFINITY);
 }
 
 /** Fails when nothing comes for `idleMs` while somebody waits for it. */
@@ -194,44 +194,41 @@ function orIdle<T>(promise: Promise<T>, idleMs: number): Promise<T> {
   });
 }
 
+/** `bytesMax` is kept by zstd alone; the others' pieces are small, so that their reader can stop in time. */
 async function* unfoldStream(
   source: AsyncIterable<Buffer>,
   encoding: Exclude<Encoding, "identity">,
+  bytesMax: number,
 ): AsyncGenerator<Buffer> {
   if (encoding === "zstd") {
-    yield* unfoldZstd(source);
+    yield* unfoldZstd(source, bytesMax);
     return;
   }
-  let decoder: Transform | undefined;
-  let feeding: Promise<void> = Promise.resolve();
   const iterator = source[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done) return;
-  decoder = makeDecoder(encoding, first.value);
-  feeding = feed(decoder, first.value, iterator);
-  feeding.catch(() => undefined); // reported through the decoder, which it destroys
+  const decoder = makeDecoder(encoding, first.value);
+  void feed(decoder, first.value, iterator); // reports through the decoder
   try {
     for await (const chunk of decoder) yield chunk as Buffer;
   } catch (error) {
     throw isZlibError(error) ? bodyBroken(encoding, error) : error;
   } finally {
     decoder.destroy();
-    await iterator.return?.();
+    // Not awaited: it may be waiting for a piece that never comes.
+    iterator.return?.().catch(() => undefined);
   }
 }
 
-/** Clients flush without ending the compressed stream, so an end in the middle is an end. */
 function makeDecoder(encoding: "gzip" | "br" | "deflate", first: Buffer): Transform {
-  const flush = zlib.constants.Z_SYNC_FLUSH;
-  if (encoding === "gzip") return zlib.createGunzip({ finishFlush: flush });
-  if (encoding === "br") {
-    return zlib.createBrotliDecompress({ finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH });
+  if (encoding === "gzip") {
+    // Clients of bulk insert flush without ever ending the compressed stream, so an end in its middle is an end.
+    return zlib.createGunzip({ finishFlush: zlib.constants.Z_SYNC_FLUSH });
   }
+  if (encoding === "br") return zlib.createBrotliDecompress();
   // "deflate" should be zlib's format; some clients send it raw. Zlib's first byte is x8.
   const isWrapped = ((first[0] ?? 0) & 0x0f) === 8;
-  return isWrapped
-    ? zlib.createInflate({ finishFlush: flush })
-    : zlib.createInflateRaw({ finishFlush: flush });
+  return isWrapped ? zlib.createInflate() : zlib.createInflateRaw();
 }
 
 /** Writes the rest of the source into the decoder, no faster than it takes it. */
@@ -263,27 +260,37 @@ function drained(stream: Transform): Promise<void> {
   });
 }
 
+/** Bytes given to the zstd decoder at once: what they unfold to (64 MB at worst) is in memory before anybody can stop. */
+const zstdStepBytes = 2048;
+
 /** Node 20 has no zstd; the decoder is loaded when the first such body comes. */
-async function* unfoldZstd(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* unfoldZstd(
+  source: AsyncIterable<Buffer>,
+  bytesMax: number,
+): AsyncGenerator<Buffer> {
   const { Decompress } = await import("fzstd");
   const ready: Buffer[] = [];
+  let length = 0;
   const decoder = new Decompress((chunk) => {
+    length += chunk.length;
+    if (length > bytesMax) throw bodyTooLarge(bytesMax);
     if (chunk.length > 0) ready.push(Buffer.from(chunk));
   });
-  try {
-    for await (const chunk of source) {
-      // In small steps: a step is decoded whole before anybody can count its bytes.
-      for (let start = 0; start < chunk.length; start += 16_384) {
-        decoder.push(chunk.subarray(start, start + 16_384));
-        yield* ready.splice(0);
-      }
+  const push = (chunk: Uint8Array, isLast: boolean) => {
+    try {
+      decoder.push(chunk, isLast);
+    } catch (error) {
+      throw error instanceof RequestError ? error : bodyBroken("zstd", error);
     }
-    decoder.push(new Uint8Array(0), true);
-    yield* ready.splice(0);
-  } catch (error) {
-    const isOurs = error instanceof RequestError || (error as { code?: unknown }).code === "string";
-    throw isOurs ? error : bodyBroken("zstd", error);
+  };
+  for await (const chunk of source) {
+    for (let start = 0; start < chunk.length; start += zstdStepBytes) {
+      push(chunk.subarray(start, start + zstdStepBytes), false);
+      yield* ready.splice(0);
+    }
   }
+  push(new Uint8Array(0), true);
+  yield* ready.splice(0);
 }
 
 function isZlibError(error: unknown): boolean {

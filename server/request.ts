@@ -28,8 +28,8 @@ export class QueryString {
 
   /** All values of `name`, in the order sent. */
   all(name: string): string[] {
-    const wanted = name.toLowerCase();
     const names = this.parsed();
+    const wanted = name.toLowerCase();
     return this.values.filter((_, position) => names[position] === wanted);
   }
 

@@ -8,6 +8,7 @@ import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
+import { patchRoutes } from "./endpoints/patches.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
@@ -26,4 +27,5 @@ export const routes: readonly Route[] = [
   ...counterRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
+  ...patchRoutes,
 ];

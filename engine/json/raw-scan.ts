@@ -15,13 +15,9 @@ import {
   byteBackslash,
   byteColon,
   byteComma,
-  byteMinus,
-  byteNine,
   byteObjectClose,
   byteObjectOpen,
   byteQuote,
-  byteSpace,
-  byteZero,
   skipSpace,
 } from "./bytes.ts";
 
@@ -36,8 +32,7 @@ export function tokenName(bytes: Uint8Array, at: number): string {
   if (byte === 0x74) return "True";
   if (byte === 0x66) return "False";
   if (byte === 0x6e) return "Null";
-  if (byte === byteMinus || (byte >= byteZero && byte <= byteNine)) return "Integer";
-  return "";
+  return byte === 0x2d || (byte >= 0x30 && byte <= 0x39) ? "Integer" : "";
 }
 
 /** The position behind the value that begins at `at` (no space), or -1 when `end` cuts it. Hot. */
@@ -65,12 +60,7 @@ export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number 
   }
   while (i < end) {
     const byte = bytes[i] as number;
-    if (
-      byte === byteComma ||
-      byte === byteObjectClose ||
-      byte === byteArrayClose ||
-      byte <= byteSpace
-    ) {
+    if (byte === byteComma || byte === byteObjectClose || byte === byteArrayClose || byte <= 0x20) {
       return i;
     }
     i++;

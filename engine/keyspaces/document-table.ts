@@ -78,7 +78,7 @@ export class DocumentTable implements DocumentReader {
       slabChunkBytes: 256 * 1024,
       hashPageSlots: 8192,
       listChunkEntries: 4096,
-      orderLeafEntries: 2048,
+      orderLeafEntries: 1024,
       stagedPerChunk: 4096,
       hashSeed: 0x811c9dc5,
       monotonicMs: () => performance.now(),
@@ -327,6 +327,16 @@ export class DocumentTable implements DocumentReader {
     if (slot < 0) return false;
     this.#staged.setPosition(slot, position);
     return true;
+  }
+
+  /** Does the committed row or a staged one of this document have its record at `position`? */
+  hasPosition(docNum: number, position: number): boolean {
+    if (this.etagOf(docNum) !== 0 && this.positionOf(docNum) === position) return true;
+    let slot = this.#staged.newestOf(docNum);
+    while (slot >= 0 && this.#staged.positionOf(slot) !== position) {
+      slot = this.#staged.previousOf(slot);
+    }
+    return slot >= 0;
   }
 
   #tell(docNum: number, listener: RowListener): void {

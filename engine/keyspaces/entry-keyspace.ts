@@ -161,8 +161,12 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#changed(key, entry, this.#entries.apply(key, entry));
   }
 
-  isLive(_bytes: Buffer, start: number, _length: number, position: Position): boolean {
-    return this.#entries.get(keyOf(_bytes, start))?.position === position;
+  isLive(bytes: Buffer, start: number, _length: number, position: Position): boolean {
+    return this.#entries.get(keyOf(bytes, start))?.position === position;
+  }
+
+  hasKeyOf(bytes: Buffer, start: number): boolean {
+    return this.#entries.get(keyOf(bytes, start)) !== undefined;
   }
 
   relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {

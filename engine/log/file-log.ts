@@ -15,8 +15,15 @@
  * - What was reported durable is found again by `replay`, or opening refuses and says what is damaged.
  */
 import { assert } from "../assert.ts";
-import type { Clock, DirectoryLock, FileSystem } from "../environment.ts";
+import type { Clock, DirectoryLock, FileSystem, Timer } from "../environment.ts";
+import { EngineError } from "../errors.ts";
 import { diskReserveBytes } from "../limits.ts";
+import {
+  type CompactionOptions,
+  type CompactionReport,
+  Compactor,
+  loadWhole,
+} from "./compaction.ts";
 import { Health } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
@@ -27,6 +34,7 @@ import type { Segment } from "./segment.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 import { type Disk, SegmentStore } from "./segment-store.ts";
 import { type LoadedSnapshot, readSnapshotFile, snapshotFileName } from "./snapshot-file.ts";
+import { Snapshots } from "./snapshots.ts";
 import { SpaceGuard } from "./space-guard.ts";
 import { Throttle } from "./throttle.ts";
 
@@ -50,6 +58,23 @@ export interface LogOptions {
   readonly mustExist?: boolean;
   /** See limits.ts. */
   readonly diskReserveBytes?: number;
+  /** Compact by itself, this fast, when a segment is half dead. Left out: only when `compact` is called. */
+  readonly compaction?: CompactionOptions;
+}
+
+/** How long a segment that is half dead waits for more to die. */
+const compactionDelayMs = 1000;
+
+/** Sizes, all in bytes but the counts. Exact, also after recovery. */
+export interface LogMetrics {
+  readonly segments: number;
+  /** Of the segments' files (or images, in memory), with those that a pin still holds. */
+  readonly segmentBytes: number;
+  /** Of all records, live and dead. */
+  readonly recordBytes: number;
+  readonly deadBytes: number;
+  readonly snapshots: number;
+  readonly unsyncedBytes: number;
 }
 
 /** What opening found. */
@@ -92,6 +117,10 @@ export class FileLog implements CommitLog {
   #writer: LogWriter | null = null;
   #loaded: LoadedSnapshot | null = null;
   #snapshotsIgnored = 0;
+  #snapshots: Snapshots | null = null;
+  #compactor: Compactor | null = null;
+  #compaction: Promise<unknown> | null = null;
+  #compactionTimer: Timer | null = null;
   #closed: Promise<void> | null = null;
 
   /** Use `openLog`. */
@@ -123,6 +152,7 @@ export class FileLog implements CommitLog {
       this.#loaded = await readSnapshotFile(disk.files, path, { databaseId, number });
       if (this.#loaded !== null) break;
       this.#snapshotsIgnored++;
+      store.snapshots = store.snapshots.filter((snapshot) => snapshot.number !== number);
     }
     await this.#space.check();
   }
@@ -159,12 +189,26 @@ export class FileLog implements CommitLog {
         plannedSize: this.#plannedSize(),
       },
     );
+    this.#snapshots = new Snapshots(this.#store, this.#writer, clock);
+    this.#compactor = this.#newCompactor(this.#writer, this.#snapshots);
     return {
       transactions: result.replayedTransactions,
       wasClosed: result.wasClosed,
       tornBytes: result.tornBytes,
       snapshotsIgnored: this.#snapshotsIgnored,
     };
+  }
+
+  #newCompactor(writer: LogWriter, snapshots: Snapshots): Compactor {
+    const { owner, clock, segmentBytesMax } = this.#options;
+    return new Compactor({
+      store: this.#store,
+      owner,
+      clock,
+      segmentBytesMax,
+      durableNumber: () => writer.durableNumber,
+      cuts: () => snapshots.cuts(),
+    });
   }
 
   /** Bytes of the next new segment: twice the last one's. */
@@ -285,36 +329,151 @@ export class FileLog implements CommitLog {
     return this.#store.read(position, length);
   }
 
-  /** Call it when what superseded the record is durable, in the same order; positions of gone segments are ignored. */
+  /**
+   * Brings the whole segment of `position` into memory with a few large reads, for a scan. @returns whether `peek`
+   * finds it now (until the next turn at least); false when it is damaged, then `read` finds what is whole of it.
+   */
+  async load(position: Position): Promise<boolean> {
+    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
+    if (segment === undefined) return false;
+    if (segment.image !== null) return true;
+    segment.loading ??= this.#load(segment).finally(() => {
+      segment.loading = null;
+    });
+    await segment.loading;
+    return segment.image !== null;
+  }
+
+  async #load(segment: Segment): Promise<void> {
+    const image = await loadWhole(this.#store, segment);
+    if (image === null || this.#store.find(segment.number) !== segment) return;
+    segment.image = image;
+    this.#store.cache.add(segment);
+  }
+
+  /** The image of a whole segment from its byte 0 on, for loops over many records; null when not in memory. */
+  peekSegment(position: Position): Buffer | null {
+    return this.#store.peekSegment(position);
+  }
+
+  /**
+   * The record there is no longer needed. Call it when what supersedes it is durable, once for each record; for a
+   * deletion's own record too, as soon as it is durable itself. Positions in segments that are gone are ignored.
+   */
   markDead(position: Position, length: number): void {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
-    if (segment !== undefined) segment.deadBytes += length;
+    if (segment === undefined) return;
+    segment.deadBytes += length;
+    if (segment.sealed && segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
   }
 
   /**
    * May compaction leave out the deletion at `position`? Only when no record that it deletes is left, neither in a
-   * segment before it nor in a snapshot. Asked by the owner in `isLive`.
+   * segment before it nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
    */
-  canDropDeletion(_position: Position): boolean {
-    return false;
+  canDropDeletion(position: Position): boolean {
+    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
+    return segment !== undefined && this.#compactor?.canDrop(segment) === true;
+  }
+
+  /**
+   * Compacts what is worth it, see compaction.ts; waits for one that is under way first.
+   * @throws EngineError disk-full, database-stopped
+   */
+  async compact(
+    options: CompactionOptions = { bytesPerSecond: Number.POSITIVE_INFINITY },
+  ): Promise<CompactionReport> {
+    assert(this.#compactor !== null, "a log is replayed before it is used");
+    const compactor = this.#compactor;
+    while (this.#compaction !== null) await this.#compaction;
+    const compaction = compactor.compact(options);
+    this.#compaction = compaction.catch(() => undefined);
+    try {
+      return await compaction;
+    } finally {
+      this.#compaction = null;
+    }
+  }
+
+  #compactSoon(): void {
+    const { compaction, clock } = this.#options;
+    if (compaction === undefined || this.#compactionTimer !== null || this.#closed !== null) return;
+    if (this.#compactor?.isWorthwhile() !== true) return;
+    this.#compactionTimer = clock.setTimer(compactionDelayMs, () => {
+      this.#compactionTimer = null;
+      if (this.#closed !== null || this.#health.stopped !== null) return;
+      this.compact(compaction).catch((error: unknown) => {
+        // Where there is no room it is tried again when more has died.
+        if (!(error instanceof EngineError)) this.#health.stop(error);
+      });
+    });
+  }
+
+  /**
+   * Writes a snapshot of the index. `sections` are the owner's state with exactly what it was told to be durable;
+   * their bytes must not change before it resolves. In memory it does nothing.
+   * @returns bytes of the file. @throws EngineError disk-full, database-stopped
+   */
+  async writeSnapshot(
+    sections: readonly SnapshotSection[],
+    bytesPerSecond = Number.POSITIVE_INFINITY,
+  ): Promise<number> {
+    assert(this.#snapshots !== null, "a log is replayed before it is used");
+    return await this.#snapshots.write(sections, bytesPerSecond);
+  }
+
+  metrics(): LogMetrics {
+    const { order } = this.#store;
+    let recordBytes = 0;
+    let deadBytes = 0;
+    for (const segment of order) {
+      recordBytes += segment.payloadBytes;
+      deadBytes += segment.deadBytes;
+    }
+    return {
+      segments: order.length,
+      segmentBytes: this.#store.segmentBytes(),
+      recordBytes,
+      deadBytes,
+      snapshots: this.#store.snapshots.length,
+      unsyncedBytes: this.unsyncedBytes,
+    };
   }
 
   pin(): Pin {
     return this.#store.pin();
   }
 
-  /** Makes all durable, ends the log, and lets go of its folder. Also after a failure. */
+  /**
+   * Makes all durable, ends the log, and lets go of its folder; also after a failure. With `sections` it writes a
+   * last snapshot: give them after `flush`, so that they hold everything.
+   */
   close(sections?: readonly SnapshotSection[]): Promise<void> {
     this.#closed ??= this.#close(sections);
     return this.#closed;
   }
 
-  async #close(_sections?: readonly SnapshotSection[]): Promise<void> {
+  async #close(sections: readonly SnapshotSection[] | undefined): Promise<void> {
     try {
+      this.#compactionTimer?.cancel();
+      await this.#compaction;
+      if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {
+        assert(this.appendedCount === this.durableCount, "a last snapshot holds everything");
+        if (!this.#snapshots.isCurrent()) await this.#lastSnapshot(this.#snapshots, sections);
+      }
       await this.#writer?.close();
     } finally {
       await this.#store.close();
       await this.#lock?.release();
+    }
+  }
+
+  /** Without room for it, the next start replays more. */
+  async #lastSnapshot(snapshots: Snapshots, sections: readonly SnapshotSection[]): Promise<void> {
+    try {
+      await snapshots.write(sections, Number.POSITIVE_INFINITY);
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "disk-full") throw error;
     }
   }
 }

@@ -9,6 +9,8 @@ import { EngineError } from "../errors.ts";
 
 export class Health {
   #stopped: EngineError | null = null;
+  /** Called once, when the log stops. */
+  onStop: ((error: EngineError) => void) | null = null;
 
   /** The reason why the log has stopped, or null. */
   get stopped(): EngineError | null {
@@ -24,6 +26,7 @@ export class Health {
         `The database has stopped: ${reason}. It must be opened again.`,
         { cause },
       );
+      this.onStop?.(this.#stopped);
     }
     return this.#stopped;
   }

@@ -6,7 +6,7 @@
  * - Nothing is removed that a manifest could still need: log files newer than the manifest are damage.
  */
 import { EngineError } from "../errors.ts";
-import { frameHeaderBytes, isZero } from "./frame.ts";
+import { decodeFrameHeader, frameHeaderBytes } from "./frame.ts";
 import { type Manifest, manifestTemporaryName, readManifest, writeManifest } from "./manifest.ts";
 import {
   decodeSegmentHeader,
@@ -107,8 +107,11 @@ async function checkUnused({ files, folder }: Disk, path: string): Promise<void>
   } finally {
     await file.close();
   }
-  if (isZero(head, segmentHeaderBytes, head.length)) return;
-  if (decodeSegmentHeader(head)?.kind !== "log") return;
+  const header = decodeSegmentHeader(head);
+  if (header?.kind !== "log") return;
+  // Anything but a frame's header is what a crash left of the zeros that a new file is filled with.
+  const limit = Number.POSITIVE_INFINITY;
+  if (decodeFrameHeader(head, segmentHeaderBytes, limit, header.salt) === null) return;
   throw new EngineError(
     "database-damaged",
     `${folder}/MANIFEST is older than ${path}, which it does not list. Nothing was changed.`,

@@ -121,6 +121,7 @@ export class LogWriter {
     this.durableNumber = start.lastNumber;
     this.durableCrc = start.lastCrc;
     if (start.active !== null) this.#openFrameAt(start.active.end);
+    this.#store.health.onStop = (error) => this.#stopped(error);
   }
 
   /** See `FileLog.append`. */
@@ -210,17 +211,11 @@ export class LogWriter {
     return segment;
   }
 
-  /** The segment that was made, or is being made, ahead of need. */
+  /** The segment that was made, or is being made, ahead of need. It is the spare until its first frame is written. */
   #takeSpare(needed: number): Segment | null {
-    const { spare } = this.#store;
-    const ahead = spare ?? this.#coming;
-    if (ahead === null || ahead.size < needed) return null;
-    if (ahead === spare) {
-      // The manifest lists the spare behind the others: it stays as it is.
-      this.#store.spare = null;
-      this.#store.append(ahead);
-    }
-    this.#coming = null;
+    const ahead = this.#store.spare ?? this.#coming;
+    if (ahead === null || ahead.isTaken || ahead.size < needed) return null;
+    ahead.isTaken = true;
     return ahead;
   }
 
@@ -268,7 +263,7 @@ export class LogWriter {
     this.#idle = new Promise((resolve) => {
       setImmediate(() => {
         this.#run().then(resolve, (error: unknown) => {
-          this.#stop(error, this.durableCount);
+          this.#store.health.stop(error);
           resolve();
         });
       });
@@ -285,7 +280,7 @@ export class LogWriter {
         this.#fail(error);
         continue;
       }
-      this.#becameDurable(frame);
+      if (this.#store.health.stopped === null) this.#becameDurable(frame);
     }
     this.#running = false;
     this.#scheduleBarrier();
@@ -302,10 +297,15 @@ export class LogWriter {
   async #write(frame: Frame): Promise<void> {
     const { segment, start, end } = frame;
     await this.#store.prepare(segment, () => this.#store.append(segment));
+    if (this.#store.spare === segment) {
+      // The manifest lists the spare behind the others: it stays as it is.
+      this.#store.spare = null;
+      this.#store.append(segment);
+    }
     if (this.#store.disk === null) return;
     const { file, image } = segment;
     assert(file !== null && image !== null, "a prepared segment has a file and an image");
-    await this.#repeatClosing(segment);
+    await this.#repeatClosing();
     try {
       await file.write(image, start, end - start, start);
     } catch (error) {
@@ -319,15 +319,16 @@ export class LogWriter {
   /**
    * Writes the frame that closed the log once more, before the first frame after it. If its sync failed, recovery
    * may have found it in the memory of the system only; the log must not go on behind a frame that is not there.
+   * It is synced by itself, so that a crash in between tears nothing but this empty frame.
    */
-  async #repeatClosing(next: Segment): Promise<void> {
+  async #repeatClosing(): Promise<void> {
     const closing = this.#closingFrame;
     this.#closingFrame = null;
     if (closing === null) return;
     const { file, image } = closing.segment;
     assert(file !== null && image !== null, "the last segment is open and in memory");
     await file.write(image, closing.start, frameHeaderBytes, closing.start);
-    if (closing.segment !== next) await this.#store.sync(file);
+    await this.#store.sync(file);
   }
 
   /** Makes sure that a frame which was written in part will never be found. */
@@ -394,7 +395,7 @@ export class LogWriter {
       .catch((error: unknown) => {
         if (isDiskFull(error)) this.#space.becameFull();
         // When it was taken meanwhile, the writer meets the same error.
-        if (this.#coming === coming) store.drop(coming);
+        if (!coming.isTaken) store.drop(coming);
       })
       .finally(() => {
         if (this.#coming === coming) this.#coming = null;
@@ -402,17 +403,15 @@ export class LogWriter {
   }
 
   #listComing(coming: Segment): () => void {
-    if (this.#coming !== coming) return this.#store.append(coming);
     this.#store.spare = coming;
     return () => {
-      if (this.#store.spare === coming) this.#store.spare = null;
-      this.#store.order = this.#store.order.filter((other) => other !== coming);
+      this.#store.spare = null;
     };
   }
 
   #fail(error: unknown): void {
     if (!isDiskFull(error) || this.#store.health.stopped !== null) {
-      this.#stop(error, this.durableCount);
+      this.#store.health.stop(error);
       return;
     }
     this.#space.becameFull();
@@ -426,7 +425,10 @@ export class LogWriter {
     if (this.#active !== null) unborn.add(this.#active);
     this.#sealed = [];
     for (const segment of unborn) {
-      if (!this.#store.order.includes(segment)) this.#store.drop(segment);
+      if (this.#store.order.includes(segment)) continue;
+      segment.image = null;
+      segment.isTaken = false;
+      if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }
     const last = this.#store.order.at(-1);
     this.#active = null;
@@ -441,9 +443,8 @@ export class LogWriter {
     }
   }
 
-  #stop(cause: unknown, durableCount: number): void {
-    const error = this.#store.health.stop(cause);
-    assert(durableCount === this.durableCount, "what is durable stays so");
+  /** The log has stopped, wherever the reason was met. A frame that is on its way may be found again or not. */
+  #stopped(error: EngineError): void {
     this.#sealed = [];
     this.#lose(error);
     for (const waiter of this.#spaceWaiters.splice(0)) waiter.reject(error);
@@ -469,7 +470,9 @@ export class LogWriter {
       this.#running = true;
       this.#idle = this.#writeBarrier().then(
         () => this.#run(),
-        (error: unknown) => this.#stop(error, this.durableCount),
+        (error: unknown) => {
+          this.#store.health.stop(error);
+        },
       );
     });
   }
@@ -483,7 +486,7 @@ export class LogWriter {
     const frame = this.#seal(segment, 0);
     try {
       await this.#write(frame);
-      this.#becameDurable(frame);
+      if (this.#store.health.stopped === null) this.#becameDurable(frame);
     } catch (error) {
       this.#fail(error);
     }

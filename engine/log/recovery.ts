@@ -109,6 +109,8 @@ export class Recovery {
   async #readCompacted(segment: Segment): Promise<void> {
     const known = this.#known.get(segment.number);
     segment.sealed = true;
+    this.#sealActive();
+    this.#lastFlags = 0;
     if (segment.firstNumber !== this.#lastNumber + 1) {
       throw this.#damaged(segment, segmentHeaderBytes, segment.lastNumber - this.#lastNumber);
     }
@@ -152,6 +154,8 @@ export class Recovery {
     if (known === undefined && (await this.#isUnused(segment))) {
       segment.lastNumber = this.#lastNumber;
       segment.lastCrc = this.#lastCrc;
+      // A log that goes on behind it left it empty when the disk was full.
+      segment.sealed = true;
       return false;
     }
     const image = await this.#load(segment);
@@ -265,12 +269,18 @@ export class Recovery {
   }
 
   #makeActive(segment: Segment, image: Buffer): void {
-    if (this.#active !== null && this.#active !== segment) {
-      this.#active.sealed = true;
-      this.#keep(this.#active, this.#active.image);
-    }
+    this.#sealActive();
     this.#active = segment;
     segment.image = image;
+  }
+
+  /** The log goes on behind the segment that seemed to be its end. */
+  #sealActive(): void {
+    const segment = this.#active;
+    if (segment === null) return;
+    this.#active = null;
+    segment.sealed = true;
+    this.#keep(segment, segment.image);
   }
 
   /** Leaves the image of a sealed segment in memory while there is room. */

@@ -241,6 +241,21 @@ export class SegmentStore {
     return segment.image.subarray(start, start + length);
   }
 
+  /** See `FileLog.peekSegment`. */
+  peekSegment(position: Position): Buffer | null {
+    const segment = this.#byNumber.get(Math.floor(position / positionSegmentFactor));
+    if (segment === undefined || segment.image === null) return null;
+    this.cache.touch(segment);
+    return segment.image;
+  }
+
+  /** Bytes of all segments, listed or not yet removed. */
+  segmentBytes(): number {
+    let bytes = 0;
+    for (const segment of this.#byNumber.values()) bytes += segment.size;
+    return bytes;
+  }
+
   /** See `CommitLog.read`. */
   async read(position: Position, length: number): Promise<Buffer> {
     const inMemory = this.peek(position, length);

@@ -77,12 +77,16 @@ export class Segment {
   damaged = false;
   /** The snapshot of an index may speak of positions in here: no compaction is still moving records. */
   settled = true;
+  /** Made ahead of need, and now the active segment. */
+  isTaken = false;
   /** Resolves when the file is on the device and listed; null before that is begun. */
   ready: Promise<void> | null = null;
   file: FileHandle | null = null;
   /** Reads under way on `file`; it is closed when they are done if `closeAfterRead`. */
   readers = 0;
   closeAfterRead = false;
+  /** The image is being read. */
+  loading: Promise<void> | null = null;
   /** The file is being opened. */
   opening: Promise<FileHandle> | null = null;
 

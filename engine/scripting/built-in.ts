@@ -15,6 +15,7 @@ import {
   ScriptFunction,
   type Slot,
   throwError,
+  traitsOf,
   type Value,
 } from "./script-values.ts";
 
@@ -42,7 +43,7 @@ export function namespaceOf(
   for (const [name, native] of Object.entries(functions))
     addOwn(made, name, builtIn(name, 1, native));
   for (const [name, value] of Object.entries(constants)) addOwn(made, name, value);
-  made.frozen = true;
+  traitsOf(made).frozen = true;
   return made;
 }
 

@@ -24,6 +24,7 @@ import {
   ScriptPattern,
   setOwn,
   throwError,
+  traitsOf,
   type Value,
 } from "./script-values.ts";
 
@@ -156,7 +157,7 @@ function splitByPattern(run: Run, text: string, pattern: ScriptPattern, limit: n
   let start = 0;
   let from = 0;
   while (from < text.length && parts.length < limit) {
-    const match = matcher.match(text, from, run.burnUnits);
+    const match = matcher.match(text, from, run);
     if (match === null || (match[0] as number) >= text.length) break;
     const [at, end] = match as [number, number];
     if (end === start) {
@@ -211,7 +212,7 @@ function allMatches(run: Run, pattern: ScriptPattern, text: string): MatchSpans[
   const matches: MatchSpans[] = [];
   let from = 0;
   while (from <= text.length) {
-    const match = pattern.matcher.match(text, from, run.burnUnits);
+    const match = pattern.matcher.match(text, from, run);
     if (match === null) break;
     run.grow(64 + match.length * 8);
     matches.push(match);
@@ -227,7 +228,7 @@ function exec(run: Run, pattern: ScriptPattern, text: string): MatchSpans | null
   const keeps = matcher.flags.includes("g") || matcher.flags.includes("y");
   const from = keeps ? pattern.lastIndex : 0;
   const outside = from > text.length || from < 0;
-  const match = outside ? null : matcher.match(text, from, run.burnUnits);
+  const match = outside ? null : matcher.match(text, from, run);
   if (keeps) pattern.lastIndex = match === null ? 0 : (match[1] as number);
   return match;
 }
@@ -280,7 +281,7 @@ const matching: Record<string, Native> = {
   },
   search(run, self, [value]) {
     const text = textSelf(run, self);
-    const match = patternOf(run, value, "").matcher.match(text, 0, run.burnUnits);
+    const match = patternOf(run, value, "").matcher.match(text, 0, run);
     return match === null ? -1 : (match[0] as number);
   },
   replace: (run, self, args) => replace(run, self, args, false),
@@ -422,8 +423,8 @@ export function defineStrings(): readonly ScriptFunction[] {
   const text = builtIn("String", 1, (run, _self, args) => makeString(run, args));
   text.construct = (run, _self, args) => {
     const boxed = newObject();
-    boxed.className = "String";
-    boxed.boxed = makeString(run, args);
+    traitsOf(boxed).className = "String";
+    traitsOf(boxed).boxed = makeString(run, args);
     return boxed;
   };
   text.properties = namespaceOf({

@@ -32,6 +32,7 @@ import {
   callFunction,
   hasOwn,
   isArray,
+  isObject,
   isReference,
   kinds,
   type Native,
@@ -43,6 +44,7 @@ import {
   ScriptMap,
   ScriptSet,
   throwError,
+  traitsOf,
   type Value,
 } from "./script-values.ts";
 
@@ -107,9 +109,8 @@ const objectStatics: Record<string, Native> = {
     return made;
   },
   freeze(_run, _self, [value]) {
-    if (isReference(value) && (value.kind === kinds.object || value.kind === kinds.array)) {
-      value.frozen = true;
-    }
+    if (isObject(value)) traitsOf(value).frozen = true;
+    else if (isArray(value)) value.frozen = true;
     return value;
   },
   isFrozen: (_run, _self, [value]) =>
@@ -403,8 +404,8 @@ function boxingConstructor(
     (run, _self, args) => {
       run.grow(96);
       const made = newObject();
-      made.className = name;
-      made.boxed = convert(run, args);
+      traitsOf(made).className = name;
+      traitsOf(made).boxed = convert(run, args);
       return made;
     },
   );

@@ -179,7 +179,7 @@ function id(_run: Run, _self: Value, args: Value[]): Value {
   if (value === null || value === undefined) return value;
   if (!isReference(value)) refuse("id(doc) must be called with an object argument");
   const document = ScriptDocument.of(value);
-  return document === null ? undefined : document.id;
+  return document === null ? null : document.id;
 }
 
 function getMetadata(_run: Run, _self: Value, args: Value[]): Value {
@@ -430,13 +430,13 @@ const textTests: Record<string, Native> = {
   regex(run, _self, args) {
     const [text, pattern] = twoTexts("regex", "regex", args);
     run.burn(pattern.length * 16);
-    return compileTextTest(pattern, run.burnUnits)(text);
+    return compileTextTest(pattern, run)(text);
   },
 };
 
-/** Mean radius of the earth in kilometres, and kilometres of a mile. */
-const earthRadius = 6371.0087714;
-const mile = 1.609344;
+/** The reference's earth: 60 times 1.1515 miles to a degree, 0.621371192 miles to a kilometre. */
+const earthRadiusMiles = (180 / Math.PI) * 60 * 1.1515;
+const milesOfKilometer = 0.621371192;
 
 function distance(run: Run, _self: Value, args: Value[]): Value {
   if (args.length < 4 || args.length > 5) {
@@ -454,19 +454,20 @@ function distance(run: Run, _self: Value, args: Value[]): Value {
   ];
   const units = args[4] === undefined ? "kilometers" : toText(run, args[4]).toLowerCase();
   if (units === "cartesian") return Math.hypot(lat1 - lat2, lng1 - lng2);
-  const kilometers = haversine(lat1, lng1, lat2, lng2) * earthRadius;
-  if (units === "kilometers") return kilometers;
-  if (units === "miles") return kilometers / mile;
+  const miles = angleBetween(lat1, lng1, lat2, lng2) * earthRadiusMiles;
+  if (units === "kilometers") return miles / milesOfKilometer;
+  if (units === "miles") return miles;
   return refuse(`Unknown spatial units '${units.slice(0, 40)}'`, "invalid-argument");
 }
 
-/** Angle between two places, in radians. */
-function haversine(lat1: number, lng1: number, lat2: number, lng2: number): number {
+/** Angle between two places of degrees, in radians. */
+function angleBetween(lat1: number, lng1: number, lat2: number, lng2: number): number {
   const radians = Math.PI / 180;
-  const h1 = Math.sin(((lat1 - lat2) * radians) / 2);
-  const h2 = Math.sin(((lng1 - lng2) * radians) / 2);
-  const h = h1 * h1 + Math.cos(lat1 * radians) * Math.cos(lat2 * radians) * h2 * h2;
-  return 2 * Math.atan2(Math.sqrt(h), Math.sqrt(1 - h));
+  const [a, b] = [lat1 * radians, lat2 * radians];
+  const cosine =
+    Math.sin(a) * Math.sin(b) + Math.cos(a) * Math.cos(b) * Math.cos((lng1 - lng2) * radians);
+  // Rounding may carry the cosine of one and the same place past 1.
+  return Math.acos(Math.max(-1, Math.min(1, cosine)));
 }
 
 const typeRanks: Readonly<Record<string, number>> = { boolean: 1, number: 2, string: 3 };

@@ -13,7 +13,7 @@
  */
 
 import { EngineError } from "../errors.ts";
-import type { Matcher, MatchSpans } from "./script-values.ts";
+import type { Account, Matcher, MatchSpans } from "./script-values.ts";
 
 /** Instructions of one pattern. */
 const programSizeMax = 5_000;
@@ -556,9 +556,9 @@ class PikeMatcher implements Matcher {
     this.program = new Program(source, node, this.fold);
   }
 
-  match(text: string, from: number, burn: (units: number) => void): MatchSpans | null {
+  match(text: string, from: number, account: Account): MatchSpans | null {
     const size = this.program.operations.length;
-    burn(size / 8 + 4);
+    account.burn(size / 8 + 4);
     let current = new ThreadList(size);
     let next = new ThreadList(size);
     let found: readonly number[] | null = null;
@@ -567,7 +567,7 @@ class PikeMatcher implements Matcher {
       const mayBegin = found === null && (!this.sticky || at === from);
       if (mayBegin) this.add(current, 0, empty, text, at);
       if (current.count === 0 && (found !== null || this.sticky)) break;
-      burn(this.work + 1);
+      account.burn(this.work + 1);
       this.work = 0;
       const code = at < text.length ? this.codeAt(text, at) : -1;
       const width = code > 0xffff ? 2 : 1;
@@ -711,9 +711,8 @@ export function compilePattern(source: string, flags: string): Matcher {
   return new PikeMatcher(source, [...flags].sort().join(""));
 }
 
-function burnNothing(): void {
-  // A query's regex() is bounded by the linear time itself.
-}
+/** A query's regex() is bounded by the linear time itself. */
+const nobody: Account = { burn: () => undefined };
 
 /**
  * Compiles a .NET-like pattern for RQL's `regex()`: found anywhere in the text; `(?i)`, `(?m)`, `(?s)` and
@@ -722,12 +721,12 @@ function burnNothing(): void {
  */
 export function compileTextTest(
   pattern: string,
-  burn: (units: number) => void = burnNothing,
+  account: Account = nobody,
 ): (text: string) => boolean {
   const inline = /^\(\?([imsnx]+)\)/.exec(pattern);
   const letters = new Set(inline === null ? "" : inline[1]);
   const flags = [...letters].filter((flag) => "ims".includes(flag)).join("");
   const rest = inline === null ? pattern : pattern.slice(inline[0].length);
   const matcher = compilePattern(rest, `${flags}u`);
-  return (text) => matcher.match(text, 0, burn) !== null;
+  return (text) => matcher.match(text, 0, account) !== null;
 }

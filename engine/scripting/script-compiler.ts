@@ -38,6 +38,7 @@ import {
   type Slot,
   stepsExceeded,
   throwError,
+  traitsOf,
   type Value,
 } from "./script-values.ts";
 
@@ -150,10 +151,13 @@ export class ScriptCompiler implements Compiler {
     const last = node.params.at(-1);
     const rest = last?.type === "RestElement" ? node.params.length - 1 : -1;
     const entry = this.entry(scope);
+    const block = node.body.type === "BlockStatement";
     const only = node.body.type === "BlockStatement" ? onlyReturn(node.body) : node.body;
     if (only !== null && entry === null) {
       const value = this.expression(only, scope);
-      return { statement: null, value: paid(value, this.place(only.start), weightOf(only)), rest };
+      const steps = block ? 2 : 1;
+      const place = this.place(only.start);
+      return { statement: null, value: paid(value, place, weightOf(only), steps), rest };
     }
     const { body } = node.body as acorn.BlockStatement;
     const sequence = body.length === 0 ? () => completions.normal : this.sequence(body, scope);
@@ -218,7 +222,7 @@ function refuseCall(): never {
 function newInstance(run: Run, type: ScriptFunction): ScriptObject {
   run.grow(96);
   const made = new ScriptObject([], false, []);
-  made.maker = type;
+  traitsOf(made).maker = type;
   return made;
 }
 
@@ -237,11 +241,11 @@ function onlyReturn(block: acorn.BlockStatement): acorn.Expression | null {
 }
 
 /** An expression that is all of a function: it pays as the statement that it stands for. */
-function paid(value: Expression, at: number, weight: number): Expression {
+function paid(value: Expression, at: number, weight: number, steps: number): Expression {
   return function body(frame) {
     const { run } = frame;
     run.at = at;
-    run.stepsLeft -= 1;
+    run.stepsLeft -= steps;
     run.workLeft -= weight;
     if (run.stepsLeft < 0 || run.workLeft < 0) throw stepsExceeded(run.limits);
     return value(frame);
@@ -275,6 +279,8 @@ function makeFunction(code: FunctionCode, frame: Frame): ScriptFunction {
     run.depthLeft -= 1;
     run.levelsLeft -= levels;
     run.bytesLeft -= 64;
+    // A block is a statement; an expression is paid for by `paid`.
+    if (code.value === null) run.stepsLeft -= 1;
     const inner = enterFunction(code, made, frame, run, self, args);
     let result: Value;
     if (code.value !== null) result = code.value(inner);

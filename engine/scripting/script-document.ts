@@ -72,7 +72,7 @@ class TextSource implements Source {
   root(): ScriptObject {
     this.at = 0;
     this.skipSpace();
-    return this.object(this.hint, 0, true);
+    return this.object(this.hint, 0, []);
   }
 
   /** The value that the text is. */
@@ -104,7 +104,7 @@ class TextSource implements Source {
       case 34:
         return this.string();
       case 123:
-        return this.object(hint, depth, false);
+        return this.object(hint, depth, null);
       case 91:
         return this.array(hint, depth);
       case 116:
@@ -222,41 +222,62 @@ class TextSource implements Source {
     array.exact.set(array.items.length, this.text.slice(start, this.at));
   }
 
-  private object(hint: ShapeHint, depth: number, lazy: boolean): ScriptObject {
+  /** Reads the object at the cursor. `spans` is given for the root: its values stay unread. */
+  private object(hint: ShapeHint, depth: number, spans: number[] | null): ScriptObject {
     if (depth > treeDepthMax) throw nestedTooDeeply();
     const start = this.at;
     const expected = hint.keys;
     let own: string[] | null = expected === null ? [] : null;
-    const values: Slot[] = [];
-    const spans: number[] = [];
+    const values: Slot[] = expected === null ? [] : new Array(expected.length);
+    let count = 0;
     this.at += 1;
     if (this.skipSpace() === 125) this.at += 1;
     else {
-      for (let count = 0; ; count += 1) {
+      for (;;) {
         const keyStart = this.at;
         own = this.key(expected, own, count);
         this.skipSpace();
         this.at += 1;
         this.skipSpace();
         const valueStart = this.at;
-        if (lazy) {
+        if (spans !== null) {
           this.skipValue();
-          values.push(LAZY);
-        } else values.push(this.value(hint.child(count), depth + 1));
-        spans.push(keyStart, valueStart, this.valueEnd());
+          values[count] = LAZY;
+          spans.push(keyStart, valueStart, this.valueEnd());
+        } else values[count] = this.value(hint.child(count), depth + 1);
+        count += 1;
         const code = this.skipSpace();
         this.at += 1;
         if (code !== 44) break;
         this.skipSpace();
       }
     }
-    const keys = this.settleKeys(hint, own, values.length);
-    const object = new ScriptObject(keys, true, values);
+    values.length = count;
+    const object = new ScriptObject(this.settleKeys(hint, own, count), true, values);
     object.source = this;
     object.spans = spans;
     object.start = start;
     object.end = this.at;
     return object;
+  }
+
+  /** Finds the spans of an object that was read at once: only one that is written needs them. */
+  spansOf(object: ScriptObject): number[] {
+    const spans: number[] = [];
+    this.at = object.start + 1;
+    while (this.skipSpace() !== 125) {
+      const keyStart = this.at;
+      this.skipString();
+      this.skipSpace();
+      this.at += 1;
+      this.skipSpace();
+      const valueStart = this.at;
+      this.skipValue();
+      spans.push(keyStart, valueStart, this.valueEnd());
+      if (this.skipSpace() !== 44) break;
+      this.at += 1;
+    }
+    return spans;
   }
 
   /** Where the value before the cursor ends: white space before the comma is not part of it. */
@@ -376,7 +397,7 @@ export class ScriptDocument {
     if (!this.root.written && !changedDeep(this.root)) return this.text;
     const printer = new Printer(this.run);
     printer.object(this.root, metadataKey);
-    return printer.out;
+    return printer.text;
   }
 
   /** The text of `@metadata` without derived keys; null when it is not an object any more. */
@@ -385,7 +406,7 @@ export class ScriptDocument {
     if (!isReference(metadata) || metadata.kind !== kinds.object) return null;
     const printer = new Printer(this.run);
     printer.members(metadata, derivedMetadata);
-    return printer.out;
+    return printer.text;
   }
 
   /** The whole document as `ModifiedDocument` shows it before normalising: body, with `@metadata` in its place. */
@@ -444,21 +465,21 @@ export function isChanged(node: ScriptObject): boolean {
 export function valueText(run: Run | null, value: Value): string {
   const printer = new Printer(run);
   printer.value(value, "");
-  return printer.out;
+  return printer.text;
 }
 
 /** An object as a document's body: without `@metadata`. */
 export function documentText(run: Run | null, object: ScriptObject): string {
   const printer = new Printer(run);
   printer.object(object, metadataKey);
-  return printer.out;
+  return printer.text;
 }
 
 /** An object as the text of `@metadata`: without derived keys. */
 export function metadataText(run: Run | null, object: ScriptObject): string {
   const printer = new Printer(run);
   printer.members(object, derivedMetadata);
-  return printer.out;
+  return printer.text;
 }
 
 /** A script value of JSON text that is known to be valid. */
@@ -471,12 +492,22 @@ export function valueOfText(text: string): Value {
  * print one object a million times.
  */
 class Printer {
-  out = "";
+  private readonly parts: string[] = [];
   private readonly run: Run | null;
   private readonly open: Reference[] = [];
 
   constructor(run: Run | null) {
     this.run = run;
+  }
+
+  /** What was written. */
+  get text(): string {
+    // Joined rather than added up: a string of many joints would hold the old texts in memory.
+    return this.parts.join("");
+  }
+
+  private write(text: string): void {
+    this.parts.push(text);
   }
 
   private pay(bytes: number): void {
@@ -487,10 +518,10 @@ class Printer {
     this.pay(16);
     if (typeof value === "string") {
       this.pay(value.length);
-      this.out += stringText(value);
-    } else if (typeof value === "number") this.out += numberText(value);
-    else if (typeof value === "boolean") this.out += value ? "true" : "false";
-    else if (value === null || value === undefined) this.out += "null";
+      this.write(stringText(value));
+    } else if (typeof value === "number") this.write(numberText(value));
+    else if (typeof value === "boolean") this.write(value ? "true" : "false");
+    else if (value === null || value === undefined) this.write("null");
     else this.reference(value, name);
   }
 
@@ -505,25 +536,25 @@ class Printer {
       case kinds.date: {
         const text = dateText(value.time);
         if (text === null) throw invalidDate(name, value.time);
-        this.out += `"${text}"`;
+        this.write(`"${text}"`);
         return;
       }
       case kinds.function:
-        this.out += "null";
+        this.write("null");
         return;
       case kinds.pattern:
-        this.out += `{"lastIndex":${value.lastIndex}}`;
+        this.write(`{"lastIndex":${value.lastIndex}}`);
         return;
       case kinds.map:
       case kinds.set:
-        this.out += "{}";
+        this.write("{}");
     }
   }
 
   /** Enters a container; false when it is being written already: what it holds of itself is null. */
   private enter(node: Reference): boolean {
     if (this.open.includes(node)) {
-      this.out += "null";
+      this.write("null");
       return false;
     }
     if (this.open.length >= treeDepthMax) throw nestedTooDeeply();
@@ -535,7 +566,7 @@ class Printer {
 
   private array(array: ScriptArray, name: string): void {
     if (!this.enter(array)) return;
-    this.out += "[";
+    this.write("[");
     const { items, exact } = array;
     let first = true;
     for (let i = 0; i < items.length; i += 1) {
@@ -544,13 +575,13 @@ class Printer {
         this.pay(1);
         continue;
       }
-      if (!first) this.out += ",";
+      if (!first) this.write(",");
       first = false;
       const spelling = exact?.get(i);
-      if (spelling !== undefined && item === Number(spelling)) this.out += spelling;
+      if (spelling !== undefined && item === Number(spelling)) this.write(spelling);
       else this.item(array, item as Value, name);
     }
-    this.out += "]";
+    this.write("]");
     this.open.pop();
   }
 
@@ -563,7 +594,7 @@ class Printer {
 
   private copy(node: ScriptObject | ScriptArray): void {
     this.pay(16);
-    this.out += (node.source as Source).text.slice(node.start, node.end);
+    this.write((node.source as Source).text.slice(node.start, node.end));
   }
 
   /** An object, without the property `omit`. */
@@ -574,32 +605,55 @@ class Printer {
   /** An object, without some properties. */
   members(object: ScriptObject, omit: ReadonlySet<string>): void {
     if (!this.enter(object)) return;
-    const { keys, values, spans } = object;
-    const read = spans === null ? 0 : spans.length / 3;
-    this.out += "{";
+    const { keys, values } = object;
+    const spans = spansOf(object);
+    const read = spans.length / 3;
+    this.write("{");
     if (object.boxed !== undefined && object.className === "String") {
-      this.out += `"length":${String(object.boxed).length}`;
+      this.write(`"length":${String(object.boxed).length}`);
     }
     let first = true;
+    // A stretch of properties that are as they were is copied at once.
+    let from = -1;
+    let to = -1;
     for (let i = 0; i < keys.length; i += 1) {
       const slot = values[i] as Slot;
       const key = keys[i] as string;
+      const isRead = i < read;
       if (slot === ABSENT || (omit.size > 0 && omit.has(key))) continue;
-      if (i >= read && slot === undefined && object.source !== null) continue;
-      if (!first) this.out += ",";
+      if (!isRead && slot === undefined && object.source !== null) continue;
+      if (isRead && this.keeps(object, spans, i, slot)) {
+        const keyStart = spans[i * 3] as number;
+        if (from >= 0 && keyStart === to + 1) {
+          to = spans[i * 3 + 2] as number;
+          continue;
+        }
+        first = this.flush(object, from, to, first);
+        from = keyStart;
+        to = spans[i * 3 + 2] as number;
+        continue;
+      }
+      first = this.flush(object, from, to, first);
+      from = -1;
+      if (!first) this.write(",");
       first = false;
-      if (i < read && this.keeps(object, i, slot)) {
-        const text = (object.source as Source).text;
-        this.out += text.slice((spans as number[])[i * 3], (spans as number[])[i * 3 + 2]);
-      } else this.member(object, i, i < read);
+      this.member(object, spans, i, isRead);
     }
-    this.out += "}";
+    this.flush(object, from, to, first);
+    this.write("}");
     this.open.pop();
   }
 
+  /** Copies a stretch of an object's text. @returns whether nothing has been written yet */
+  private flush(object: ScriptObject, from: number, to: number, first: boolean): boolean {
+    if (from < 0) return first;
+    if (!first) this.write(",");
+    this.write((object.source as Source).text.slice(from, to));
+    return false;
+  }
+
   /** True when a property that the text has still has its value, so that its slice can be copied. */
-  private keeps(object: ScriptObject, position: number, slot: Slot): boolean {
-    const spans = object.spans as number[];
+  private keeps(object: ScriptObject, spans: number[], position: number, slot: Slot): boolean {
     const start = spans[position * 3 + 1] as number;
     if (start < 0) return false;
     if (slot === LAZY) return true;
@@ -613,13 +667,13 @@ class Printer {
     return sameAsText(value, text, start, spans[position * 3 + 2] as number);
   }
 
-  private member(object: ScriptObject, position: number, read: boolean): void {
+  private member(object: ScriptObject, spans: number[], position: number, read: boolean): void {
     const key = object.keys[position] as string;
     const slot = object.values[position] as Slot;
     // Only the root's unread `@metadata` is lazy here: it is not in this text.
     const value = slot === LAZY ? getOwn(object, key) : (slot as Value);
     this.pay(key.length + 16);
-    this.out += `${stringText(key)}:`;
+    this.write(`${stringText(key)}:`);
     if (key === metadataKey && isReference(value) && value.kind === kinds.object) {
       this.members(value, derivedMetadata);
       return;
@@ -628,17 +682,23 @@ class Printer {
       this.value(value, key);
       return;
     }
-    const spans = object.spans as number[];
     const start = spans[position * 3 + 1] as number;
     const text = (object.source as Source).text;
     const wasDouble =
       isNumberStart(text.charCodeAt(start)) &&
       isDoubleSpelling(text, start, spans[position * 3 + 2] as number);
-    this.out += wasDouble ? doubleText(value) : numberText(value);
+    this.write(wasDouble ? doubleText(value) : numberText(value));
   }
 }
 
 const none: ReadonlySet<string> = new Set();
+const noSpans: number[] = [];
+
+/** Where the properties of an object are in its text; none when it was made by a script. */
+function spansOf(object: ScriptObject): number[] {
+  if (object.spans !== null) return object.spans;
+  return object.source instanceof TextSource ? object.source.spansOf(object) : noSpans;
+}
 
 function isTree(value: Reference): value is ScriptObject | ScriptArray {
   return value.kind === kinds.object || value.kind === kinds.array;

@@ -137,8 +137,9 @@ function objectProperty(run: Run, base: ScriptObject, key: string): Value {
   }
   // What was read from a document has no methods, as in the reference.
   if (base.source !== null) return undefined;
-  if (base.maker !== null && base.maker.methods !== null) {
-    const method = getOwn(base.maker.methods, key);
+  const { maker } = base;
+  if (maker !== null && maker.methods !== null) {
+    const method = getOwn(maker.methods, key);
     if (method !== undefined) return method;
   }
   if (base.className !== "Object") {

@@ -59,27 +59,62 @@ export class ScriptObject {
   keys: string[];
   keysShared: boolean;
   values: Slot[];
-  /** Positions by key, made when there are many keys. */
-  lookup: Map<string, number> | null = null;
-  /** The text it was read from, and for each of its first keys: key start, value start, value end. */
-  source: Source | null = null;
-  spans: number[] | null = null;
-  start = 0;
-  end = 0;
+  /** The text it was read from, between `start` and `end`. */
+  source: Source | null;
+  start: number;
+  end: number;
+  /** For each key that the text has: key start, value start, value end; null until they are asked for. */
+  spans: number[] | null;
   /** A property was set, added or deleted since it was read. */
-  written = false;
+  written: boolean;
+  /** What few objects have. */
+  traits: ObjectTraits | null;
+
+  constructor(keys: string[], keysShared: boolean, values: Slot[]) {
+    this.keys = keys;
+    this.keysShared = keysShared;
+    this.values = values;
+    this.source = null;
+    this.start = 0;
+    this.end = 0;
+    this.spans = null;
+    this.written = false;
+    this.traits = null;
+  }
+
+  get frozen(): boolean {
+    return this.traits?.frozen ?? false;
+  }
+
+  get className(): string {
+    return this.traits === null ? "Object" : this.traits.className;
+  }
+
+  get boxed(): Value {
+    return this.traits === null ? undefined : this.traits.boxed;
+  }
+
+  get maker(): ScriptFunction | null {
+    return this.traits === null ? null : this.traits.maker;
+  }
+}
+
+/** What makes an object more than a list of properties. */
+export class ObjectTraits {
   frozen = false;
   /** "Object", an error's name ("TypeError"), or the primitive it boxes ("String", "Number", "Boolean"). */
   className = "Object";
   boxed: Value = undefined;
   /** The function it was constructed by. */
   maker: ScriptFunction | null = null;
+  /** Positions by key, made when there are many keys. */
+  lookup: Map<string, number> | null = null;
+}
 
-  constructor(keys: string[], keysShared: boolean, values: Slot[]) {
-    this.keys = keys;
-    this.keysShared = keysShared;
-    this.values = values;
-  }
+/** The traits of an object, made when it has none. */
+export function traitsOf(object: ScriptObject): ObjectTraits {
+  object.traits ??= new ObjectTraits();
+  return object.traits;
 }
 
 /** An array. Holes are ABSENT. */
@@ -150,14 +185,19 @@ export class ScriptSet {
 /** One match: start and end of each group in turn (group 0 is the whole), -1 for a group that took no part. */
 export type MatchSpans = readonly number[];
 
+/** Who pays for work: a run. */
+export interface Account {
+  burn(units: number): void;
+}
+
 /** A compiled regular expression; regular-expression.ts makes them. */
 export interface Matcher {
   readonly source: string;
   readonly flags: string;
   readonly groupCount: number;
   readonly groupNames: ReadonlyMap<string, number>;
-  /** First match at or after `from` (exactly at `from` when sticky), or null. `burn` is told of the work. */
-  match(text: string, from: number, burn: (units: number) => void): MatchSpans | null;
+  /** First match at or after `from` (exactly at `from` when sticky), or null. `account` pays for the work. */
+  match(text: string, from: number, account: Account): MatchSpans | null;
 }
 
 export class ScriptPattern {
@@ -210,8 +250,11 @@ export const stackLevelsMax = 1_600;
 /** Levels that a built-in holds which calls back into the script. */
 const callbackLevels = 8;
 
+/** Statements that the reference's own code around a script takes from its steps. */
+const stepsOfSurroundings = 5;
+
 /** One run of a script: its account and its surroundings. */
-export class Run {
+export class Run implements Account {
   stepsLeft: number;
   workLeft: number;
   bytesLeft: number;
@@ -227,12 +270,10 @@ export class Run {
   readonly context: unknown;
   /** Values of the parameters, by name without `$`. */
   readonly parameters: ScriptObject;
-  /** `burn` as a function of its own, for matchers. */
-  readonly burnUnits = (units: number): void => this.burn(units);
 
   constructor(limits: ScriptLimits, context: unknown, parameters: ScriptObject) {
     this.limits = limits;
-    this.stepsLeft = limits.stepsMax;
+    this.stepsLeft = limits.stepsMax - stepsOfSurroundings;
     this.workLeft = limits.workMax;
     this.bytesLeft = limits.bytesMax;
     this.depthLeft = limits.depthMax;
@@ -284,7 +325,7 @@ export function newObject(): ScriptObject {
 /** An error object of scripts; `message` undefined leaves the property out. */
 export function newError(name: string, message: string | undefined): ScriptObject {
   const error = newObject();
-  error.className = name;
+  traitsOf(error).className = name;
   if (message !== undefined) setOwn(error, "message", message);
   return error;
 }
@@ -304,11 +345,12 @@ export function positionOf(object: ScriptObject, key: string): number {
     for (let i = 0; i < length; i += 1) if (keys[i] === key) return i;
     return -1;
   }
-  let lookup = object.lookup;
+  const traits = traitsOf(object);
+  let lookup = traits.lookup;
   if (lookup === null) {
     lookup = new Map();
     for (let i = 0; i < length; i += 1) lookup.set(keys[i] as string, i);
-    object.lookup = lookup;
+    traits.lookup = lookup;
   }
   return lookup.get(key) ?? -1;
 }
@@ -353,7 +395,8 @@ export function addOwn(object: ScriptObject, key: string, value: Slot): void {
     object.keys = object.keys.slice();
     object.keysShared = false;
   }
-  if (object.lookup !== null) object.lookup.set(key, object.keys.length);
+  const lookup = object.traits === null ? null : object.traits.lookup;
+  if (lookup !== null) lookup.set(key, object.keys.length);
   object.keys.push(key);
   object.values.push(value);
 }
@@ -370,7 +413,7 @@ export function deleteOwn(object: ScriptObject, key: string): void {
   object.keys = object.keys.toSpliced(position, 1);
   object.keysShared = false;
   object.values.splice(position, 1);
-  object.lookup = null;
+  if (object.traits !== null) object.traits.lookup = null;
 }
 
 /** Own keys, in order. Cost: one pass. */

@@ -29,6 +29,8 @@ export function doubleText(value: number): string {
 
 /** Shortest text that reads back as the same double, in .NET's `R` form. */
 export function roundTripText(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e15) return String(value);
   if (!Number.isFinite(value)) return `"${value}"`;
   const scientific = value.toExponential();
   const split = scientific.indexOf("e");
@@ -40,9 +42,20 @@ export function roundTripText(value: number): string {
 
 /** A string as JSON text. Half a surrogate pair has no UTF-8 and becomes U+FFFD, as in the reference. */
 export function stringText(value: string): string {
+  if (isPlain(value)) return `"${value}"`;
   const text = JSON.stringify(value);
   if (!text.includes("\\ud")) return text;
   return JSON.stringify(value.replace(/\p{Surrogate}/gu, "\ufffd"));
+}
+
+/** True for short text without characters that need care: the host's writer has a price of its own. */
+function isPlain(text: string): boolean {
+  if (text.length > 60) return false;
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code < 32 || code === 34 || code === 92 || code >= 0xd800) return false;
+  }
+  return true;
 }
 
 const dateTimeMin = -62_135_596_800_000;

@@ -15,6 +15,7 @@ import { compareBytes } from "./compare.ts";
 import type { IdSlab } from "./id-slab.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
+import { SlicedSort } from "./sliced-sort.ts";
 
 export class IdOrder {
   readonly #slab: IdSlab;
@@ -28,6 +29,9 @@ export class IdOrder {
   /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
   #pending: Uint32Array[] = [];
   #pendingTail: number;
+  /** Pending document numbers that are being sorted and merged; those before `#runAt` are in leaves. */
+  #run: SlicedSort | undefined;
+  #runAt = 0;
   /** One bit for each document number: is it a member? */
   #members: Uint32Array[] = [];
   #memberCount = 0;
@@ -41,8 +45,8 @@ export class IdOrder {
   constructor(slab: IdSlab, leafMax: number, membersPerChunk: number) {
     this.#slab = slab;
     this.#leafMax = leafMax;
-    this.#batchMax = leafMax / 4;
-    this.#pendingMax = leafMax * 4;
+    this.#batchMax = leafMax / 2;
+    this.#pendingMax = leafMax * 16;
     this.#pendingTail = this.#pendingMax;
     this.#memberShift = Math.log2(Math.max(32, membersPerChunk));
     this.#memberMask = 2 ** this.#memberShift - 1;
@@ -78,11 +82,11 @@ export class IdOrder {
    * Stops when `mayGoOn` says so, asked about every millisecond. @returns whether all is done.
    */
   settle(rows: RowStore, mayGoOn: () => boolean): boolean {
-    while (this.#pending.length > 0) {
-      this.#settleBatch(rows);
+    while (this.#isPending()) {
+      this.#settleStep(rows);
       if (!mayGoOn()) break;
     }
-    if (this.#pending.length > 0) return false;
+    if (this.#isPending()) return false;
     if (this.#sweepAt < 0 && this.#isSweepDue(rows)) this.#sweepAt = 0;
     while (this.#sweepAt >= 0) {
       if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
@@ -97,7 +101,11 @@ export class IdOrder {
 
   /** Merges all pending documents at once, for a read that cannot wait. */
   settlePending(rows: RowStore): void {
-    while (this.#pending.length > 0) this.#settleBatch(rows);
+    while (this.#isPending()) this.#settleStep(rows);
+  }
+
+  #isPending(): boolean {
+    return this.#pending.length > 0 || this.#run !== undefined;
   }
 
   #isSweepDue(rows: RowStore): boolean {
@@ -106,48 +114,44 @@ export class IdOrder {
     return gone > rows.columns.documentCount + this.#leafMax;
   }
 
-  #settleBatch(rows: RowStore): void {
-    const chunk = this.#pending[this.#pending.length - 1] as Uint32Array; // the caller has asked
-    // Batches end at the same places however much is added meanwhile, so that ids in order stay so.
-    const start = this.#pendingTail - (((this.#pendingTail - 1) % this.#batchMax) + 1);
-    const batch = chunk.subarray(start, this.#pendingTail);
-    let count = 0;
-    for (let at = 0; at < batch.length; at++) {
-      const docNum = batch[at] as number; // at < length
-      if (rows.isDocumentSeen(docNum)) batch[count++] = docNum;
-      else this.#leave(docNum);
-    }
-    this.#pendingTail = start;
-    if (start === 0) {
-      this.#pending.pop();
-      this.#pendingTail = this.#pendingMax; // all pending chunks but the last are full
-    }
-    const sorted = batch.subarray(0, count);
-    const slab = this.#slab;
-    for (let at = 1; at < count; at++) {
-      if (slab.compare(sorted[at - 1] as number, sorted[at] as number) <= 0) continue; // at < count
-      sorted.sort((left, right) => slab.compare(left, right));
-      break;
-    }
-    this.#merge(sorted);
+  /** Takes a run of pending documents, sorts some of it or merges some of it. Something is pending. */
+  #settleStep(rows: RowStore): void {
+    if (this.#run === undefined) this.#takeRun(rows);
+    else if (this.#run.step()) this.#mergeSome(this.#run.items);
   }
 
-  /** Merges sorted document numbers, none of which is in a leaf, into the leaves. */
-  #merge(sorted: Uint32Array): void {
-    if (sorted.length === 0) return;
+  #takeRun(rows: RowStore): void {
+    const chunk = this.#pending.pop() as Uint32Array; // the caller has asked
+    let count = 0;
+    for (let at = 0; at < this.#pendingTail; at++) {
+      const docNum = chunk[at] as number; // at < pendingTail
+      if (rows.isDocumentSeen(docNum)) chunk[count++] = docNum;
+      else this.#leave(docNum);
+    }
+    this.#pendingTail = this.#pendingMax; // all pending chunks but the last are full
+    if (count === 0) return;
+    this.#run = new SlicedSort(chunk.subarray(0, count), this.#slab, this.#batchMax);
+    this.#runAt = 0;
+  }
+
+  /** Merges the next of the sorted run, about `#batchMax` of them, into the leaves. */
+  #mergeSome(sorted: Uint32Array): void {
     this.#version++;
+    const stop = Math.min(sorted.length, this.#runAt + this.#batchMax);
     let leafAt = 0;
-    for (let start = 0; start < sorted.length; ) {
+    while (this.#runAt < stop) {
+      const start = this.#runAt;
       leafAt = this.#leafFor(sorted[start] as number, leafAt); // start < length
       const next = this.#leaves[leafAt + 1]?.[0];
       let end = start + 1;
-      while (end < sorted.length) {
+      while (end < stop) {
         if (next !== undefined && this.#slab.compare(sorted[end] as number, next) >= 0) break; // within
         end++;
       }
       leafAt += this.#mergeLeaf(leafAt, sorted.subarray(start, end)) - 1;
-      start = end;
+      this.#runAt = end;
     }
+    if (this.#runAt === sorted.length) this.#run = undefined;
   }
 
   /** The last leaf from `from` on whose first document is not after `docNum`; else `from`. */
@@ -277,16 +281,24 @@ export class IdOrder {
 
   memoryBytes(): number {
     let bytes = this.#pending.length * this.#pendingMax * 4;
+    bytes += (this.#run?.items.length ?? 0) * 8;
     bytes += (this.#members.length * (this.#memberMask + 1)) / 8;
     for (const leaf of this.#leaves) bytes += leaf.byteLength + 8;
     return bytes;
   }
 
+  #pendingParts(): Uint32Array[] {
+    const last = this.#pending.length - 1;
+    const parts = this.#pending.map((chunk, at) =>
+      at === last ? chunk.subarray(0, this.#pendingTail) : chunk,
+    );
+    if (this.#run !== undefined) parts.push(this.#run.items.subarray(this.#runAt));
+    return parts;
+  }
+
   /** The members' bytes; they stay as they are while the order changes. */
   parts(): Uint8Array[] {
-    const pending = this.#pending.map((batch, at) =>
-      batch.slice(0, at === this.#pending.length - 1 ? this.#pendingTail : this.#pendingMax),
-    );
+    const pending = this.#pendingParts().map((part) => part.slice());
     const lengths = Uint32Array.from(this.#leaves, (leaf) => leaf.length);
     const pendingCount = this.#memberCount - lengths.reduce((sum, length) => sum + length, 0);
     return [
@@ -334,10 +346,9 @@ export class IdOrder {
       }
     }
     let count = [...this.#leaves].reduce((sum, leaf) => sum + leaf.length, 0);
-    for (const [at, batch] of this.#pending.entries()) {
-      const end = at === this.#pending.length - 1 ? this.#pendingTail : this.#pendingMax;
-      for (const docNum of batch.subarray(0, end)) members.add(docNum);
-      count += end;
+    for (const part of this.#pendingParts()) {
+      for (const docNum of part) members.add(docNum);
+      count += part.length;
     }
     assert(members.size === count, "a member is in one place");
     assert(count === this.#memberCount, "members are counted");

@@ -1,5 +1,6 @@
 /** Who may do what: every route of the table, against every kind of caller, over the wire. */
-
+import { once } from "node:events";
+import * as tls from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CertificatePair } from "../../certs/authority.ts";
 import type { Exchange } from "../../server/exchange.ts";
@@ -70,11 +71,10 @@ let server: TestServer;
 const pairs = new Map<Caller, CertificatePair>();
 
 /** The same table, its handlers replaced: what is tested is who gets to them. */
-const markedRoutes: Route[] = routes.map((route) =>
-  route.kind === "websocket"
-    ? route
-    : { ...route, handle: (exchange: Exchange) => exchange.reply(204) },
-);
+const markedRoutes = routes.map((route): Route => {
+  if (route.kind === "websocket") return route;
+  return { ...route, handle: (exchange: Exchange) => exchange.reply(204) };
+});
 
 beforeAll(async () => {
   server = await startTestServer({
@@ -212,27 +212,45 @@ test("a browser that is refused gets a page that says what to do", async () => {
   expect(reply.text).toContain(".pfx");
 });
 
-test("a body that nobody may send is not read", async () => {
-  const size = 100 * 1024 * 1024;
-  const body = Buffer.alloc(size);
-  const session = server.session(undefined);
-  const head = { ":method": "PUT", ":path": "/databases/mine/docs?id=a" };
-  const stream = session.request(head, { endStream: false });
-  const status = await new Promise((resolve) => {
-    stream.on("response", (headers) => resolve(headers[":status"]));
-    stream.on("error", () => undefined);
-    stream.write(body);
+describe("a body that nobody may send is not read to its end", () => {
+  const size = 8 * 1024 * 1024; // more, and Node's own client runs into its limit of memory
+  const path = "/databases/mine/docs?id=a";
+
+  test("over HTTP/2: the refusal, then a reset of the stream", async () => {
+    const session = server.session(undefined);
+    const stream = session.request({ ":method": "PUT", ":path": path }, { endStream: false });
+    const status = new Promise((resolve) => {
+      stream.on("response", (headers) => resolve(headers[":status"]));
+    });
+    stream.on("error", () => undefined); // a reset of what is still being written
+    stream.resume();
+    stream.write(Buffer.alloc(size));
+    expect(await status).toBe(403);
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    expect(session.socket.bytesWritten).toBeLessThan(size / 4);
+    session.destroy();
   });
-  expect(status).toBe(403);
-  await new Promise((resolve) => stream.once("close", resolve));
-  expect(session.socket.bytesWritten).toBeLessThan(size / 10);
-  session.destroy();
-  const reply = await server
-    .request(
-      "/databases/mine/docs?id=a",
-      { method: "PUT", body, headers: { expect: "100-continue" } },
-      noCertificate,
-    )
-    .catch((error: Error) => error);
-  if (!(reply instanceof Error)) expect(reply.status).toBe(403);
+
+  test("over HTTP/1.1: the refusal, then the end of the connection", async () => {
+    const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    socket.on("error", () => undefined); // cut off while writing
+    socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`);
+    socket.write(Buffer.alloc(size));
+    await once(socket, "close");
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+    expect(Buffer.concat(chunks).toString()).toContain("Connection: close");
+  });
+
+  test("and not asked for, when the client waits to be asked", async () => {
+    const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const head = `PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n`;
+    socket.write(`${head}Expect: 100-continue\r\n\r\n`);
+    await once(socket, "end");
+    socket.destroy();
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+  });
 });

@@ -31,7 +31,7 @@ export interface TestServerOptions {
 
 export interface Reply {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: http.IncomingHttpHeaders;
   readonly body: Buffer;
   readonly text: string;
   readonly json: unknown;

@@ -173,7 +173,7 @@ type Operation =
   | { kind: "commit" | "discard"; count: number }
   | { kind: "relocate"; pick: number; position: number }
   | { kind: "view" | "restore" | "look" }
-  | { kind: "release"; pick: number }
+  | { kind: "release" | "purge" | "churn"; pick: number }
   | { kind: "settle"; turns: number };
 const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   {
@@ -198,6 +198,8 @@ const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("settle"), turns: few }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("restore") }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("look") }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("purge"), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("churn"), pick: fc.nat() }) },
 );
 
 /** Runs operations against a table and its twin. */
@@ -244,6 +246,10 @@ class Pair {
         held?.view.release();
         return;
       }
+      case "purge":
+      case "churn":
+        this.change(next.kind, next.pick);
+        return;
       case "settle":
         this.table.settleOrder(next.turns);
         return;
@@ -287,6 +293,21 @@ class Pair {
     }
   }
 
+  /** Deletes all documents but a few, or writes two of them over and over: what makes lists sweep. */
+  change(kind: "purge" | "churn", pick: number): void {
+    const ids = [...this.ids];
+    const turns = kind === "purge" ? ids.length : 120;
+    for (let turn = 0; turn < turns; turn++) {
+      const id = ids[kind === "purge" ? turn : (pick + (turn & 1)) % Math.max(1, ids.length)];
+      if (id === undefined || (kind === "purge" && (turn + pick) % 16 === 0)) continue;
+      const isDeletion = kind === "purge";
+      this.write("stage", [
+        { id, asBytes: false, isDeletion, collection: 1, flags: 0, etagStep: 1 },
+      ]);
+      this.commit(this.model.staged.length);
+    }
+  }
+
   commit(count: number): void {
     const told: unknown[] = [];
     this.table.commitStaged(count, (docNum, etag, position, length, collection) => {
@@ -309,6 +330,8 @@ class Pair {
     const docNum = this.table.lookup(place.id);
     expect(this.table.relocate(docNum, place.row.etag + 0.5, position)).toBe(false);
     expect(this.table.relocate(docNum, place.row.etag, position)).toBe(true);
+    expect(this.table.hasPosition(docNum, position)).toBe(true);
+    expect(this.table.hasPosition(docNum, -1)).toBe(false);
     const row = { ...place.row, position };
     if (this.model.staged.includes(place)) place.row = row;
     else this.model.committed.set(place.id, row);
