@@ -10,6 +10,7 @@ import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
+import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
@@ -28,6 +29,7 @@ export const routes: readonly Route[] = [
   ...documentStreamRoutes,
   ...multiGetRoutes,
   ...statisticsRoutes,
+  ...operationRoutes,
   ...batchRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
