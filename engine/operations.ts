@@ -21,6 +21,33 @@ import type { Transaction } from "./transaction.ts";
 /** How far an operation is, or what it did: JSON for whoever asks. */
 export type OperationFigures = Readonly<Record<string, unknown>>;
 
+/** What bulk work did, by kind. */
+export interface BulkCounts {
+  readonly total: number;
+  readonly documents?: number;
+  readonly attachments?: number;
+  readonly counters?: number;
+  readonly timeSeries?: number;
+}
+
+/** What bulk work did, in the shape of RavenDB's replies. `details`: a row for each item, when they are asked for. */
+export function bulkResult(
+  counts: BulkCounts,
+  details: readonly unknown[] = [],
+  query: string | null = null,
+): OperationFigures {
+  return {
+    Total: counts.total,
+    Message: `Processed ${counts.total.toLocaleString("en-US")} items.`,
+    Details: details,
+    Query: query,
+    DocumentsProcessed: counts.documents ?? 0,
+    AttachmentsProcessed: counts.attachments ?? 0,
+    CountersProcessed: counts.counters ?? 0,
+    TimeSeriesProcessed: counts.timeSeries ?? 0,
+  };
+}
+
 /** Why an operation failed. `code` undefined: for a reason that nobody foresaw. */
 export interface OperationFailure {
   readonly code: ErrorCode | undefined;

@@ -1,6 +1,7 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
+import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
@@ -31,6 +32,7 @@ export const routes: readonly Route[] = [
   ...statisticsRoutes,
   ...operationRoutes,
   ...batchRoutes,
+  ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
   ...identityRoutes,
