@@ -245,24 +245,33 @@ const common = {
   }),
 };
 
+/** `filter_limit` without `filter` can stand behind some clauses only. */
+function limitOnlyFilters(query: Query): Query {
+  return query.filter === null
+    ? { ...query, paging: { ...query.paging, filterTake: null } }
+    : query;
+}
+
 /** Trees of read queries. */
-export const readQuery = fc.record({
-  ...common,
-  select: fc.option(
-    fc.record({
-      kind: fc.constant("select" as const),
-      offset: fc.constant(offset),
-      isDistinct: fc.boolean(),
-      body: fc.oneof(
-        fc.constant(null),
-        script,
-        fc.array(selectItem, { minLength: 1, maxLength: 3 }),
-      ),
-    }),
-  ),
-  update: fc.constant(null),
-  include: list(operand),
-}) as fc.Arbitrary<Query>;
+export const readQuery = (
+  fc.record({
+    ...common,
+    select: fc.option(
+      fc.record({
+        kind: fc.constant("select" as const),
+        offset: fc.constant(offset),
+        isDistinct: fc.boolean(),
+        body: fc.oneof(
+          fc.constant(null),
+          script,
+          fc.array(selectItem, { minLength: 1, maxLength: 3 }),
+        ),
+      }),
+    ),
+    update: fc.constant(null),
+    include: list(operand),
+  }) as fc.Arbitrary<Query>
+).map(limitOnlyFilters);
 
 /** Trees of patch queries. */
 export const patchQuery = fc.record({
