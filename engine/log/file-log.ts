@@ -30,6 +30,7 @@ import { positionSegmentFactor } from "./log.ts";
 import { findSegments, openFolder } from "./log-folder.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Recovery, type RecoveryResult } from "./recovery.ts";
+import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 import { type Disk, SegmentStore } from "./segment-store.ts";
@@ -420,6 +421,14 @@ export class FileLog implements CommitLog {
   ): Promise<number> {
     assert(this.#snapshots !== null, "a log is replayed before it is used");
     return await this.#snapshots.write(sections, bytesPerSecond);
+  }
+
+  /**
+   * Reads all sealed segments from the device and reports every damaged record; see scrub.ts.
+   * `onDamage` must not throw.
+   */
+  scrub(onDamage: (damage: Damage) => void, bytesPerSecond: number): Promise<ScrubReport> {
+    return scrub(this.#store, this.#options.clock, bytesPerSecond, onDamage);
   }
 
   metrics(): LogMetrics {
