@@ -50,6 +50,7 @@ export type ErrorCode =
   | "script-failed"
   | "script-syntax"
   | "script-recursion"
+  | "method-missing" // a script calls a function of an old version; the message has its new name
   | "regex-invalid"
   | "operation-missing"
   | "operation-cancelled"

@@ -14,3 +14,8 @@ export function timeSpanText(ms: number): string {
 export function unzonedDateText(date: Date): string {
   return date.toISOString().replace("Z", "0000");
 }
+
+/** `yyyy-MM-ddTHH:mm:ss.fffffffZ`. */
+export function dateText(date: Date): string {
+  return date.toISOString().replace("Z", "0000Z");
+}

@@ -79,6 +79,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     type: `${client}.Documents.Compilation.IndexCompilationException`,
   },
   "index-stale": { status: 400, type: "System.InvalidOperationException" },
+  "method-missing": { status: 400, type: "System.MissingMethodException" },
   "script-failed": { status: 400, type: `${client}.Documents.Patching.JavaScriptException` },
   "script-syntax": { status: 400, type: `${client}.Documents.Patching.JavaScriptParseException` },
   "script-recursion": { status: 400, type: "Jint.Runtime.RecursionDepthOverflowException" },

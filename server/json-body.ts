@@ -1,22 +1,21 @@
-/** Small JSON bodies of administrative requests. Documents are read by the engine, not here. */
-import { EngineError } from "../engine/errors.ts";
+/**
+ * Bodies of requests that are JSON objects, whatever their Content-Type says. Parsed strictly; errors are those of
+ * documents (engine/json/json-parser.ts).
+ */
+import { DocumentParser } from "../engine/json/json-parser.ts";
+import type { Exchange } from "./exchange.ts";
 
-/** The object in `body`. @throws EngineError json-truncated (empty), json-invalid, json-not-object */
-export function parseObject(body: Buffer): Record<string, unknown> {
-  const text = body.toString("utf8").replace(/^\uFEFF/, "");
-  if (text.trim() === "") throw new EngineError("json-truncated", "The request's body is empty.");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new EngineError(
-      "json-invalid",
-      `The request's body is not JSON: ${(error as Error).message}`,
-      { cause: error },
-    );
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new EngineError("json-not-object", "The request's body must be a JSON object.");
-  }
-  return value as Record<string, unknown>;
+export type JsonObject = Record<string, unknown>;
+
+const parser = new DocumentParser(null);
+
+/** The body as an object. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
+export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
+  return parseObject(await exchange.body());
+}
+
+/** The object in `body`. @throws EngineError as `jsonBody` */
+export function parseObject(body: Buffer): JsonObject {
+  parser.parse(body, 0, body.length);
+  return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;
 }

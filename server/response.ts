@@ -36,11 +36,8 @@ export function errorReply(
 ): ErrorReply {
   if (error instanceof EngineError) {
     const { status, type } = errorStatus[error.code];
-    return {
-      status,
-      headers: undefined,
-      body: errorBody(url, type, error.message, error.details),
-    };
+    const details = status === 409 ? { ...noVectors, ...wireDetails(error) } : wireDetails(error);
+    return { status, headers: undefined, body: errorBody(url, type, error.message, details) };
   }
   if (error instanceof RequestError) {
     const body =
@@ -53,6 +50,16 @@ export function errorReply(
   logUnknown(reference, error);
   const message = `An unexpected error, see ${reference} in the server's log.`;
   return { status: 500, headers: undefined, body: errorBody(url, "System.Exception", message) };
+}
+
+/** What every 409 names, null where it is unknown. */
+const noVectors = { Id: null, ExpectedChangeVector: null, ActualChangeVector: null };
+
+/** Details that belong on the wire: their names are in PascalCase; others are for callers in the process. */
+function wireDetails(error: EngineError): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(error.details ?? {}).filter(([name]) => /^[A-Z]/.test(name)),
+  );
 }
 
 /** JSON text of an error reply; clients show `Error`, which begins with type and message. */

@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { bareHost, domainOf, servedHosts } from "../certs/hosts.ts";
 import { CertificateStore } from "./certificate-store.ts";
+import { CommandIndex } from "./command-index.ts";
 import type { Config, UnsecuredAccess } from "./config.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpServer } from "./http-server.ts";
@@ -69,6 +70,7 @@ async function serve(
     config,
     values: storage.values,
     databases: storage.databases,
+    commandIndex: new CommandIndex(storage.values),
     certificates,
     certificate,
     routes: new RouteTable(routes),

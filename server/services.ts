@@ -2,7 +2,9 @@
  * What the server needs from the world around it, as small interfaces: durable values of its own and the databases.
  * Handlers reach all of it through `context.server`.
  */
+import type { Database } from "../engine/database.ts";
 import type { CertificateStore } from "./certificate-store.ts";
+import type { CommandIndex } from "./command-index.ts";
 import type { Config } from "./config.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RouteTable } from "./router.ts";
@@ -19,20 +21,22 @@ export interface ValueStore {
   entries(prefix: string): Iterable<[string, string]>;
 }
 
-/** One database, as far as the server's core looks into it. */
-export interface Database {
-  readonly name: string;
-  readonly isDisabled: boolean;
-}
+export type { Database };
 
+/** The databases of this server. `DatabaseCatalog` is it; tests may bring their own. */
 export interface DatabaseDirectory {
   /**
    * The database of that name, in any letter case. A promise only when it has to be opened first.
    * @throws EngineError database-damaged, database-locked, database-stopped
    */
   find(name: string): Database | undefined | Promise<Database | undefined>;
+  has(name: string): boolean;
   /** Names of all databases, as they were created. */
   names(): readonly string[];
+  /** @throws EngineError database-name-invalid, database-exists */
+  create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
+  /** @returns false when there is none. */
+  delete(name: string): Promise<boolean>;
 }
 
 /** Everything that outlives a request. */
@@ -40,6 +44,7 @@ export interface ServerServices {
   readonly config: Config;
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
+  readonly commandIndex: CommandIndex;
   readonly certificates: CertificateStore;
   /** What the server shows; undefined: unsecured. */
   readonly certificate: ServerCertificate | undefined;

@@ -1,6 +1,6 @@
 /** What this server is: version, node, cluster of one, routes, figures. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
-import { timeSpanText } from "../dates.ts";
+import { dateText, timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { interfaceVersion } from "../response.ts";
 import { type Context, databasePrefix, type Route } from "../route.ts";
@@ -130,11 +130,6 @@ export function replyMetadata(server: ServerServices): Readonly<Record<string, u
     WebUrl: server.address.url,
     NodeTag: nodeTag,
   };
-}
-
-/** Seven digits of fraction, as everywhere in this interface. */
-function dateText(date: Date): string {
-  return date.toISOString().replace("Z", "0000Z");
 }
 
 function leadershipReason(server: ServerServices): string {

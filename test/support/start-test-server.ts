@@ -14,18 +14,16 @@ import { join } from "node:path";
 import { type CertificatePair, makeClientCertificate } from "../../certs/authority.ts";
 import type { Grant } from "../../server/access.ts";
 import { loadConfig } from "../../server/config.ts";
-import { FileValueStore } from "../../server/file-value-store.ts";
 import type { Route } from "../../server/route.ts";
 import { routes as allRoutes } from "../../server/route-table.ts";
 import { type RunningServer, startServer } from "../../server/run.ts";
-import type { Database } from "../../server/services.ts";
-import type { Storage } from "../../server/storage.ts";
+import { openStorage, type Storage } from "../../server/storage.ts";
 
 export interface TestServerOptions {
   /** Flags beside ServerUrl, DataDir and RunInMemory. */
   readonly flags?: readonly string[];
-  /** Databases that exist, as far as the server's core looks; not with `openStorage`. */
-  readonly databases?: readonly Database[];
+  /** Databases to make. */
+  readonly databases?: readonly { readonly name: string; readonly isDisabled?: boolean }[];
   readonly openStorage?: () => Promise<Storage>;
   readonly routes?: readonly Route[];
   readonly unsecured?: boolean;
@@ -91,9 +89,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const server = await startServer({
     config,
     routes: options.routes ?? allRoutes,
-    openStorage: options.openStorage ?? (() => memoryStorage(options.databases ?? [])),
+    openStorage: options.openStorage ?? openStorage,
     logError: (_reference, error) => errors.push(error),
   });
+  for (const { name, isDisabled } of options.databases ?? []) {
+    await server.services.databases.create(name, { DatabaseName: name, Disabled: isDisabled });
+  }
   const sessions = new Set<http2.ClientHttp2Session>();
   const read = (path: string | undefined) => (path === undefined ? "" : readFileSync(path, "utf8"));
   const admin = server.certificate?.admin;
@@ -151,18 +152,6 @@ export function tlsOptions(
 
 /** Shows no certificate where one is expected. */
 export const noCertificate: CertificatePair = { certificate: "", key: "" };
-
-async function memoryStorage(databases: readonly Database[]): Promise<Storage> {
-  const byName = new Map(databases.map((database) => [database.name.toLowerCase(), database]));
-  return {
-    values: await FileValueStore.open(undefined),
-    databases: {
-      find: (name) => byName.get(name.toLowerCase()),
-      names: () => databases.map(({ name }) => name),
-    },
-    close: () => Promise.resolve(),
-  };
-}
 
 /** One request with node:http or node:https; `agent` keeps connections. */
 export function requestHttp1(
