@@ -77,7 +77,8 @@ const separators = new Set(["'", "&", "@", ".", "-", "_", "/", ","]);
 export function lowerInvariant(text: string): string {
   if (!/[\u0130\u03a3]/.test(text)) return text.toLowerCase();
   let lower = "";
-  for (const character of text) lower += character === "\u0130" ? character : character.toLowerCase();
+  for (const character of text)
+    lower += character === "\u0130" ? character : character.toLowerCase();
   return lower;
 }
 
@@ -161,7 +162,11 @@ function propose(match: Match, end: number, form: WordForm): void {
 }
 
 /** How many parts from the first on are joined by one of `joints`, and fulfil `isFit`. */
-function chainLength(parts: readonly Part[], joints: string, isFit: (part: Part) => boolean): number {
+function chainLength(
+  parts: readonly Part[],
+  joints: string,
+  isFit: (part: Part) => boolean,
+): number {
   let count = 0;
   while (count < parts.length) {
     const part = parts[count] as Part;

@@ -46,7 +46,8 @@ export function parseInstant(text: string): Instant | null {
   const zone = match[8];
   if (hour > 24 || minute > 59 || second > 59) return null;
   if (hour === 24 && (minute > 0 || second > 0 || Number(fraction) > 0)) return null;
-  if (zone !== undefined && zone !== "Z" && (fraction.length === 1 || fraction.length === 2)) return null;
+  if (zone !== undefined && zone !== "Z" && (fraction.length === 1 || fraction.length === 2))
+    return null;
   const digits = fraction.padEnd(7, "0");
   const offsetMinutes = zone === undefined || zone === "Z" ? 0 : zoneMinutes(zone);
   const milliseconds =

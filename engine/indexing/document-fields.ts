@@ -114,7 +114,12 @@ function follow(
 }
 
 /** Adds the terms of the value that begins at `at`. */
-export function addValueTerms(column: FieldColumn, mode: FieldMode, bytes: Buffer, at: number): void {
+export function addValueTerms(
+  column: FieldColumn,
+  mode: FieldMode,
+  bytes: Buffer,
+  at: number,
+): void {
   switch (bytes[at]) {
     case byteQuote:
       addString(column, mode, bytes, at);

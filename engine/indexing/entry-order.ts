@@ -2,7 +2,7 @@
  * Sorting entries by a field: each entry gets a small number, and numbers are sorted by radix.
  *
  * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values; a field that has dates sorts
- * by instants and everything else ties in front; as long or double whatever is no number ties in front; an array sorts
+ * by instants and everything else ties in front; as long or double whatever is no number sorts as null; an array sorts
  * by its first element. With several keys missing and null tie. Descending is the mirror; ties keep the order of entries.
  *
  * Hot: bench/query.bench.ts.
@@ -37,7 +37,8 @@ export function fieldSortKeys(
 ): Uint32Array {
   const keys = new Uint32Array(entries.length);
   if (column !== undefined) fillRanks(column, entries, sort.form, keys);
-  if (!sort.isOnly) for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
+  if (!sort.isOnly)
+    for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
   return directed(keys, sort);
 }
 
@@ -66,8 +67,7 @@ export function mirrored(keys: Uint32Array): Uint32Array {
 }
 
 function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
-  const isNullsMoved =
-    sort.nulls !== null && (sort.nulls === "last") !== sort.isDescending;
+  const isNullsMoved = sort.nulls !== null && (sort.nulls === "last") !== sort.isDescending;
   if (isNullsMoved) {
     // They stand at the end that the direction would not give them.
     let max = 0;
@@ -93,18 +93,19 @@ function fillRanks(
     sought[i] = from === starts[entry + 1] ? gapTerm : (terms[from] as number);
   }
   const kind = orderKind(column, form);
-  const isNumeric = form === "long" || form === "double";
   const ranks =
-    form === "alphaNumeric" ? alphaNumericRanks(column, sought) : termRanks(column, sought, kind, form);
+    form === "alphaNumeric"
+      ? alphaNumericRanks(column, sought)
+      : termRanks(column, sought, kind, form);
   for (let i = 0; i < sought.length; i++) {
     const term = sought[i] as number;
     if (term === gapTerm) keys[i] = missingRank;
-    else if (term === nullTerm || term === objectTerm) keys[i] = isNumeric ? missingRank : nullRank;
+    else if (term === nullTerm || term === objectTerm) keys[i] = nullRank;
     else {
       const rank = ranks(term);
-      keys[i] = rank < 0 ? missingRank : rank + valueRank;
+      keys[i] = rank < 0 ? nullRank : rank + valueRank;
     }
-    if (kind !== "bytes" && keys[i] === nullRank) keys[i] = missingRank;
+    if (kind === "date" && keys[i] === nullRank) keys[i] = missingRank;
   }
 }
 
@@ -116,7 +117,12 @@ function orderKind(column: FieldColumn, form: SortForm): OrderKind {
 type Ranks = (term: number) => number;
 
 /** The rank of a term in an order; -1 when the order has no such term. */
-function termRanks(column: FieldColumn, sought: Uint32Array, kind: OrderKind, form: SortForm): Ranks {
+function termRanks(
+  column: FieldColumn,
+  sought: Uint32Array,
+  kind: OrderKind,
+  form: SortForm,
+): Ranks {
   const { dictionary } = column;
   const isLong = form === "long";
   if (!isLong && !column.hasOrder(kind) && sought.length * orderShare < dictionary.count) {

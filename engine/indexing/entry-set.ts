@@ -127,7 +127,8 @@ export function union(left: EntrySet, right: EntrySet): EntrySet {
   if (left.list === null && right.list === null) return wordwise(left, right, orWords);
   const words = (left.words ?? (right.words as Uint32Array)).slice();
   const list = left.list ?? (right.list as Uint32Array);
-  for (const entry of list) words[entry >>> 5] = (words[entry >>> 5] as number) | (1 << (entry & 31));
+  for (const entry of list)
+    words[entry >>> 5] = (words[entry >>> 5] as number) | (1 << (entry & 31));
   return EntrySet.ofWords(words);
 }
 

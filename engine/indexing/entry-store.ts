@@ -107,7 +107,10 @@ export class EntryStore {
       const first = this.firstOf(this.documents[entry] as number);
       assert(first >= 0 && first <= entry, "a living entry is found from its document");
       for (let other = first; other < entry; other++) {
-        assert(this.documents[other] === this.documents[entry], "entries of a document stand together");
+        assert(
+          this.documents[other] === this.documents[entry],
+          "entries of a document stand together",
+        );
       }
     }
     assert(count === this.liveCount, "the count of living entries is the number of bits");

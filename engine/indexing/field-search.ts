@@ -95,7 +95,9 @@ export class FieldSearch {
       return (term: number) => compareWhole(dictionary.values[term] as number, term, sought);
     };
     const compareWhole = (value: number, term: number, sought: bigint) => {
-      const whole = Number.isSafeInteger(value) ? BigInt(value) : wholePart(dictionary.textOf(term));
+      const whole = Number.isSafeInteger(value)
+        ? BigInt(value)
+        : wholePart(dictionary.textOf(term));
       return whole < sought ? -1 : whole > sought ? 1 : 0;
     };
     return this.#range(this.#column.order("number"), low, high, compare);
@@ -112,7 +114,9 @@ export class FieldSearch {
 
   /** Dates as instants when every bound is one, else all terms by their bytes. */
   rangeText(low: Bound | null, high: Bound | null): EntrySet {
-    const isDates = [low, high].every((bound) => bound === null || parseInstant(bound.text) !== null);
+    const isDates = [low, high].every(
+      (bound) => bound === null || parseInstant(bound.text) !== null,
+    );
     if (isDates) return this.#rangeDates(low, high);
     const { dictionary } = this.#column;
     const compare = (text: string) => {
@@ -181,7 +185,8 @@ export class FieldSearch {
     const terms: number[] = [];
     for (const word of words) {
       const term = word === null ? gapTerm : this.#column.dictionary.findText(textKind, word);
-      const number = term < 0 && word !== null ? this.#column.dictionary.findText(numberKind, word) : term;
+      const number =
+        term < 0 && word !== null ? this.#column.dictionary.findText(numberKind, word) : term;
       if (number < 0) return EntrySet.empty;
       terms.push(number);
       if (word === null) continue;

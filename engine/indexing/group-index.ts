@@ -119,8 +119,10 @@ export class GroupIndex implements ContributionVisitor {
     }
     const pending = document > this.documentEtag ? this.#take(document, isTimeUp) : null;
     this.#settle();
-    if (this.#deadCount > deadCountMin && this.#deadCount * 2 > this.#contributionCount) this.#pack();
-    if (this.store.needsCompaction && !isTimeUp()) this.store = this.store.compact(isTimeUp) ?? this.store;
+    if (this.#deadCount > deadCountMin && this.#deadCount * 2 > this.#contributionCount)
+      this.#pack();
+    if (this.store.needsCompaction && !isTimeUp())
+      this.store = this.store.compact(isTimeUp) ?? this.store;
     return pending;
   }
 

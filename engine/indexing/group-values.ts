@@ -45,7 +45,9 @@ export class GroupValues {
     this.#sums = (group?.aggregates ?? []).flatMap((one) =>
       one.kind === "sum" ? [{ steps: stepsOf(one.path), isWholeArray: false }] : [],
     );
-    const fanned = this.#keys.find((key) => !key.isWholeArray && key.steps.some((step) => step.isEach));
+    const fanned = this.#keys.find(
+      (key) => !key.isWholeArray && key.steps.some((step) => step.isEach),
+    );
     const length = fanned === undefined ? 0 : fanned.steps.findIndex((step) => step.isEach) + 1;
     this.#fanOut = fanned === undefined ? [] : fanned.steps.slice(0, length);
     this.#sumValues = new Float64Array(this.#sums.length);
@@ -105,7 +107,13 @@ export class GroupValues {
     return rest.length === 0 ? element : findValue(bytes, element, rest);
   }
 
-  #addEach(bytes: Buffer, at: number, steps: readonly FieldStep[], depth: number, sum: number): void {
+  #addEach(
+    bytes: Buffer,
+    at: number,
+    steps: readonly FieldStep[],
+    depth: number,
+    sum: number,
+  ): void {
     if (bytes[at] === byteArrayOpen) {
       for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
         this.#addEach(bytes, i, steps, depth, sum);
@@ -173,6 +181,7 @@ function collect(
   const step = steps[depth];
   const span = new ValueSpan();
   if (step === undefined) values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
-  else if (findMember(bytes, at, step.name, span)) collect(bytes, span.from, steps, depth + 1, values);
+  else if (findMember(bytes, at, step.name, span))
+    collect(bytes, span.from, steps, depth + 1, values);
   else values.push("null");
 }

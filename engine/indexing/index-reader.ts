@@ -2,7 +2,7 @@
  * One index as a query sees it: its entries, the fields to search and to sort by. Made for one query, which
  * runs to the end of its list of entries without giving the event loop back.
  */
-import { difference, EntrySet, EntrySetBuilder } from "./entry-set.ts";
+import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { FieldSearch } from "./field-search.ts";

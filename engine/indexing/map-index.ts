@@ -157,7 +157,8 @@ export class FieldMapper implements DocumentMapper {
         continue;
       }
       metadata ??= this.#host.metadataOf(row);
-      if (!isComputedMetadata(field.steps)) addFieldTerms(column, field.mode, metadata, 0, field.steps);
+      if (!isComputedMetadata(field.steps))
+        addFieldTerms(column, field.mode, metadata, 0, field.steps);
     }
     store.endEntry(row.docNum);
   }

@@ -9,12 +9,7 @@
  * Hot: bench/query.bench.ts.
  */
 import { sortByKey } from "./packed.ts";
-import {
-  dateKind,
-  firstTerm,
-  numberKind,
-  type TermDictionary,
-} from "./term-dictionary.ts";
+import { dateKind, firstTerm, numberKind, type TermDictionary } from "./term-dictionary.ts";
 
 /** bytes: every term as text; number, date: terms of that kind only. */
 export type OrderKind = "bytes" | "number" | "date";
@@ -176,7 +171,8 @@ export class TermOrder {
     const { values } = this.#dictionary;
     let start = 0;
     for (let i = 1; i <= terms.length; i++) {
-      if (i < terms.length && values[terms[i] as number] === values[terms[start] as number]) continue;
+      if (i < terms.length && values[terms[i] as number] === values[terms[start] as number])
+        continue;
       if (i - start > 1) terms.subarray(start, i).sort((a, b) => this.compare(a, b) || a - b);
       start = i;
     }

@@ -51,7 +51,13 @@ export interface FilterContext {
 const plainCalls = new Set(["id", "startswith", "endswith", "regex", "exists", "intersect"]);
 const refusedCalls = new Set([
   ...["search", "exact", "boost", "lucene", "fuzzy", "proximity", "count", "sum", "morelikethis"],
-  ...["spatial.within", "spatial.contains", "spatial.disjoint", "spatial.intersects", "vector.search"],
+  ...[
+    "spatial.within",
+    "spatial.contains",
+    "spatial.disjoint",
+    "spatial.intersects",
+    "vector.search",
+  ],
 ]);
 const noExtra = Buffer.alloc(0);
 
@@ -68,7 +74,10 @@ export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<s
     case "call":
       return isPlainCall(expression, loadAliases);
     case "comparison":
-      return isPlainOperand(expression.left, loadAliases) && isPlainOperand(expression.right, loadAliases);
+      return (
+        isPlainOperand(expression.left, loadAliases) &&
+        isPlainOperand(expression.right, loadAliases)
+      );
     case "between":
     case "in":
       return isPlainOperand(expression.left, loadAliases);
@@ -169,7 +178,11 @@ function compileComparison(expression: Comparison, context: FilterContext): RowT
 }
 
 /** A test of a number's bytes; what is no number is compared as a script would. */
-function compileNumberTest(finder: FieldFinder, operator: ComparisonOperator, value: number): RowTest {
+function compileNumberTest(
+  finder: FieldFinder,
+  operator: ComparisonOperator,
+  value: number,
+): RowTest {
   const compare = comparer(operator);
   const { span } = finder;
   const testNumber = numberComparer(operator);
@@ -237,7 +250,11 @@ function compileCondition(call: Call, context: FilterContext): RowTest {
   };
 }
 
-function textTestOf(name: string, text: string, context: FilterContext): (value: string) => boolean {
+function textTestOf(
+  name: string,
+  text: string,
+  context: FilterContext,
+): (value: string) => boolean {
   if (name === "regex") return context.textTest(text);
   const lower = text.toLowerCase();
   if (name === "startswith") return (value) => value.toLowerCase().startsWith(lower);
@@ -267,7 +284,10 @@ function compileRead(operand: Field | Call, context: FilterContext): Read {
   const path = pathOf(operand, context);
   if (path.some((part) => part.arrays > 0)) return () => undefined;
   if (path[0]?.name === "@metadata") return compileMetadataRead(path.slice(1), context);
-  const finder = new FieldFinder(path.map((part) => part.name), context.source);
+  const finder = new FieldFinder(
+    path.map((part) => part.name),
+    context.source,
+  );
   const { span } = finder;
   return function readField(row, body) {
     if (!finder.find(row, body)) return finder.isThroughMissing ? null : undefined;
@@ -275,7 +295,10 @@ function compileRead(operand: Field | Call, context: FilterContext): Read {
   };
 }
 
-function compileMetadataRead(path: readonly { readonly name: string }[], context: FilterContext): Read {
+function compileMetadataRead(
+  path: readonly { readonly name: string }[],
+  context: FilterContext,
+): Read {
   const names = path.map((part) => quoteString(part.name));
   const span = new ValueSpan();
   return function readMetadata(row) {
@@ -291,14 +314,18 @@ function compileMetadataRead(path: readonly { readonly name: string }[], context
 
 /** The path without the query's alias. */
 function pathOf(field: Field, context: FilterContext): Field["path"] {
-  const isAliased = context.alias !== null && field.path.length > 1 && field.path[0]?.name === context.alias;
+  const isAliased =
+    context.alias !== null && field.path.length > 1 && field.path[0]?.name === context.alias;
   return isAliased ? field.path.slice(1) : field.path;
 }
 
 function finderOf(field: Field, context: FilterContext): FieldFinder | null {
   const path = pathOf(field, context);
   if (path[0]?.name === "@metadata" || path.some((part) => part.arrays > 0)) return null;
-  return new FieldFinder(path.map((part) => part.name), context.source);
+  return new FieldFinder(
+    path.map((part) => part.name),
+    context.source,
+  );
 }
 
 function valueOf(value: Value, context: FilterContext): Seen {
@@ -315,7 +342,9 @@ function jsonOf(value: ParameterValue | undefined): Seen {
     case "array":
       return value.items.map((item) => jsonOf(item) ?? null);
     case "object":
-      return Object.fromEntries([...value.fields].map(([name, one]) => [name, jsonOf(one) ?? null]));
+      return Object.fromEntries(
+        [...value.fields].map(([name, one]) => [name, jsonOf(one) ?? null]),
+      );
     case "long":
       return Number(value.value);
     default:

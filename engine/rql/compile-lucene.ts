@@ -10,7 +10,7 @@
  */
 import { EngineError } from "../errors.ts";
 import { lowerInvariant, standardAnalyzer } from "../indexing/analyzer.ts";
-import { EntrySet, difference, intersection, union } from "../indexing/entry-set.ts";
+import { difference, EntrySet, intersection, union } from "../indexing/entry-set.ts";
 import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { fuzzyTest } from "./compile-fuzzy.ts";
@@ -25,11 +25,14 @@ interface Clause {
 /** Lucene's own default of `word~`. */
 const similarityDefault = 0.5;
 const nestingMax = 64;
-const token = /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
+const token =
+  /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
 
 /** The entries that a query text finds in a field. @throws query-invalid */
 export function searchLucene(text: string, field: FieldSearch, reader: IndexReader): EntrySet {
-  const tokens = (text.match(token) ?? []).filter((one) => one.trim() !== "" && !one.startsWith("^"));
+  const tokens = (text.match(token) ?? []).filter(
+    (one) => one.trim() !== "" && !one.startsWith("^"),
+  );
   return new LuceneQuery(tokens, field, reader).parse(0);
 }
 
@@ -46,7 +49,8 @@ class LuceneQuery {
   }
 
   parse(depth: number): EntrySet {
-    if (depth > nestingMax) throw new EngineError("query-invalid", "A lucene() query is nested too deep.");
+    if (depth > nestingMax)
+      throw new EngineError("query-invalid", "A lucene() query is nested too deep.");
     const clauses: Clause[] = [];
     let isAnd = false;
     for (; this.#at < this.#tokens.length; this.#at++) {
@@ -96,7 +100,9 @@ class LuceneQuery {
     const [, word = "", similarity] = /^(.*?)(?:~([\d.]*))?$/su.exec(source) ?? [];
     const plain = lowerInvariant(word.replace(/\\(.)/gsu, "$1"));
     if (similarity !== undefined) {
-      return this.#field.matching(fuzzyTest(plain, similarity === "" ? similarityDefault : Number(similarity)));
+      return this.#field.matching(
+        fuzzyTest(plain, similarity === "" ? similarityDefault : Number(similarity)),
+      );
     }
     if (word === "*") return this.#field.exists();
     if (/[*?]/.test(word)) return this.#field.matching(wildcardTest(lowerInvariant(word)));

@@ -53,7 +53,8 @@ function addScores(
     case "and":
     case "or":
     case "intersect":
-      for (const operand of condition.operands) addScores(operand, factor, entries, scores, context);
+      for (const operand of condition.operands)
+        addScores(operand, factor, entries, scores, context);
       return;
     case "boost":
       addScores(condition.operand, factor * condition.factor, entries, scores, context);
@@ -120,7 +121,8 @@ function findWord(column: FieldColumn, word: string): number {
 function occurrences(column: FieldColumn, entry: number, term: number): number {
   let count = 0;
   const end = column.starts[entry + 1] as number;
-  for (let at = column.starts[entry] as number; at < end; at++) if (column.terms[at] === term) count++;
+  for (let at = column.starts[entry] as number; at < end; at++)
+    if (column.terms[at] === term) count++;
   return count;
 }
 

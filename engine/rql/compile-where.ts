@@ -115,9 +115,15 @@ function findField(condition: FieldCondition, context: WhereContext): EntrySet {
     case "in":
       return findIn(condition, context);
     case "startsWith":
-      return fieldOf(condition.field, formOf(condition.isExact), context)?.startsWith(condition.text) ?? EntrySet.empty;
+      return (
+        fieldOf(condition.field, formOf(condition.isExact), context)?.startsWith(condition.text) ??
+        EntrySet.empty
+      );
     case "endsWith":
-      return fieldOf(condition.field, formOf(condition.isExact), context)?.endsWith(condition.text) ?? EntrySet.empty;
+      return (
+        fieldOf(condition.field, formOf(condition.isExact), context)?.endsWith(condition.text) ??
+        EntrySet.empty
+      );
     case "exists":
       return fieldOf(condition.field, "lower", context)?.exists() ?? EntrySet.empty;
     case "search":
@@ -125,7 +131,10 @@ function findField(condition: FieldCondition, context: WhereContext): EntrySet {
     case "proximity":
       return findNear(condition, context);
     case "regex":
-      return fieldOf(condition.field, "lower", context)?.matching(context.textTest(condition.text)) ?? EntrySet.empty;
+      return (
+        fieldOf(condition.field, "lower", context)?.matching(context.textTest(condition.text)) ??
+        EntrySet.empty
+      );
     case "fuzzy": {
       const test = fuzzyTest(condition.text, condition.similarity);
       return fieldOf(condition.field, "lower", context)?.matching(test) ?? EntrySet.empty;
@@ -133,7 +142,9 @@ function findField(condition: FieldCondition, context: WhereContext): EntrySet {
     case "lucene": {
       const field = fieldOf(condition.field, "lower", context);
       const words = context.reader.field(condition.field.name, "words");
-      return field === undefined ? EntrySet.empty : searchLucene(condition.text, words ?? field, context.reader);
+      return field === undefined
+        ? EntrySet.empty
+        : searchLucene(condition.text, words ?? field, context.reader);
     }
     default:
       return unreachable(condition);
@@ -218,7 +229,10 @@ function findIds(condition: FieldCondition, context: WhereContext): EntrySet {
 
 /** An id is one word to search(): pieces of the text are whole ids or wildcards. */
 function idSearchTest(text: string): (id: string) => boolean {
-  const pieces = text.toLowerCase().split(/\s+/u).filter((piece) => piece !== "");
+  const pieces = text
+    .toLowerCase()
+    .split(/\s+/u)
+    .filter((piece) => piece !== "");
   return (id) =>
     pieces.some((piece) => {
       const bare = piece.replace(/^\*|\*$/g, "");
@@ -281,14 +295,20 @@ function findAbove(field: FieldSearch | undefined, bound: Bound): EntrySet {
 
 function refuseNull(value: Scalar): void {
   if (value.type === "null") {
-    throw new EngineError("not-supported", "A range of null is not supported; use = or != with null.");
+    throw new EngineError(
+      "not-supported",
+      "A range of null is not supported; use = or != with null.",
+    );
   }
 }
 
 /** The type of the bounds decides how values are compared. A range from null begins below everything. */
 function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): EntrySet {
   const types = [low, high].map((bound) => bound?.value.type);
-  if (types.includes("null")) return low?.value.type === "null" && high?.value.type === "null" ? field.isNull() : EntrySet.empty;
+  if (types.includes("null"))
+    return low?.value.type === "null" && high?.value.type === "null"
+      ? field.isNull()
+      : EntrySet.empty;
   if (types.includes("string") || types.includes("boolean")) {
     return field.rangeText(textBound(low), textBound(high));
   }

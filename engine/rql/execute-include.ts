@@ -2,8 +2,8 @@
  * `include`: what a query's rows refer to, collected while they pass and fetched at the end.
  */
 import { idOf } from "../document.ts";
-import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
 import { quoteString } from "../json/escape.ts";
+import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { idsAtPath, type WaitForRecord } from "./execute-load.ts";
@@ -51,7 +51,8 @@ export class IncludeCollector {
         projected === null
           ? idsAtPath(row.bytes, bodyOf(row), path)
           : [...idsAtKey(projected, text), ...idsAtPath(Buffer.from(projected), 0, path)];
-      for (const id of ids) if (!this.#ids.has(id.toLowerCase())) this.#ids.set(id.toLowerCase(), id);
+      for (const id of ids)
+        if (!this.#ids.has(id.toLowerCase())) this.#ids.set(id.toLowerCase(), id);
     }
     if (row.start < 0) return;
     for (const counters of include.counters) {

@@ -45,7 +45,9 @@ export class RowLoader {
     }
     const from = loaded.get(source.root);
     const texts = typeof from === "string" ? [from] : (from ?? []);
-    return texts.flatMap((text) => (text === null ? [] : idsAtPath(Buffer.from(text), 0, source.path)));
+    return texts.flatMap((text) =>
+      text === null ? [] : idsAtPath(Buffer.from(text), 0, source.path),
+    );
   }
 }
 

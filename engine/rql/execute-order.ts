@@ -98,7 +98,9 @@ function randomSortKeys(entries: Uint32Array, seed: string, context: OrderContex
   const start = createHash("sha256").update(seed).digest().readUInt32LE(0);
   const keys = new Uint32Array(entries.length);
   for (let i = 0; i < entries.length; i++) {
-    let hash = start ^ Math.imul((context.reader.store.documents[entries[i] as number] as number) + 1, 0x9e3779b1);
+    let hash =
+      start ^
+      Math.imul((context.reader.store.documents[entries[i] as number] as number) + 1, 0x9e3779b1);
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     keys[i] = (hash ^ (hash >>> 16)) >>> 0;

@@ -62,6 +62,8 @@ const newIndexWaitMs = 15_000;
 /** Rows between two looks at the clock. */
 const rowStride = 64;
 const noExtra = Buffer.alloc(0);
+/** What `select c` gives for a document that is not there; it gets the metadata of a projection. */
+const missingDocument = "{}";
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 /** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
@@ -268,7 +270,8 @@ class Execution {
     const skipsRows = !isDistinct || (filter !== null && !isIdList);
     let rawSkip = skipsRows && !(filter !== null && isIdList) ? paging.skip : 0;
     const rowSkip = rawSkip === paging.skip ? 0 : paging.skip;
-    const isCounting = paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
+    const isCounting =
+      paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
     const filterTake = paging.filterTake ?? Number.MAX_SAFE_INTEGER;
     this.#sliceStartMs = this.#host.source.monotonicMs();
     for (let visited = 0; ; visited++) {
@@ -385,7 +388,8 @@ class Execution {
       if (this.#returnedCount >= paging.take) continue;
       this.#includes.addRow(parts.row, text);
       const next = this.#deliver(this.#projectedRow(text, parts));
-      if (next !== null) waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
+      if (next !== null)
+        waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
     }
     return waiting;
   }
@@ -410,14 +414,15 @@ class Execution {
     if (this.#projector !== null) return [this.#projector.project(parts)];
     if (projection.kind === "document") {
       const loaded = parts.loaded.get(projection.alias ?? "");
-      return typeof loaded === "string" ? [loaded] : [];
+      return [typeof loaded === "string" ? loaded : missingDocument];
     }
     assert(this.#scripts !== null, "a projection by script has a script");
     return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded));
   }
 
   #projectedRow(text: string, parts: RowParts): Buffer {
-    if (this.#query.projection.kind === "document") return Buffer.from(text);
+    const isLoaded = this.#query.projection.kind === "document" && text !== missingDocument;
+    if (isLoaded) return Buffer.from(text);
     // Collection queries tell a score of 0, for no reason that clients know.
     const score = this.#index === null ? 0 : parts.score;
     const metadata = projectionMetadata({ ...parts, score }, this.#host.source);
@@ -511,9 +516,17 @@ class GroupCursor implements RowCursor {
 }
 
 /** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */
-export async function findDocuments(query: AnalyzedQuery, host: QueryHost, request: QueryRequest): Promise<string[]> {
+export async function findDocuments(
+  query: AnalyzedQuery,
+  host: QueryHost,
+  request: QueryRequest,
+): Promise<string[]> {
   const ids: string[] = [];
-  const plain: AnalyzedQuery = { ...query, projection: { kind: "fields", fields: [{ key: "id", value: { kind: "id" } }] }, isDistinct: false };
+  const plain: AnalyzedQuery = {
+    ...query,
+    projection: { kind: "fields", fields: [{ key: "id", value: { kind: "id" } }] },
+    isDistinct: false,
+  };
   await executeQuery(plain, host, request, {
     add(row) {
       ids.push((JSON.parse(row.toString()) as { id: string }).id);

@@ -15,7 +15,13 @@ import {
 } from "../document.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
-import { findMember, firstElement, nextElement, skipValue, ValueSpan } from "../json/field-access.ts";
+import {
+  findMember,
+  firstElement,
+  nextElement,
+  skipValue,
+  ValueSpan,
+} from "../json/field-access.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
@@ -115,7 +121,8 @@ function compileValue(
   const alias = query.source.alias;
   switch (value.kind) {
     case "path":
-      if (value.root !== null && value.root !== alias) return compileLoadedPath(value.root, value.path);
+      if (value.root !== null && value.root !== alias)
+        return compileLoadedPath(value.root, value.path);
       return compilePath(field.key, value, source, outputs);
     case "whole": {
       const name = value.alias;
@@ -201,18 +208,74 @@ function compilePath(
   if (outputs !== null) return compileMember(value.name, source);
   const isAliased = value.root !== null;
   const missing = isAliased ? null : "null";
-  if (value.path[0]?.name === "@metadata") return compileMetadataPath(value.path.slice(1), missing, source);
-  if (value.path.some((part) => part.arrays > 0)) return compileEachPath(value.path, isAliased, source);
-  const finder = new FieldFinder(value.path.map((part) => part.name), source);
+  if (value.path[0]?.name === "@metadata")
+    return compileMetadataPath(value.path.slice(1), missing, source);
+  if (value.path.some((part) => part.arrays > 0))
+    return compileEachPath(value.path, isAliased, source);
+  const finder = new FieldFinder(
+    value.path.map((part) => part.name),
+    source,
+  );
   const fallback = isAliased ? null : new FieldFinder([key], source);
+  const first = new FieldFinder([value.path[0]?.name ?? ""], source);
+  const rest = value.path.slice(1);
   return (parts) => {
-    const text = textAt(finder, parts.row);
+    const text = textAt(finder, parts.row) ?? throughArrays(first, rest, parts.row);
     if (text !== null) return text;
     return (fallback === null ? null : textAt(fallback, parts.row)) ?? missing;
   };
 }
 
-function compileMetadataPath(path: readonly PathPart[], missing: string | null, source: RowSource): TextOf {
+/** A path without `[]` that meets an array: a list of what elements have of the rest, without those that lack it. */
+function throughArrays(
+  first: FieldFinder,
+  rest: readonly PathPart[],
+  row: StoredRow,
+): string | null {
+  if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
+  const span = new ValueSpan();
+  let at = first.span.from;
+  for (let depth = 0; depth < rest.length; depth++) {
+    if (row.bytes[at] === byteArrayOpen) {
+      const values: string[] = [];
+      collectPresent(row.bytes, at, rest, depth, values);
+      return `[${values.join(",")}]`;
+    }
+    if (!findMember(row.bytes, at, quoteString((rest[depth] as PathPart).name), span)) return null;
+    at = span.from;
+  }
+  return null;
+}
+
+function collectPresent(
+  bytes: Buffer,
+  at: number,
+  rest: readonly PathPart[],
+  depth: number,
+  values: string[],
+): void {
+  if (bytes[at] === byteArrayOpen && depth < rest.length) {
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      collectPresent(bytes, i, rest, depth, values);
+    }
+    return;
+  }
+  const part = rest[depth];
+  if (part === undefined) {
+    values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
+    return;
+  }
+  const span = new ValueSpan();
+  if (findMember(bytes, at, quoteString(part.name), span)) {
+    collectPresent(bytes, span.from, rest, depth + 1, values);
+  }
+}
+
+function compileMetadataPath(
+  path: readonly PathPart[],
+  missing: string | null,
+  source: RowSource,
+): TextOf {
   const names = path.map((part) => quoteString(part.name));
   const span = new ValueSpan();
   if (path[0]?.name === "@id") return () => missing;
@@ -289,7 +352,10 @@ function compileLoadedPath(root: string, path: readonly PathPart[]): TextOf {
   };
 }
 
-function compileCounter(value: Extract<ProjectedValue, { kind: "counter" }>, source: RowSource): TextOf {
+function compileCounter(
+  value: Extract<ProjectedValue, { kind: "counter" }>,
+  source: RowSource,
+): TextOf {
   const { name, isRaw } = value;
   return (parts) => {
     const id = idOf(parts.row.bytes, parts.row.start);

@@ -2,8 +2,9 @@
  * What the execution of queries needs from the database: documents by number, by id, by collection; the indexes; scripts.
  * The database implements it; tests do so over arrays of JSON texts.
  */
-import type { IndexReader } from "../indexing/index-reader.ts";
+
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
 import type { Shape } from "../keyspaces/shapes.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { AutomaticIndexDefinition } from "./auto-index-name.ts";

@@ -186,7 +186,9 @@ export class ArrayDatabase implements RowSource, IndexHost {
     return this.shapes.get(shapeId);
   }
   metadataOf(row: StoredRow, extra: Buffer = Buffer.alloc(0)): Buffer {
-    const collection = collectionMemberOf((this.#documents[row.docNum] as StoredDocument).collection);
+    const collection = collectionMemberOf(
+      (this.#documents[row.docNum] as StoredDocument).collection,
+    );
     const { bytes, start } = row;
     const length = composedMetadataLength(bytes, start, collection, databaseId, extra);
     const target = Buffer.alloc(length);
@@ -310,4 +312,3 @@ export function rowIds(rows: readonly string[]): string[] {
     return metadata["@id"] ?? row;
   });
 }
-
