@@ -30,7 +30,7 @@ import {
 import { dateText, doubleText, isDoubleSpelling, numberText, stringText } from "./value-text.ts";
 
 /** Objects and arrays inside each other in one property that a script touches, or that it makes. */
-const treeDepthMax = 1_000;
+const treeDepthMax = 500;
 
 export const metadataKey = "@metadata";
 

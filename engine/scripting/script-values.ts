@@ -290,7 +290,7 @@ export class Run implements Account {
   /** Pays for `bytes` of new memory, and for the work of filling them. @throws EngineError script-failed */
   grow(bytes: number): void {
     this.bytesLeft -= bytes;
-    this.workLeft -= bytes / 128;
+    this.workLeft -= bytes / 16;
     if (!(this.bytesLeft >= 0)) throw memoryExceeded(this.limits);
     if (!(this.workLeft >= 0)) throw stepsExceeded(this.limits);
   }
