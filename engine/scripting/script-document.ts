@@ -370,6 +370,11 @@ export class ScriptDocument {
     return source.document.root === value ? source.document : null;
   }
 
+  /** UTF-16 units of its text as it was read. */
+  get length(): number {
+    return this.text.length;
+  }
+
   /** `@metadata` as the script left it; undefined when it is not there. */
   metadata(): Value {
     return getOwn(this.root, metadataKey);

@@ -222,7 +222,7 @@ export class CompiledScript {
     }
     // `levelsLeft` guards the host's stack; should the guard be too generous, the run still only fails.
     if (error instanceof RangeError && error.message.includes("call stack")) {
-      return recursionExceeded();
+      return recursionExceeded(error);
     }
     return error;
   }

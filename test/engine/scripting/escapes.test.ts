@@ -100,6 +100,7 @@ function attempt(source: string, limits: ScriptLimits = defaultLimits): Ending {
     return { code: null, message: "", text, outcome };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
+    expect(error.cause, "the guard of the host's stack was too generous").toBeUndefined();
     return { code: error.code, message: error.message, text: "", outcome: null };
   }
 }
@@ -373,6 +374,10 @@ const bombs = [
   "class A { constructor() { new A() } } new A()",
   "function F() { return new F() } new F()",
   "const f = function () { f.apply(this, arguments) }; f()",
+  `const f = () => ${"!".repeat(280)}f(); f()`,
+  `const f = x => ${"[".repeat(140)}[1].map(f)${"]".repeat(140)}; f()`,
+  `const f = x => ${"1 + (".repeat(130)}'a'.replace('a', f)${")".repeat(130)}; f()`,
+  `const o = {toString() { return ${"(".repeat(200)}'' + o${")".repeat(200)} }}; '' + o`,
   "let f = x => x; for (let i = 0; i < 9000; i++) f = f.bind(null); f()",
   "let f = x => x; for (let i = 0; i < 200; i++) { const g = f; f = x => g(x) } f()",
 ];

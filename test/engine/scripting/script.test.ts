@@ -145,6 +145,15 @@ describe("a document", () => {
     const document = run("{}", bomb);
     expect(failure(() => document.bodyText()).code).toBe("script-failed");
   });
+  it("finds properties of large objects, before and after changes", () => {
+    const names = Array.from({ length: 40 }, (_, i) => `"p${i}":${i}`).join();
+    const script =
+      "delete this.p3; this.q = this.p39 + this.p0; this.p3 = 'back'; this.p39 = this.q; this.r = this.q";
+    const expected = names.replace('"p3":3', '"p3":"back"').replace('"p39":39', '"p39":39');
+    for (let i = 0; i < 2; i += 1) {
+      expect(run(`{${names}}`, script).bodyText()).toBe(`{${expected},"q":39,"r":39}`);
+    }
+  });
   it("reads bytes", () => {
     const bytes = new TextEncoder().encode('{"a":"é"}');
     const document = ScriptDocument.fromText(bytes, metadata, "x");
