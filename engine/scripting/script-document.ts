@@ -328,6 +328,10 @@ export const derivedMetadata: ReadonlySet<string> = new Set([
   "@index-score",
 ]);
 
+const derivedButId: ReadonlySet<string> = new Set(
+  [...derivedMetadata].filter((key) => key !== "@id"),
+);
+
 /** One document of a run: the one that is patched, or one that the script has loaded. */
 export class ScriptDocument {
   readonly root: ScriptObject;
@@ -466,9 +470,13 @@ export function isChanged(node: ScriptObject): boolean {
   return changedDeep(node);
 }
 
-/** Values that a script made, as stored JSON text. @throws EngineError as `Printer` */
-export function valueText(run: Run | null, value: Value): string {
-  const printer = new Printer(run);
+/**
+ * Values that a script made, as stored JSON text. `keepIds`: whole documents among them have their `@id`, as
+ * in the results of queries.
+ * @throws EngineError as `Printer`
+ */
+export function valueText(run: Run | null, value: Value, keepIds = false): string {
+  const printer = new Printer(run, keepIds ? derivedButId : derivedMetadata);
   printer.value(value, "");
   return printer.text;
 }
@@ -500,9 +508,12 @@ class Printer {
   private readonly parts: string[] = [];
   private readonly run: Run | null;
   private readonly open: Reference[] = [];
+  /** Keys of documents' `@metadata` that are left out. */
+  private readonly derived: ReadonlySet<string>;
 
-  constructor(run: Run | null) {
+  constructor(run: Run | null, derived: ReadonlySet<string> = derivedMetadata) {
     this.run = run;
+    this.derived = derived;
   }
 
   /** What was written. */
@@ -680,7 +691,7 @@ class Printer {
     this.pay(key.length + 16);
     this.write(`${stringText(key)}:`);
     if (key === metadataKey && isReference(value) && value.kind === kinds.object) {
-      this.members(value, derivedMetadata);
+      this.members(value, this.derived);
       return;
     }
     if (typeof value !== "number" || !read || !Number.isFinite(value)) {

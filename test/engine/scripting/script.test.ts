@@ -271,6 +271,20 @@ describe("projections and functions", () => {
     expect(call("return o.Lines[0]")).toEqual(['{"Q":2}']);
     expect(failure(() => call("return 5")).message).toContain("but got: 5");
   });
+  it("show documents inside their results with collection and id", () => {
+    const script = compileScript("{ o: o, l: o.Lines, t: [o.Total] }", {
+      kind: "projection",
+      parameters: ["o"],
+    });
+    const root = ScriptDocument.fromText(
+      '{"Total":19.0,"Lines":[1.0,2.50]}',
+      metadata,
+      "users/1",
+    ).root;
+    expect(resultTexts(script.run({ host: stubHost(true), args: [root] }))).toEqual([
+      '{"o":{"Total":19.0,"Lines":[1.0,2.50],"@metadata":{"@collection":"Users","@id":"users/1"}},"l":[1,2.5],"t":[19]}',
+    ]);
+  });
   it("refuse text behind the expression", () => {
     const error = failure(() => compileScript("{ a: 1 } this.b = 2", { kind: "projection" }));
     expect(error.code).toBe("script-syntax");
@@ -281,7 +295,7 @@ describe("projections and functions", () => {
       functions: ["function f() {\n  throw 'q' }"],
     });
     expect(failure(() => script.run({ host: stubHost(true) })).message).toBe(
-      "At 2:9 Script failed. q",
+      "At 2:9 Script failed for document ID ''. q",
     );
   });
 });
