@@ -152,6 +152,26 @@ describe("documents", () => {
       { numRuns: 200 },
     );
   });
+  it("have the numbers that their text says", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ noNaN: true, noDefaultInfinity: true })),
+        fc.nat(9),
+        (list, digits) => {
+          const texts = list.map((value) =>
+            Math.abs(value) < 1e15 ? value.toFixed(digits) : String(value),
+          );
+          const document = ScriptDocument.fromText(`{"a":[${texts.join()}]}`, null, null);
+          const script = compileScript("this.a = this.a.map(x => String(x))", { kind: "patch" });
+          script.run({ host: stubHost(), document, limits: liftedLimits });
+          expect(JSON.parse(document.bodyText())).toEqual({
+            a: texts.map((text) => String(Number(text))),
+          });
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
   it("hold what a script puts into them", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), json), json, (value, made) => {

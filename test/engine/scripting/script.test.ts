@@ -160,6 +160,22 @@ describe("a document", () => {
     compileScript("this.b = this.a", { kind: "patch" }).run({ host: stubHost(), document });
     expect(document.bodyText()).toBe('{"a":"é","b":"é"}');
   });
+  it("may be nested deeper than scripts can read, where they do not look", () => {
+    const compiled = compileScript("if (this.b) this.a = 2; else this.a", { kind: "patch" });
+    const deep = `${"[".repeat(2_000)}${"]".repeat(2_000)}`;
+    const results = ['{"a":1}', `{"a":${deep}}`, `{"c":${deep},"b":1}`, `{"a":${deep},"b":1}`].map(
+      (body) => {
+        try {
+          const document = ScriptDocument.fromText(body, metadata, "x", compiled.hint);
+          compiled.run({ host: stubHost(), document });
+          return document.bodyText().replace(deep, "deep");
+        } catch (error) {
+          return (error as EngineError).code;
+        }
+      },
+    );
+    expect(results).toEqual(['{"a":1}', "too-large", '{"c":deep,"b":1,"a":2}', '{"a":2,"b":1}']);
+  });
   it("shares hints between documents of other shapes", () => {
     const compiled = compileScript("this.n = this.l.map(x => x.a || x.b).join()", {
       kind: "patch",
