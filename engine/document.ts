@@ -51,6 +51,21 @@ import {
 } from "./log/record.ts";
 import { timestampBytes, writeTimestamp } from "./timestamp.ts";
 
+// Aliases: V8 folds a module's own constants into the code, but loads imported and exported ones from
+// their cells each time.
+const lengthAt = recordLengthAt;
+const checkAt = recordCheckAt;
+const kindAt = recordKindAt;
+const flagsAt = recordFlagsAt;
+const keyLengthAt = recordKeyLengthAt;
+const wordAt = recordWordAt;
+const etagAt = recordEtagAt;
+const backslash = byteBackslash;
+const comma = byteComma;
+const objectClose = byteObjectClose;
+const quote = byteQuote;
+const headerBytes = recordHeaderBytes + 24;
+
 const lastModifiedAt = recordHeaderBytes;
 const metadataLengthAt = recordHeaderBytes + 8;
 const shapeIdAt = recordHeaderBytes + 12;
@@ -59,7 +74,7 @@ const changeVectorLengthAt = recordHeaderBytes + 18;
 const fieldCountAt = recordHeaderBytes + 20;
 const documentFlagsAt = recordHeaderBytes + 22;
 /** Bytes of a document's record before its id. */
-export const documentHeaderBytes = recordHeaderBytes + 24;
+export const documentHeaderBytes = headerBytes;
 
 /** Bits of the flags byte of a document's record. */
 export const documentRecordFlags = { ascii: 1, table: 2, wideTable: 4, metadata: 8 } as const;
@@ -84,6 +99,9 @@ export const documentFlags = {
   HasTimeSeries: 4096,
   ForceCreated: 8192,
 } as const;
+
+/** In the row only, beside `documentFlags`: the record has a change vector of its own, not the usual one. */
+export const explicitVectorRowFlag = 0x8000;
 
 /** Bodies shorter than this have a table of 2-byte offsets. */
 const narrowBodyBytes = 65_536;
@@ -122,10 +140,10 @@ function writeU64(bytes: Uint8Array, at: number, value: number): void {
 
 /** The record's length in bytes, header and padding included. */
 export function recordLengthOf(bytes: Uint8Array, start: number): number {
-  return readU32(bytes, start + recordLengthAt);
+  return readU32(bytes, start + lengthAt);
 }
 export function etagOf(bytes: Uint8Array, start: number): number {
-  return readU32(bytes, start + recordEtagAt) + readU32(bytes, start + recordEtagAt + 4) * twoPow32;
+  return readU32(bytes, start + etagAt) + readU32(bytes, start + etagAt + 4) * twoPow32;
 }
 /** Microseconds since 1970. */
 export function lastModifiedOf(bytes: Uint8Array, start: number): number {
@@ -147,10 +165,10 @@ export function fieldCountOf(bytes: Uint8Array, start: number): number {
   return readU16(bytes, start + fieldCountAt);
 }
 export function isAsciiBody(bytes: Uint8Array, start: number): boolean {
-  return ((bytes[start + recordFlagsAt] as number) & documentRecordFlags.ascii) !== 0;
+  return ((bytes[start + flagsAt] as number) & documentRecordFlags.ascii) !== 0;
 }
 export function idLengthOf(bytes: Uint8Array, start: number): number {
-  return readU16(bytes, start + recordKeyLengthAt);
+  return readU16(bytes, start + keyLengthAt);
 }
 export function changeVectorLengthOf(bytes: Uint8Array, start: number): number {
   return readU16(bytes, start + changeVectorLengthAt);
@@ -159,15 +177,15 @@ export function metadataLengthOf(bytes: Uint8Array, start: number): number {
   return readU32(bytes, start + metadataLengthAt);
 }
 export function bodyLengthOf(bytes: Uint8Array, start: number): number {
-  return readU32(bytes, start + recordWordAt);
+  return readU32(bytes, start + wordAt);
 }
 
 /** Position of the id; the other parts follow it without gaps. */
 export function idStartOf(_bytes: Uint8Array, start: number): number {
-  return start + documentHeaderBytes;
+  return start + headerBytes;
 }
 export function changeVectorStartOf(bytes: Uint8Array, start: number): number {
-  return start + documentHeaderBytes + idLengthOf(bytes, start);
+  return start + headerBytes + idLengthOf(bytes, start);
 }
 export function metadataStartOf(bytes: Uint8Array, start: number): number {
   return changeVectorStartOf(bytes, start) + changeVectorLengthOf(bytes, start);
@@ -178,7 +196,7 @@ export function bodyStartOf(bytes: Uint8Array, start: number): number {
 
 /** The id as its writer spelled it. */
 export function idOf(bytes: Buffer, start: number): string {
-  const from = start + documentHeaderBytes;
+  const from = start + headerBytes;
   return bytes.utf8Slice(from, from + idLengthOf(bytes, start));
 }
 
@@ -218,12 +236,12 @@ function tableStartOf(bytes: Uint8Array, start: number, bodyStart: number): numb
 export function fieldStartOf(bytes: Uint8Array, start: number, index: number): number {
   const bodyStart = bodyStartOf(bytes, start);
   const table = tableStartOf(bytes, start, bodyStart);
-  return (
-    bodyStart +
-    (bodyLengthOf(bytes, start) < narrowBodyBytes
-      ? readU16(bytes, table + 2 * index)
-      : readU32(bytes, table + 4 * index))
-  );
+  return bodyStart + readOffset(bytes, table, bodyLengthOf(bytes, start), index);
+}
+
+function readOffset(bytes: Uint8Array, table: number, bodyLength: number, index: number): number {
+  if (bodyLength < narrowBodyBytes) return readU16(bytes, table + 2 * index);
+  return readU32(bytes, table + 4 * index);
 }
 
 /** The position behind the value of field `index`: the next key tells it, so the value is not read. */
@@ -270,6 +288,7 @@ export class DocumentFields {
 
   readonly #idScratch = Buffer.alloc(nameBytesMax);
   #changeVectorScratch = Buffer.alloc(256);
+  #offsetsScratch = new Uint32Array(64);
 
   /** @param id at most `nameBytesMax` bytes of UTF-8, which the caller has checked. */
   setId(id: string): void {
@@ -308,9 +327,26 @@ export class DocumentFields {
     this.fieldOffsets = parser.fieldOffsets;
   }
 
+  /** Takes body, shape and offsets of a record: for writing the same body with other metadata. */
+  setBodyOf(bytes: Buffer, start: number): void {
+    this.bodySource = bytes;
+    this.bodyStart = bodyStartOf(bytes, start);
+    this.bodyLength = bodyLengthOf(bytes, start);
+    this.isAscii = isAsciiBody(bytes, start);
+    this.shapeId = shapeIdOf(bytes, start);
+    this.fieldCount = fieldCountOf(bytes, start);
+    if (this.#offsetsScratch.length < this.fieldCount) {
+      this.#offsetsScratch = new Uint32Array(2 * this.fieldCount);
+    }
+    this.fieldOffsets = this.#offsetsScratch;
+    for (let i = 0; i < this.fieldCount; i++) {
+      this.fieldOffsets[i] = fieldStartOf(bytes, start, i) - this.bodyStart;
+    }
+  }
+
   /** Takes everything of a record but its body: for writing the same document with another body. */
   setAllButBody(bytes: Buffer, start: number): void {
-    this.kind = bytes[start + recordKindAt] as number;
+    this.kind = bytes[start + kindAt] as number;
     this.etag = etagOf(bytes, start);
     this.lastModified = lastModifiedOf(bytes, start);
     this.collectionId = collectionIdOf(bytes, start);
@@ -326,7 +362,7 @@ export class DocumentFields {
 }
 
 function lengthOfParts(partsLength: number, bodyLength: number, fieldCount: number): number {
-  const end = documentHeaderBytes + partsLength + bodyLength;
+  const end = headerBytes + partsLength + bodyLength;
   if (fieldCount === 0) return (end + 7) & ~7;
   const isNarrow = bodyLength < narrowBodyBytes;
   const table = isNarrow ? (end + 1) & ~1 : (end + 3) & ~3;
@@ -346,18 +382,18 @@ export function documentRecordLength(fields: DocumentFields): number {
  */
 export function encodeDocumentRecord(target: Buffer, at: number, fields: DocumentFields): number {
   const length = documentRecordLength(fields);
-  writeU32(target, at + recordLengthAt, length);
-  writeU32(target, at + recordCheckAt, 0);
-  target[at + recordKindAt] = fields.kind;
-  target[at + recordFlagsAt] = recordFlagsOf(
+  writeU32(target, at + lengthAt, length);
+  writeU32(target, at + checkAt, 0);
+  target[at + kindAt] = fields.kind;
+  target[at + flagsAt] = recordFlagsOf(
     fields.isAscii,
     fields.shapeId,
     fields.bodyLength,
     fields.metadataLength,
   );
-  writeU16(target, at + recordKeyLengthAt, fields.idLength);
-  writeU32(target, at + recordWordAt, fields.bodyLength);
-  writeU64(target, at + recordEtagAt, fields.etag);
+  writeU16(target, at + keyLengthAt, fields.idLength);
+  writeU32(target, at + wordAt, fields.bodyLength);
+  writeU64(target, at + etagAt, fields.etag);
   writeU64(target, at + lastModifiedAt, fields.lastModified);
   writeU32(target, at + metadataLengthAt, fields.metadataLength);
   writeU32(target, at + shapeIdAt, fields.shapeId);
@@ -365,7 +401,7 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
   writeU16(target, at + changeVectorLengthAt, fields.changeVectorLength);
   writeU16(target, at + fieldCountAt, fields.fieldCount);
   writeU16(target, at + documentFlagsAt, fields.flags);
-  let next = at + documentHeaderBytes;
+  let next = at + headerBytes;
   next = append(target, next, fields.idSource, fields.idStart, fields.idLength);
   next = append(
     target,
@@ -487,21 +523,22 @@ export function patchFields(
 ): number {
   const oldBody = bodyStartOf(bytes, start);
   const bodyLength = patchedBodyLength(bytes, start, patches, shape);
-  const length = patchedRecordLength(bytes, start, patches, shape, changeVector.length);
-  copyBytes(target, at, bytes, start, start + documentHeaderBytes + idLengthOf(bytes, start));
-  writeU32(target, at + recordLengthAt, length);
-  writeU32(target, at + recordCheckAt, 0);
-  target[at + recordFlagsAt] = recordFlagsOf(
+  const parts = idLengthOf(bytes, start) + changeVector.length + metadataLengthOf(bytes, start);
+  const length = lengthOfParts(parts, bodyLength, fieldCountOf(bytes, start));
+  copyBytes(target, at, bytes, start, start + headerBytes + idLengthOf(bytes, start));
+  writeU32(target, at + lengthAt, length);
+  writeU32(target, at + checkAt, 0);
+  target[at + flagsAt] = recordFlagsOf(
     isAsciiBody(bytes, start) && patches.isAscii,
     shape.id,
     bodyLength,
     metadataLengthOf(bytes, start),
   );
-  writeU32(target, at + recordWordAt, bodyLength);
-  writeU64(target, at + recordEtagAt, etag);
+  writeU32(target, at + wordAt, bodyLength);
+  writeU64(target, at + etagAt, etag);
   writeU64(target, at + lastModifiedAt, lastModified);
   writeU16(target, at + changeVectorLengthAt, changeVector.length);
-  let next = at + documentHeaderBytes + idLengthOf(bytes, start);
+  let next = at + headerBytes + idLengthOf(bytes, start);
   next = append(target, next, changeVector, 0, changeVector.length);
   next = append(target, next, bytes, metadataStartOf(bytes, start), metadataLengthOf(bytes, start));
   const bodyStart = next;
@@ -520,12 +557,14 @@ export function patchFields(
   let shift = 0;
   let patch = 0;
   const fieldCount = fieldCountOf(bytes, start);
+  const oldLength = bodyLengthOf(bytes, start);
+  const oldTable = tableStartOf(bytes, start, oldBody);
   for (let i = 0; i < fieldCount; i++) {
-    const from = fieldStartOf(bytes, start, i);
-    next = writeOffset(target, next, bodyLength, from - oldBody + shift);
+    const offset = readOffset(bytes, oldTable, oldLength, i);
+    next = writeOffset(target, next, bodyLength, offset + shift);
     if (patch < patches.count && patches.indexes[patch] === i) {
       shift += (patches.tos[patch] as number) - (patches.froms[patch] as number);
-      shift -= fieldEndOf(bytes, start, i, shape) - from;
+      shift -= fieldEndOf(bytes, start, i, shape) - oldBody - offset;
       patch++;
     }
   }
@@ -579,7 +618,7 @@ function quotedLength(bytes: Uint8Array, from: number, to: number): number {
   let length = to - from;
   for (let i = from; i < to; i++) {
     const byte = bytes[i] as number;
-    if (byte === byteQuote || byte === byteBackslash) length++;
+    if (byte === quote || byte === backslash) length++;
     else if (byte < 0x20) length += writeStringCharacter(escapeScratch, 0, byte) - 1;
   }
   return length;
@@ -604,7 +643,7 @@ export function composedMetadataLength(
   const members = stored > 0 ? stored : collectionMember.length;
   const vector = changeVectorLengthOf(bytes, start);
   const flags = documentFlagsOf(bytes, start);
-  const id = start + documentHeaderBytes;
+  const id = start + headerBytes;
   return (
     metadataOpen.length +
     (members > 0 ? members + 1 : 0) +
@@ -641,10 +680,10 @@ export function composeMetadata(
   const vectorLength = changeVectorLengthOf(bytes, start);
   if (stored > 0) {
     next = append(target, next, bytes, vectorStart + vectorLength, stored);
-    target[next++] = byteComma;
+    target[next++] = comma;
   } else if (collectionMember.length > 0) {
     next = append(target, next, collectionMember, 0, collectionMember.length);
-    target[next++] = byteComma;
+    target[next++] = comma;
   }
   if (vectorLength > 0) {
     next = append(target, next, changeVectorOpen, 0, changeVectorOpen.length);
@@ -661,15 +700,15 @@ export function composeMetadata(
     next = append(target, next, member, 0, member.length);
     next = append(target, next, idOpenAfterFlags, 0, idOpenAfterFlags.length);
   } else next = append(target, next, idOpen, 0, idOpen.length);
-  next = writeQuoted(target, next, bytes, start + documentHeaderBytes, idLengthOf(bytes, start));
-  target[next++] = byteQuote;
-  target[next++] = byteComma;
+  next = writeQuoted(target, next, bytes, start + headerBytes, idLengthOf(bytes, start));
+  target[next++] = quote;
+  target[next++] = comma;
   next = append(target, next, extra, 0, extra.length);
   next = append(target, next, lastModifiedOpen, 0, lastModifiedOpen.length);
   writeTimestamp(target, next, lastModifiedOf(bytes, start));
   next += timestampBytes;
-  target[next++] = byteQuote;
-  target[next++] = byteObjectClose;
+  target[next++] = quote;
+  target[next++] = objectClose;
   return next - at;
 }
 
@@ -678,7 +717,8 @@ function writeDecimal(target: Buffer, at: number, value: number): number {
   let rest = value;
   for (let i = end - 1; i >= at; i--) {
     const next = Math.floor(rest / 10);
-    target[i] = 0x30 + rest - next * 10;
+    // In this order: near 2^53 a sum with 0x30 would be rounded.
+    target[i] = 0x30 + (rest - next * 10);
     rest = next;
   }
   return end;
@@ -694,7 +734,7 @@ function writeQuoted(
   let next = at;
   for (let i = from; i < from + length; i++) {
     const byte = bytes[i] as number;
-    if (byte === byteQuote || byte === byteBackslash || byte < 0x20) {
+    if (byte === quote || byte === backslash || byte < 0x20) {
       next += writeStringCharacter(target, next, byte);
     } else target[next++] = byte;
   }
@@ -730,9 +770,9 @@ export function composeDocument(
 ): number {
   const bodyLength = bodyLengthOf(bytes, start);
   let next = append(target, at, bytes, bodyStartOf(bytes, start), bodyLength - 1);
-  if (bodyLength > 2) target[next++] = byteComma;
+  if (bodyLength > 2) target[next++] = comma;
   next += composeMetadata(target, next, bytes, start, collectionMember, databaseId, extra);
-  target[next++] = byteObjectClose;
+  target[next++] = objectClose;
   return next - at;
 }
 
@@ -748,6 +788,6 @@ export function composeMetadataOnly(
 ): number {
   target[at] = 0x7b;
   const length = composeMetadata(target, at + 1, bytes, start, collectionMember, databaseId, extra);
-  target[at + 1 + length] = byteObjectClose;
+  target[at + 1 + length] = objectClose;
   return length + 2;
 }

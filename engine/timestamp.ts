@@ -6,6 +6,7 @@
  *
  * Invariants:
  * - Years are 1 to 9999, the range of the interface's dates; formatting asserts it.
+ * - Every microsecond from 1685 to 2255 is exact. Before and after, a double holds every 2nd to 32nd.
  */
 import { assert } from "./assert.ts";
 
@@ -18,6 +19,9 @@ const daysPerEra = 146_097; // 400 years
 const yearOneMicros = -62_135_596_800 * microsPerSecond;
 const yearEndMicros = 253_402_300_800 * microsPerSecond; // exclusive
 
+/** The last moment of the year 9999 that is a double: they are 32 apart there. */
+const lastMicros = yearEndMicros - 32;
+
 /** The text of `writtenSecond`, up to the dot: many documents are of the same second. */
 const writtenText = Buffer.alloc(20);
 let writtenSecond = Number.NaN;
@@ -26,7 +30,7 @@ function writeDigits(target: Uint8Array, at: number, value: number, count: numbe
   let rest = value;
   for (let i = at + count - 1; i >= at; i--) {
     const next = Math.trunc(rest / 10);
-    target[i] = 0x30 + rest - next * 10;
+    target[i] = 0x30 + (rest - next * 10);
     rest = next;
   }
 }
@@ -39,7 +43,7 @@ function writeSecond(second: number): void {
   const era = Math.floor(shifted / daysPerEra);
   const dayOfEra = shifted - era * daysPerEra;
   const leapDays = Math.trunc(dayOfEra / 1460) - Math.trunc(dayOfEra / 36_524);
-  const yearOfEra = Math.trunc((dayOfEra - leapDays + Math.trunc(dayOfEra / 146_096)) / 365);
+  const yearOfEra = Math.trunc((dayOfEra - leapDays - Math.trunc(dayOfEra / 146_096)) / 365);
   const yearStart = 365 * yearOfEra + Math.trunc(yearOfEra / 4) - Math.trunc(yearOfEra / 100);
   const dayOfYear = dayOfEra - yearStart;
   const monthFromMarch = Math.trunc((5 * dayOfYear + 2) / 153);
@@ -104,5 +108,5 @@ export function parseTimestamp(text: string): number {
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return Number.NaN;
   date.setUTCHours(hour, minute, second);
   const fraction = Number((parts[7] ?? "").padEnd(7, "0").slice(0, 6));
-  return date.getTime() * 1000 + fraction;
+  return Math.min(date.getTime() * 1000 + fraction, lastMicros);
 }

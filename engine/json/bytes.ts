@@ -16,23 +16,16 @@ declare global {
   }
 }
 
-export const byteTab = 0x09;
-export const byteNewline = 0x0a;
-export const byteReturn = 0x0d;
-export const byteSpace = 0x20;
-export const byteQuote = 0x22;
-export const bytePlus = 0x2b;
-export const byteComma = 0x2c;
-export const byteMinus = 0x2d;
-export const byteDot = 0x2e;
-export const byteSlash = 0x2f;
-export const byteZero = 0x30;
-export const byteNine = 0x39;
-export const byteColon = 0x3a;
 export const byteArrayOpen = 0x5b;
-export const byteBackslash = 0x5c;
-export const byteArrayClose = 0x5d;
+export const byteMinus = 0x2d;
 export const byteObjectOpen = 0x7b;
+export const byteZero = 0x30;
+export const byteArrayClose = 0x5d;
+export const byteColon = 0x3a;
+export const byteQuote = 0x22;
+export const byteComma = 0x2c;
+export const byteSlash = 0x2f;
+export const byteBackslash = 0x5c;
 export const byteObjectClose = 0x7d;
 
 /** What a byte means inside a string: the values of `stringByteClasses`. */
@@ -109,8 +102,8 @@ export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end) {
     const byte = bytes[i] as number;
-    if (byte !== byteSpace && byte !== byteNewline && byte !== byteReturn && byte !== byteTab)
-      break;
+    // Literals: an exported constant is loaded from its cell each time, see json-parser.ts.
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
     i++;
   }
   return i;

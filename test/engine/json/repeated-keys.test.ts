@@ -38,3 +38,18 @@ describe("an object with many keys", () => {
     expect(minify(repeated)).toBe(slowMinify(repeated));
   });
 });
+
+describe("repeated keys inside each other", () => {
+  const nested = (depth: number): string =>
+    `${'{"a":0,"a":'.repeat(depth)}"${"x".repeat(100_000)}"${"}".repeat(depth)}`;
+
+  it("are taken out, but not on so many levels that the work would be quadratic", () => {
+    expect(minify(nested(50))).toBe(slowMinify(nested(50)));
+    expect(() => minify(nested(1000))).toThrow("too many levels deep");
+  });
+
+  it("are taken out of any number of objects beside each other", () => {
+    const flat = `[${'{"a":0,"b":1,"a":2},'.repeat(20_000)}0]`;
+    expect(minify(flat)).toBe(slowMinify(flat));
+  });
+});
