@@ -147,6 +147,19 @@ export class Transaction {
     return document >= 0 && this.exists(document) ? document : -1;
   }
 
+  /** The documents whose id begins with `prefix`, as this transaction sees them, in the order of ids. */
+  withIdPrefix(prefix: string): number[] {
+    const { documents } = this.state;
+    const lowerPrefix = prefix.toLowerCase();
+    const found = new Set(documents.newestWithPrefix(prefix));
+    for (const { document } of this.documents) {
+      if (documents.lowerIdOf(document).startsWith(lowerPrefix)) found.add(document);
+    }
+    return [...found]
+      .filter((document) => this.exists(document))
+      .sort((left, right) => documents.compareIds(left, right));
+  }
+
   exists(document: number): boolean {
     const own = this.#byDocument.get(document);
     if (own !== undefined) return own.recordLength > 0;

@@ -11,6 +11,7 @@ import { type IncludePath, includedIds, parseIncludePath } from "../engine/inclu
 import { compareExchangeKey } from "../engine/keyspaces/compare-exchange.ts";
 import { counterKey } from "../engine/keyspaces/counters.ts";
 import { ReplyText } from "../engine/reply-text.ts";
+import { compareNames } from "../engine/writes/counter-operations.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
 import { jsonContentType } from "./response.ts";
@@ -232,9 +233,10 @@ function counterRows(database: Database, loaded: Loaded, names: readonly string[
   const row = (name: string, value: string) =>
     `{"DocumentId":${JSON.stringify(loaded.id)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`;
   if (names.includes("@all_counters")) {
-    return [...counters.withPrefix(counterKey(loaded.id, ""))].map(([, { name, value }]) =>
-      row(name, value),
-    );
+    return [...counters.withPrefix(counterKey(loaded.id, ""))]
+      .map(([, counter]) => counter)
+      .sort(compareNames)
+      .map(({ name, value }) => row(name, value));
   }
   return names.map((name) => {
     const counter = counters.get(counterKey(loaded.id, name));

@@ -50,6 +50,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 409,
     type: `${client}.ClusterTransactionConcurrencyException`,
   },
+  "command-invalid": { status: 400, type: "Raven.Server.Exceptions.InvalidCommandTypeException" },
   "raft-apply": { status: 400, type: "Raven.Server.Rachis.RachisApplyException" },
 
   "database-missing": { status: 400, type: `${client}.Database.DatabaseDoesNotExistException` },

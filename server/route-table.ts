@@ -1,7 +1,12 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
+import { attachmentRoutes } from "./endpoints/attachments.ts";
+import { batchRoutes } from "./endpoints/batch.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
+import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
+import { counterRoutes } from "./endpoints/counters.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
+import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
@@ -17,5 +22,10 @@ export const routes: readonly Route[] = [
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...documentRoutes,
+  ...batchRoutes,
+  ...attachmentRoutes,
+  ...counterRoutes,
+  ...identityRoutes,
+  ...compareExchangeRoutes,
   ...patchRoutes,
 ];

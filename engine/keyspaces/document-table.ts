@@ -244,6 +244,25 @@ export class DocumentTable implements DocumentReader {
     return this.#staged.lengthOf(slot) === 0 ? 0 : this.#staged.wordOf(slot) & 0xffff;
   }
 
+  /**
+   * The documents whose id begins with `prefix`, as they will be when all that is staged is committed, in no order.
+   * Cost: those under the prefix and all that is staged.
+   */
+  newestWithPrefix(prefix: string): number[] {
+    const lowerPrefix = prefix.toLowerCase();
+    const found = new Set<number>();
+    const cursor = this.byId(prefix);
+    const batch = new Uint32Array(256);
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const docNum of batch.subarray(0, count)) found.add(docNum);
+    }
+    for (const docNum of this.#staged.docNums()) {
+      if (this.lowerIdOf(docNum).startsWith(lowerPrefix)) found.add(docNum);
+    }
+    return [...found].filter((docNum) => this.newestEtag(docNum) !== 0);
+  }
+
   /** Commits the `count` oldest staged rows in order. Hot. */
   commitStaged(count: number, listener?: RowListener): void {
     const staged = this.#staged;

@@ -62,6 +62,8 @@ const newIndexWaitMs = 15_000;
 /** Rows between two looks at the clock. */
 const rowStride = 64;
 const noExtra = Buffer.alloc(0);
+/** What `select c` gives for a document that is not there; it gets the metadata of a projection. */
+const missingDocument = "{}";
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 /** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
@@ -412,14 +414,15 @@ class Execution {
     if (this.#projector !== null) return [this.#projector.project(parts)];
     if (projection.kind === "document") {
       const loaded = parts.loaded.get(projection.alias ?? "");
-      return typeof loaded === "string" ? [loaded] : [];
+      return [typeof loaded === "string" ? loaded : missingDocument];
     }
     assert(this.#scripts !== null, "a projection by script has a script");
     return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded));
   }
 
   #projectedRow(text: string, parts: RowParts): Buffer {
-    if (this.#query.projection.kind === "document") return Buffer.from(text);
+    const isLoaded = this.#query.projection.kind === "document" && text !== missingDocument;
+    if (isLoaded) return Buffer.from(text);
     // Collection queries tell a score of 0, for no reason that clients know.
     const score = this.#index === null ? 0 : parts.score;
     const metadata = projectionMetadata({ ...parts, score }, this.#host.source);

@@ -367,7 +367,7 @@ function callOnUndefined(key: Value, args: Value[]): Value {
 export function callValue(run: Run, callee: Value, args: Value[], name: string): Value {
   if (isFunction(callee)) return callee.native(run, undefined, args);
   if (callee === undefined || callee === null) return undefined;
-  return throwError("TypeError", `${name} is not a function`);
+  return throwError("TypeError", `Property '${name}' of object is not a function`);
 }
 
 /** `new callee(...args)`. @throws ScriptThrow when it is no constructor */

@@ -77,6 +77,15 @@ export class StagedRows {
     return ((this.#order[0] as number) << this.#shift) + this.#head;
   }
 
+  /** The documents of all entries, oldest first, repeated ones too. */
+  *docNums(): Generator<number> {
+    for (const [place, chunk] of this.#order.entries()) {
+      const from = place === 0 ? this.#head : 0;
+      const to = place === this.#order.length - 1 ? this.#tail : this.#mask + 1;
+      for (let at = from; at < to; at++) yield this.docNumOf((chunk << this.#shift) + at);
+    }
+  }
+
   /** Takes the oldest entry off. Its slot keeps its content until the next `push`. */
   shift(): void {
     const slot = this.oldest();

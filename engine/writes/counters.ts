@@ -71,7 +71,7 @@ export function counterIn(
 }
 
 /** @throws document-missing for what is not there, for counters and for their names alike. */
-function requireDocument(transaction: Transaction, documentId: string): number {
+export function requireDocument(transaction: Transaction, documentId: string): number {
   const document = transaction.find(documentId);
   if (document < 0) {
     throw new EngineError(
