@@ -240,6 +240,7 @@ export class HttpServer {
       requestTimeout: 0, // bodies have limits of their own: a bulk insert may take hours
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: Math.min(1000, limits.headersMs),
+      requireHostHeader: false, // looked at below, where the answer has our form
     });
     server.maxHeadersCount = 0; // the size is limited; Node drops headers over the count silently
     server.timeout = 0;
@@ -262,6 +263,10 @@ export class HttpServer {
     const connection = this.connections.get(request.socket);
     if (connection === undefined) {
       request.socket.destroy();
+      return;
+    }
+    if (!hasOneHost(request)) {
+      request.socket.end(rejectionReply(400));
       return;
     }
     if (this.isStopping) response.shouldKeepAlive = false;
@@ -371,6 +376,20 @@ export class HttpServer {
       stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
     });
   }
+}
+
+/** HTTP/1.1 needs exactly one Host; Node would take the first of several. */
+function hasOneHost(request: http.IncomingMessage): boolean {
+  let count = 0;
+  const { rawHeaders } = request;
+  for (let position = 0; position < rawHeaders.length; position += 2) {
+    const name = rawHeaders[position];
+    if (name?.length === 4 && name.toLowerCase() === "host") count++;
+  }
+  return (
+    count === 1 ||
+    (count === 0 && (request.httpVersion === "1.0" || request.headers.host !== undefined))
+  );
 }
 
 function ignore(): void {

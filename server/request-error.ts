@@ -99,7 +99,7 @@ export function encodingUnknown(encoding: string): RequestError {
 export function overloaded(requestsMax: number): RequestError {
   return new RequestError(
     503,
-    `${client}.Server.LowMemoryException`,
+    `${client}.RavenException`,
     `${requestsMax} requests are being worked on, which is this server's limit ` +
       "(setting Http.MaxRequestsInFlight). Try again.",
     { headers: { "retry-after": "1" } },

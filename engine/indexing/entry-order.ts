@@ -2,7 +2,7 @@
  * Sorting entries by a field: each entry gets a small number, and numbers are sorted by radix.
  *
  * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values; a field that has dates sorts
- * by instants and everything else ties in front; as long or double whatever is no number ties in front; an array sorts
+ * by instants and everything else ties in front; as long or double whatever is no number sorts as null; an array sorts
  * by its first element. With several keys missing and null tie. Descending is the mirror; ties keep the order of entries.
  *
  * Hot: bench/query.bench.ts.
@@ -93,7 +93,6 @@ function fillRanks(
     sought[i] = from === starts[entry + 1] ? gapTerm : (terms[from] as number);
   }
   const kind = orderKind(column, form);
-  const isNumeric = form === "long" || form === "double";
   const ranks =
     form === "alphaNumeric"
       ? alphaNumericRanks(column, sought)
@@ -101,12 +100,12 @@ function fillRanks(
   for (let i = 0; i < sought.length; i++) {
     const term = sought[i] as number;
     if (term === gapTerm) keys[i] = missingRank;
-    else if (term === nullTerm || term === objectTerm) keys[i] = isNumeric ? missingRank : nullRank;
+    else if (term === nullTerm || term === objectTerm) keys[i] = nullRank;
     else {
       const rank = ranks(term);
-      keys[i] = rank < 0 ? missingRank : rank + valueRank;
+      keys[i] = rank < 0 ? nullRank : rank + valueRank;
     }
-    if (kind !== "bytes" && keys[i] === nullRank) keys[i] = missingRank;
+    if (kind === "date" && keys[i] === nullRank) keys[i] = missingRank;
   }
 }
 

@@ -79,7 +79,10 @@ export function covers(existing: IndexDefinition, needed: IndexDefinition): bool
   });
 }
 
-/** The definition that covers both; they must be mergeable. Collection and keys are spelt as in `right`. */
+/**
+ * What an index becomes that a query needs more of; they must be mergeable. A field that the query uses with options has those
+ * alone, as RavenDB 7.2.7 does it: then the result does not cover `left`. Collection and keys are spelt as in `right`.
+ */
 export function merged(left: IndexDefinition, right: IndexDefinition): IndexDefinition {
   return {
     collection: right.collection,
@@ -97,7 +100,7 @@ function mergedGroup(left: IndexDefinition, right: IndexDefinition): IndexDefini
   const others = new Map(left.groupBy.keys.map((key) => [key.name, key]));
   const keys = right.groupBy.keys.map((key) => {
     const other = others.get(key.name);
-    return other === undefined ? key : { ...key, ...mergedOptions(other, key) };
+    return other === undefined || hasOptions(key) ? key : other;
   });
   return { keys, aggregates: sortedByName([...aggregates.values()]) };
 }
@@ -109,7 +112,7 @@ function mergedFields(
   const byName = new Map<string, DefinitionField>();
   for (const field of [...left, ...right]) {
     const other = byName.get(field.name);
-    byName.set(field.name, other === undefined ? field : mergedOptions(other, field));
+    byName.set(field.name, other === undefined || hasOptions(field) ? field : other);
   }
   return sortedByName([...byName.values()]);
 }
@@ -130,12 +133,6 @@ function optionsCover(field: DefinitionField, needed: DefinitionField): boolean 
   );
 }
 
-function mergedOptions(left: DefinitionField, right: DefinitionField): DefinitionField {
-  return {
-    ...left,
-    hasExact: left.hasExact || right.hasExact,
-    hasSearch: left.hasSearch || right.hasSearch,
-    hasHighlight: left.hasHighlight || right.hasHighlight,
-    hasSuggest: left.hasSuggest || right.hasSuggest,
-  };
+function hasOptions(field: DefinitionField): boolean {
+  return field.hasExact || field.hasSearch || field.hasHighlight || field.hasSuggest;
 }

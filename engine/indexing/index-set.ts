@@ -70,6 +70,8 @@ export class AutomaticIndex {
   successor: AutomaticIndex | null = null;
   /** Never was up to date yet: a query waits for it. */
   isNew = true;
+  /** What stopped it for good: a bug of ours. */
+  failure: Error | null = null;
   readonly #host: IndexHost;
 
   constructor(name: string, definition: IndexDefinition, host: IndexHost) {
@@ -86,7 +88,7 @@ export class AutomaticIndex {
   }
 
   get isRunning(): boolean {
-    return !this.isDisabled && !this.isPaused;
+    return !this.isDisabled && !this.isPaused && this.failure === null;
   }
 
   readonly isStatic = false;
@@ -112,6 +114,7 @@ export class AutomaticIndex {
 
   stateAt(nowMicros: number): IndexState {
     if (this.isDisabled) return "Disabled";
+    if (this.failure !== null) return "Error";
     return nowMicros - this.queriedAtMicros > idleAfterMicros ? "Idle" : "Normal";
   }
 
@@ -181,7 +184,7 @@ export class IndexSet {
     let best: AutomaticIndex | null = null;
     for (const index of this.#indexes.values()) {
       if (!covers(index.definition, needed) || index.isDisabled) continue;
-      if (best === null || isBetter(index, best)) best = index;
+      if (best === null || isBetter(index, best, needed.collection)) best = index;
     }
     return best ?? this.#create(needed);
   }
@@ -215,10 +218,7 @@ export class IndexSet {
   wake(): void {
     if (this.#isPumping || this.#isClosed) return;
     this.#isPumping = true;
-    this.#pump().finally(() => {
-      this.#isPumping = false;
-      if (this.#stale().length > 0) this.wake();
-    });
+    void this.#pump();
   }
 
   /** Resolves when the index has passed what is stored now, or after `timeoutMs`. */
@@ -269,10 +269,13 @@ export class IndexSet {
     let old: AutomaticIndex | null = null;
     for (const index of this.#indexes.values()) {
       if (index.successor !== null || !isMergeable(index.definition, needed)) continue;
-      if (old === null || isBetter(index, old)) old = index;
+      if (old === null || isBetter(index, old, needed.collection)) old = index;
     }
     const created = this.#add(old === null ? needed : merged(old.definition, needed));
-    if (old !== null && old !== created) old.successor = created;
+    for (const index of this.#indexes.values()) {
+      const isReplaced = index !== created && index.successor === null;
+      if (isReplaced && covers(created.definition, index.definition)) index.successor = created;
+    }
     return created;
   }
 
@@ -296,10 +299,16 @@ export class IndexSet {
       const stale = this.#stale();
       if (stale.length === 0 || this.#isClosed) break;
       for (const index of stale) {
-        await this.#advance(index);
+        try {
+          await this.#advance(index);
+        } catch (error) {
+          index.failure = error instanceof Error ? error : new Error(String(error));
+          this.#release(index);
+        }
         await this.#host.yieldTurn();
       }
     }
+    this.#isPumping = false;
     this.#tellWaiters();
   }
 
@@ -337,10 +346,12 @@ export class IndexSet {
   }
 }
 
-/** One that is up to date before one that is not, then the one with more fields. */
-function isBetter(index: AutomaticIndex, other: AutomaticIndex): boolean {
+/** One whose collection is spelt alike, then one that is up to date, then the one with more fields, then the newer. */
+function isBetter(index: AutomaticIndex, other: AutomaticIndex, collection: string): boolean {
+  const isAlike = index.definition.collection === collection;
+  if (isAlike !== (other.definition.collection === collection)) return isAlike;
   if (index.isNew !== other.isNew) return other.isNew;
-  return fieldCount(index) > fieldCount(other);
+  return fieldCount(index) >= fieldCount(other);
 }
 
 function fieldCount(index: AutomaticIndex): number {

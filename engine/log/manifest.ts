@@ -111,7 +111,10 @@ export async function readManifest(files: FileSystem, folder: string): Promise<M
   );
 }
 
-/** Replaces the manifest. When it resolves, the new one is on the device. */
+/**
+ * Replaces the manifest. When it resolves, the new one is on the device; when it rejects with the error of a full
+ * disk, the old one is; after any other error it may be either.
+ */
 export async function writeManifest(
   files: FileSystem,
   folder: string,
@@ -127,8 +130,13 @@ export async function writeManifest(
   } finally {
     await file.close();
   }
-  await files.rename(temporary, `${folder}/${manifestName}`);
-  await files.syncDirectory(folder);
+  try {
+    await files.rename(temporary, `${folder}/${manifestName}`);
+    await files.syncDirectory(folder);
+  } catch (cause) {
+    // Without a code: even if the disk is full, nobody knows which of the two manifests will be found.
+    throw new Error(`${folder}/${manifestName} could not be replaced`, { cause });
+  }
 }
 
 function hex(crc: number): string {

@@ -140,7 +140,8 @@ export class SegmentStore {
     try {
       await this.saveManifest(list);
     } catch (error) {
-      await this.removeFile(segment);
+      // After any other failure the manifest on the device may list it.
+      if (isDiskFull(error)) await this.removeFile(segment);
       throw error;
     }
   }

@@ -19,7 +19,6 @@ const wordPattern = /[\p{L}_@][\p{L}\p{N}_-]*/uy;
 const pathPartPattern = /[\p{L}\p{N}_@][\p{L}\p{N}_-]*/uy;
 const parameterPattern = /\$[\p{L}\p{N}_-]*/uy;
 const numberPattern = /-?\d[\d_]*(\.\d*)?/y;
-const stringPattern = /'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"/y;
 const punctuationPattern = /==|!=|<>|<=|>=|[()[\]{},.*=<>]/y;
 const escapePattern = /\\(u[0-9a-f]{4}|[\s\S])|''|""/gi;
 
@@ -161,7 +160,8 @@ export class Lexer {
     if (start >= this.text.length) return { kind: "end", text: "", offset: start, end: start };
     if (this.matches(wordPattern)) return this.readWord(start);
     if (this.matches(numberPattern)) return this.readNumber(start);
-    if (this.matches(stringPattern)) return this.readString(start);
+    const behindString = stringEnd(this.text, start);
+    if (behindString !== -1) return this.readString(start, behindString);
     if (this.matches(punctuationPattern)) return this.take("punctuation", start, this.lastMatch);
     if (this.matches(parameterPattern)) {
       return this.take("parameter", start, this.lastMatch.slice(1), this.lastMatch.length);
@@ -192,9 +192,8 @@ export class Lexer {
     return this.take(hasPoint ? "double" : "long", start, digits, written.length);
   }
 
-  private readString(start: number): Token {
-    const written = this.lastMatch;
-    const end = start + written.length;
+  private readString(start: number, end: number): Token {
+    const written = this.text.slice(start, end);
     if (written.includes("\n")) this.addSpan({ start, end, kind: "string" });
     const text = written.slice(1, -1).replace(escapePattern, (sequence) => {
       if (sequence.charAt(0) !== "\\") {
@@ -215,6 +214,24 @@ export class Lexer {
     const message = `${column}:${line} ${complaint} query: '${this.text}'`;
     return new EngineError("query-syntax", message);
   }
+}
+
+/**
+ * Behind the string that begins at `start`, or -1 when none begins there or it never ends.
+ * A loop and not a pattern: strings may be long, and patterns need memory for each character.
+ */
+function stringEnd(text: string, start: number): number {
+  const quote = text.charAt(start);
+  if (quote !== "'" && quote !== '"') return -1;
+  for (let position = start + 1; position < text.length; position += 1) {
+    const character = text.charAt(position);
+    if (character === "\\") position += 1;
+    else if (character === quote) {
+      if (text.charAt(position + 1) !== quote) return position + 1;
+      position += 1; // a doubled quote is one that belongs to the text
+    }
+  }
+  return -1;
 }
 
 /** Template literals inside each other; deeper ones count as never closed. */

@@ -34,7 +34,7 @@ const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
 
 /** Strings and numbers of JSON text; a number's text must survive JSON.parse, so it becomes a string. */
-const stringOrNumberPattern = /"(?:[^"\\]|\\[\s\S])*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const stringOrNumberPattern = /"(?:[^"\\]|\\[\s\S])*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** Reads the JSON text of an object. @throws json-invalid, json-not-object */
 export function parseQueryParameters(json: string): QueryParameters {

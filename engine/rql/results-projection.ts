@@ -217,11 +217,58 @@ function compilePath(
     source,
   );
   const fallback = isAliased ? null : new FieldFinder([key], source);
+  const first = new FieldFinder([value.path[0]?.name ?? ""], source);
+  const rest = value.path.slice(1);
   return (parts) => {
-    const text = textAt(finder, parts.row);
+    const text = textAt(finder, parts.row) ?? throughArrays(first, rest, parts.row);
     if (text !== null) return text;
     return (fallback === null ? null : textAt(fallback, parts.row)) ?? missing;
   };
+}
+
+/** A path without `[]` that meets an array: a list of what elements have of the rest, without those that lack it. */
+function throughArrays(
+  first: FieldFinder,
+  rest: readonly PathPart[],
+  row: StoredRow,
+): string | null {
+  if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
+  const span = new ValueSpan();
+  let at = first.span.from;
+  for (let depth = 0; depth < rest.length; depth++) {
+    if (row.bytes[at] === byteArrayOpen) {
+      const values: string[] = [];
+      collectPresent(row.bytes, at, rest, depth, values);
+      return `[${values.join(",")}]`;
+    }
+    if (!findMember(row.bytes, at, quoteString((rest[depth] as PathPart).name), span)) return null;
+    at = span.from;
+  }
+  return null;
+}
+
+function collectPresent(
+  bytes: Buffer,
+  at: number,
+  rest: readonly PathPart[],
+  depth: number,
+  values: string[],
+): void {
+  if (bytes[at] === byteArrayOpen && depth < rest.length) {
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      collectPresent(bytes, i, rest, depth, values);
+    }
+    return;
+  }
+  const part = rest[depth];
+  if (part === undefined) {
+    values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
+    return;
+  }
+  const span = new ValueSpan();
+  if (findMember(bytes, at, quoteString(part.name), span)) {
+    collectPresent(bytes, span.from, rest, depth + 1, values);
+  }
 }
 
 function compileMetadataPath(

@@ -652,6 +652,7 @@ function compileMethodCall(
 
 /** The text of a callee, for messages. */
 function textOf(compiler: Compiler, node: Node): string {
+  if (node.type === "Identifier") return node.name;
   return compiler.source.slice(node.start, Math.min(node.end, node.start + 60));
 }
 

@@ -67,6 +67,8 @@ function loadOne(run: Run, id: string): Value {
   run.burn(hostCallUnits);
   const loaded = id === "" ? null : hostOf(run).load(id);
   if (loaded === null) return undefined;
+  // Finding its properties, and reading what the script then touches, is in proportion to its text.
+  run.burn(loaded.length / 2);
   run.grow(256);
   loaded.run = run;
   return loaded.root;
@@ -435,7 +437,7 @@ const textTests: Record<string, Native> = {
 };
 
 /** The reference's earth: 60 times 1.1515 miles to a degree, 0.621371192 miles to a kilometre. */
-const earthRadiusMiles = (180 / Math.PI) * 60 * 1.1515;
+const milesOfDegree = (degrees: number): number => degrees * 60 * 1.1515;
 const milesOfKilometer = 0.621371192;
 
 function distance(run: Run, _self: Value, args: Value[]): Value {
@@ -454,20 +456,20 @@ function distance(run: Run, _self: Value, args: Value[]): Value {
   ];
   const units = args[4] === undefined ? "kilometers" : toText(run, args[4]).toLowerCase();
   if (units === "cartesian") return Math.hypot(lat1 - lat2, lng1 - lng2);
-  const miles = angleBetween(lat1, lng1, lat2, lng2) * earthRadiusMiles;
+  const miles = milesOfDegree(angleBetween(lat1, lng1, lat2, lng2));
   if (units === "kilometers") return miles / milesOfKilometer;
   if (units === "miles") return miles;
   return refuse(`Unknown spatial units '${units.slice(0, 40)}'`, "invalid-argument");
 }
 
-/** Angle between two places of degrees, in radians. */
+/** Angle between two places, in degrees. */
 function angleBetween(lat1: number, lng1: number, lat2: number, lng2: number): number {
-  const radians = Math.PI / 180;
-  const [a, b] = [lat1 * radians, lat2 * radians];
+  const radians = (degrees: number): number => (degrees * Math.PI) / 180;
+  const [a, b] = [radians(lat1), radians(lat2)];
   const cosine =
-    Math.sin(a) * Math.sin(b) + Math.cos(a) * Math.cos(b) * Math.cos((lng1 - lng2) * radians);
+    Math.sin(a) * Math.sin(b) + Math.cos(a) * Math.cos(b) * Math.cos(radians(lng1 - lng2));
   // Rounding may carry the cosine of one and the same place past 1.
-  return Math.acos(Math.max(-1, Math.min(1, cosine)));
+  return (Math.acos(Math.max(-1, Math.min(1, cosine))) / Math.PI) * 180;
 }
 
 const typeRanks: Readonly<Record<string, number>> = { boolean: 1, number: 2, string: 3 };

@@ -280,7 +280,10 @@ function makeFunction(code: FunctionCode, frame: Frame): ScriptFunction {
     run.levelsLeft -= levels;
     run.bytesLeft -= 64;
     // A block is a statement; an expression is paid for by `paid`.
-    if (code.value === null) run.stepsLeft -= 1;
+    if (code.value === null) {
+      run.stepsLeft -= 1;
+      if (run.stepsLeft < 0) throw stepsExceeded(run.limits);
+    }
     const inner = enterFunction(code, made, frame, run, self, args);
     let result: Value;
     if (code.value !== null) result = code.value(inner);

@@ -367,7 +367,7 @@ function callOnUndefined(key: Value, args: Value[]): Value {
 export function callValue(run: Run, callee: Value, args: Value[], name: string): Value {
   if (isFunction(callee)) return callee.native(run, undefined, args);
   if (callee === undefined || callee === null) return undefined;
-  return throwError("TypeError", `${name} is not a function`);
+  return throwError("TypeError", `Property '${name}' of object is not a function`);
 }
 
 /** `new callee(...args)`. @throws ScriptThrow when it is no constructor */
@@ -389,6 +389,7 @@ export function elementsOf(run: Run, value: Value): Value[] {
     switch (value.kind) {
       case kinds.array:
         run.grow(value.items.length * 8);
+        run.burn(value.items.length);
         return value.items.map((item) => (item === ABSENT ? undefined : (item as Value)));
       case kinds.set:
         run.grow(value.items.size * 8);

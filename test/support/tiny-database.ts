@@ -3,6 +3,7 @@
  * what is found after a crash is compared.
  */
 import { expect } from "vitest";
+import type { EngineError } from "../../engine/errors.ts";
 import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import { SeededRandom } from "./random.ts";
@@ -27,6 +28,15 @@ export class TinyHistory {
     }
     this.#newest = next;
     this.states.push(textOf(next));
+  }
+
+  /** An independent copy. */
+  copy(): TinyHistory {
+    const copy = new TinyHistory();
+    copy.states.push(...this.states.slice(1));
+    copy.acknowledged = this.acknowledged;
+    copy.forget(copy.states.length - 1);
+    return copy;
   }
 
   /** Transactions after the first `count` are known not to have happened. */
@@ -108,9 +118,10 @@ export class TinyDatabase {
           owner.durable(count);
           history.acknowledged = before + count;
         },
-        lost(count) {
+        lost(count, error) {
           owner.lost(count);
-          if (!files.isCrashed) history.forget(before + count);
+          // What a full disk refused is not there; what a stopped log left may be.
+          if ((error as EngineError).code === "disk-full") history.forget(before + count);
         },
       },
     });
