@@ -10,6 +10,7 @@ import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
 import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
 
@@ -21,11 +22,11 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["AttachmentMOVE", attachmentMove],
   ["AttachmentCOPY", attachmentCopy],
   ["Counters", counters],
+  ["PATCH", patchOne],
+  ["BatchPATCH", patchMany],
   ["HeartBeat", () => null],
-  // Known, and still to come:
+  // Commands of features that this database has not:
   ...[
-    "PATCH",
-    "BatchPATCH",
     "JsonPatch",
     "TimeSeries",
     "TimeSeriesWithIncrements",
