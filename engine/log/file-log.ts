@@ -27,7 +27,7 @@ import {
 import { Health } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
-import { findLeftovers, findSegments, openFolder } from "./log-folder.ts";
+import { findLeftovers, findSegments, openFolder, parentOf } from "./log-folder.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Recovery, type RecoveryResult } from "./recovery.ts";
 import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
@@ -107,6 +107,20 @@ export async function openLog(options: LogOptions): Promise<FileLog> {
     await lock.release();
     throw error;
   }
+}
+
+/** What the name of a folder ends with while it is removed; whoever lists folders removes those first. */
+export const removalSuffix = ".removed";
+
+/**
+ * Removes the folder of a log that is closed. A crash leaves the log whole, or a folder with `removalSuffix`.
+ */
+export async function removeLog(files: FileSystem, folder: string): Promise<void> {
+  const target = `${folder}${removalSuffix}`;
+  await files.removeTree(target);
+  await files.rename(folder, target);
+  await files.syncDirectory(parentOf(folder));
+  await files.removeTree(target);
 }
 
 export class FileLog implements CommitLog {
@@ -193,8 +207,11 @@ export class FileLog implements CommitLog {
         plannedSize: this.#plannedSize(),
       },
     );
-    this.#snapshots = new Snapshots(this.#store, this.#writer, clock);
+    const isCurrent = cut !== null && result.replayedTransactions === 0;
+    this.#snapshots = new Snapshots(this.#store, this.#writer, clock, isCurrent);
     this.#compactor = this.#newCompactor(this.#writer, this.#snapshots);
+    this.#store.onSealed = () => this.#compactSoon();
+    this.#compactSoon();
     return {
       transactions: result.replayedTransactions,
       wasClosed: result.wasClosed,
@@ -352,7 +369,8 @@ export class FileLog implements CommitLog {
   }
 
   async #load(segment: Segment): Promise<void> {
-    const image = await loadWhole(this.#store, segment);
+    const throttle = new Throttle(this.#options.clock, Number.POSITIVE_INFINITY);
+    const image = await loadWhole(this.#store, segment, throttle);
     if (image === null || this.#store.find(segment.number) !== segment) return;
     segment.image = image;
     this.#store.cache.add(segment);
@@ -370,8 +388,10 @@ export class FileLog implements CommitLog {
   markDead(position: Position, length: number): void {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
     if (segment === undefined) return;
+    const wasHalfDead = segment.deadBytes * 2 >= segment.payloadBytes;
     segment.deadBytes += length;
-    if (segment.sealed && segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
+    if (wasHalfDead || !segment.sealed) return;
+    if (segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
   }
 
   /**
@@ -418,7 +438,7 @@ export class FileLog implements CommitLog {
 
   /**
    * Writes a snapshot of the index. `sections` are the owner's state with exactly what it was told to be durable;
-   * their bytes must not change before it resolves. In memory it does nothing.
+   * their bytes must not change before it resolves. One at a time. In memory it does nothing.
    * @returns bytes of the file. @throws EngineError disk-full, database-stopped
    */
   async writeSnapshot(

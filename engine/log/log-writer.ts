@@ -377,9 +377,11 @@ export class LogWriter {
       segment.lastNumber = this.durableNumber;
       segment.lastCrc = this.durableCrc;
     }
-    if (this.#store.disk === null) return;
-    this.#store.cache.add(segment);
-    this.#store.keepOpen(segment);
+    if (this.#store.disk !== null) {
+      this.#store.cache.add(segment);
+      this.#store.keepOpen(segment);
+    }
+    this.#store.onSealed?.();
   }
 
   #settle(waiters: Waiter[], isDone: (waiter: Waiter) => boolean): void {
@@ -452,7 +454,6 @@ export class LogWriter {
   #stopped(error: EngineError): void {
     this.#sealed = [];
     this.#lose(error);
-    for (const waiter of this.#spaceWaiters.splice(0)) waiter.reject(error);
   }
 
   #lose(error: EngineError): void {
@@ -460,9 +461,13 @@ export class LogWriter {
     this.appendedCount = this.durableCount;
     this.unsyncedBytes = 0;
     this.#openTransactions = 0;
-    if (isLost) this.#listener.lost(this.durableCount, error);
+    // These continue in a later turn, when the owner has dropped what it had staged.
     for (const waiter of this.#flushWaiters.splice(0)) waiter.reject(error);
-    this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
+    if (this.#store.health.stopped === null) {
+      this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
+    }
+    for (const waiter of this.#spaceWaiters.splice(0)) waiter.reject(error);
+    if (isLost) this.#listener.lost(this.durableCount, error);
   }
 
   /** Plans the empty frame that tells damage to the last frame from a torn end. */

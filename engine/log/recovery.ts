@@ -320,7 +320,7 @@ function shortFile(path: string, count: number, size: number): EngineError {
 }
 
 /** Where the first frame before `end` stands that is not whole, or null. */
-export function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
+function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
   let at = segmentHeaderBytes;
   while (at < end) {
     const header = decodeFrameHeader(image, at, end, segment.salt);

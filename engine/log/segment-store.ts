@@ -53,6 +53,8 @@ export class SegmentStore {
   nextNumber = 1;
   nextSnapshotNumber = 1;
   snapshots: ManifestSnapshot[] = [];
+  /** Told when one more segment can be compacted. */
+  onSealed: (() => void) | null = null;
   readonly #random: (count: number) => Buffer;
   readonly #byNumber = new Map<number, Segment>();
   readonly #pins = new Map<symbol, number>();
@@ -319,7 +321,8 @@ export class SegmentStore {
     if (this.#openForReading.size <= openFilesMax) return;
     for (const oldest of this.#openForReading) {
       this.#openForReading.delete(oldest);
-      this.#closeFile(oldest);
+      // The handle of a segment that is written to stays.
+      if (oldest.sealed) this.#closeFile(oldest);
       return;
     }
   }

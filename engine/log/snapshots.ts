@@ -27,8 +27,11 @@ export class Snapshots {
   readonly #clock: Clock;
   /** The cut of the snapshot that is being written. */
   #cut: SnapshotCut | null = null;
+  /** Durable transactions since opening that are in the newest snapshot; -1 when some from before are not. */
+  #transactionCount: number;
 
-  constructor(store: SegmentStore, writer: LogWriter, clock: Clock) {
+  constructor(store: SegmentStore, writer: LogWriter, clock: Clock, isCurrent: boolean) {
+    this.#transactionCount = isCurrent ? 0 : -1;
     this.#store = store;
     this.#writer = writer;
     this.#clock = clock;
@@ -43,7 +46,7 @@ export class Snapshots {
 
   /** Is everything durable in the newest snapshot already? */
   isCurrent(): boolean {
-    return this.#store.snapshots.at(-1)?.throughNumber === this.#writer.durableNumber;
+    return this.#transactionCount === this.#writer.durableCount;
   }
 
   /** See `FileLog.writeSnapshot`. @returns bytes of the file. */
@@ -54,8 +57,12 @@ export class Snapshots {
     this.#store.health.check();
     const cut = this.#takeCut();
     this.#cut = cut;
+    const { durableCount } = this.#writer;
     try {
-      return await this.#write(disk, cut, sections, new Throttle(this.#clock, bytesPerSecond));
+      const throttle = new Throttle(this.#clock, bytesPerSecond);
+      const bytes = await this.#write(disk, cut, sections, throttle);
+      this.#transactionCount = durableCount;
+      return bytes;
     } finally {
       this.#cut = null;
     }

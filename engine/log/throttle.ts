@@ -28,7 +28,7 @@ export class Throttle {
     this.#sliceStartMs = this.#clock.monotonicMs();
   }
 
-  /** Waits as long as `bytes` take at the given speed, less what has passed since the last wait. */
+  /** Waits as long as `bytes` take at the given speed. */
   async spend(bytes: number): Promise<void> {
     if (Number.isFinite(this.#bytesPerSecond)) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
