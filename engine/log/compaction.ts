@@ -385,14 +385,15 @@ function liveBytesOf(run: readonly Segment[]): number {
   return run.reduce((sum, source) => sum + source.payloadBytes - source.deadBytes, 0);
 }
 
-/** The bytes of a sealed segment, read from its file. @returns null when a frame is not whole. */
+/** The bytes of a sealed segment, read from its file. @returns null when it cannot be read, or a frame is not whole. */
 export async function loadWhole(
   store: SegmentStore,
   segment: Segment,
   throttle: Throttle,
 ): Promise<Buffer | null> {
   const image = newImage(segment.size);
-  if ((await store.readFrom(segment, image, 0)) !== segment.size) return null;
+  const count = await store.readFrom(segment, image, 0).catch(() => 0);
+  if (count !== segment.size) return null;
   for (let at = segmentHeaderBytes; at < segment.end; ) {
     const header = decodeFrameHeader(image, at, segment.end, segment.salt);
     if (header === null || !payloadIsWhole(image, at, header)) return null;

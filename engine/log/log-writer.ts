@@ -13,6 +13,8 @@
  * - At most one frame is on its way to the device. The next is written when it is there, so that a crash can tear
  *   only the last one, and every frame of a segment is durable before the first of the next segment is written.
  * - Transactions become durable, and are reported, in the order in which they were appended.
+ * - Nothing durable is ever written again, but for the empty frame that closed a log. What is assumed of the device:
+ *   a write that power interrupts changes no byte outside of it (a sector is written whole or not at all).
  * - A transaction that was reported lost is not on the device: where its bytes may be, zeros are written and synced.
  */
 import { assert } from "../assert.ts";

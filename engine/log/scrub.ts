@@ -44,7 +44,7 @@ export async function scrub(
   try {
     for (const segment of store.order.filter((listed) => listed.sealed)) {
       const image = newImage(segment.end);
-      const count = await store.readFrom(segment, image, 0);
+      const count = await store.readFrom(segment, image, 0).catch(() => 0);
       await throttle.spend(count);
       report.segments++;
       report.bytes += count;

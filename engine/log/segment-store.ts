@@ -270,15 +270,18 @@ export class SegmentStore {
       throw new EngineError("record-damaged", `There is no segment ${number} in the log.`);
     }
     const bytes = Buffer.from(new ArrayBuffer(length));
-    const count = await this.readFrom(segment, bytes, start);
-    if (count !== length || !verifyRecord(bytes, 0, length)) {
-      throw new EngineError(
-        "record-damaged",
-        `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
-        { details: { position, length } },
-      );
+    let cause: unknown;
+    try {
+      const count = await this.readFrom(segment, bytes, start);
+      if (count === length && verifyRecord(bytes, 0, length)) return bytes;
+    } catch (error) {
+      cause = error;
     }
-    return bytes;
+    throw new EngineError(
+      "record-damaged",
+      `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
+      { cause, details: { position, length } },
+    );
   }
 
   /** Fills `target` from byte `start` of the file. @returns bytes read. */

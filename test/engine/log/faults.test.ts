@@ -37,16 +37,21 @@ for (const [name, scenario] of Object.entries(tinyScenarios)) {
   test(`nothing acknowledged is lost when the disk is full for one call: ${name}`, async () => {
     const count = await countCalls(newHistory, scenario);
     for (let index = 0; index < count; index++) {
-      const history = newHistory();
-      const files = await playWithFault(scenario, history, (call, callName) =>
-        call === index && (callName === "write" || callName === "open")
-          ? { kind: "error", code: "ENOSPC", writtenShare: 0.5 }
-          : undefined,
-      );
-      await named(`ENOSPC in call ${index} (${files.calls[index]?.name})`, async () => {
-        const database = await TinyDatabase.open(files.powerLoss(index), history);
-        await database.check();
-      });
+      for (const writtenShare of [0.5, 1]) {
+        const history = newHistory();
+        const files = await playWithFault(scenario, history, (call, callName) =>
+          call === index && (callName === "write" || callName === "open")
+            ? { kind: "error", code: "ENOSPC", writtenShare }
+            : undefined,
+        );
+        const where = `ENOSPC in call ${index} (${files.calls[index]?.name}) after ${writtenShare}`;
+        await named(where, async () => {
+          for (const seed of [0, 1]) {
+            const database = await TinyDatabase.open(files.powerLoss(seed), history.copy());
+            await database.check();
+          }
+        });
+      }
     }
   });
 }
