@@ -23,12 +23,13 @@ export interface CollectionEntry {
 
 /**
  * Numbers are given out at once, when a transaction names a new collection, and stay given even when that
- * transaction fails; the record is written by each transaction that uses a number which no durable or staged
- * record has yet (`needsRecord`).
+ * transaction fails; each transaction that uses a number without a durable or staged record writes one.
  */
 export class Collections {
   readonly records: EntryKeyspace<CollectionEntry>;
   readonly #names: string[] = [emptyCollectionName];
+  /** 1 where the record is durable. */
+  readonly #recorded: number[] = [1];
   readonly #ids = new Map<string, number>([[emptyCollectionName, emptyCollectionId]]);
 
   constructor(dead: DeadRecordListener) {
@@ -70,15 +71,15 @@ export class Collections {
     return this.#names.length;
   }
 
-  needsRecord(id: number): boolean {
-    return (
-      id !== emptyCollectionId && this.records.newest(this.nameOf(id).toLowerCase()) === undefined
-    );
+  /** Is the number's record durable? The empty collection needs none. */
+  isRecorded(id: number): boolean {
+    return this.#recorded[id] === 1;
   }
 
   #learn(key: string, entry: CollectionEntry): void {
     while (this.#names.length <= entry.id) this.#names.push("");
     this.#names[entry.id] = entry.name;
+    this.#recorded[entry.id] = 1;
     this.#ids.set(key, entry.id);
   }
 }

@@ -92,17 +92,17 @@ export class EntryKeyspace<Value> implements Keyspace {
   }
 
   get count(): number {
-    return this.#entries.count;
+    return this.#entries.size;
   }
 
   /** Committed entries whose key begins with `prefix`, in key order. */
   *withPrefix(prefix: string): Generator<[string, Value]> {
-    for (const [key, entry] of this.#entries.withPrefix(prefix)) yield [key, entry.value];
+    for (const [key, entry] of this.#entries.entries(prefix)) yield [key, entry.value];
   }
 
   /** As `withPrefix`, over what a writer builds on. */
   *newestWithPrefix(prefix: string): Generator<[string, Readonly<Entry<Value>>]> {
-    yield* this.#entries.newestWithPrefix(prefix);
+    yield* this.#entries.newestEntries(prefix);
   }
 
   /** Bytes of the record for `key` and `value`. Writes it when `target` has room from `at` on. */
@@ -149,17 +149,24 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#entries.discardStaged(count);
   }
 
+  /** Removes a committed entry without a record: only where replay comes to the same by other records. */
+  drop(key: string): void {
+    this.#changed(key, undefined, this.#entries.apply(key, undefined));
+  }
+
   replay(bytes: Buffer, start: number, length: number, position: Position): void {
     const key = keyOf(bytes, start);
     const isDeletion = ((bytes[start + recordFlagsAt] ?? 0) & deletionFlag) !== 0;
     const entry = isDeletion ? undefined : this.#decode(bytes, start, length, position);
-    const previous = this.#entries.get(key);
-    this.#entries.set(key, entry);
-    this.#changed(key, entry, previous);
+    this.#changed(key, entry, this.#entries.apply(key, entry));
   }
 
-  isLive(_bytes: Buffer, start: number, _length: number, position: Position): boolean {
-    return this.#entries.get(keyOf(_bytes, start))?.position === position;
+  isLive(bytes: Buffer, start: number, _length: number, position: Position): boolean {
+    return this.#entries.get(keyOf(bytes, start))?.position === position;
+  }
+
+  hasKeyOf(bytes: Buffer, start: number): boolean {
+    return this.#entries.get(keyOf(bytes, start)) !== undefined;
   }
 
   relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {
@@ -173,7 +180,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     const parts: Buffer[] = [];
     let part = Buffer.allocUnsafe(snapshotPartBytes);
     let used = 0;
-    for (const [key, entry] of this.#entries.withPrefix("")) {
+    for (const [key, entry] of this.#entries.entries()) {
       const keyBytes = Buffer.from(key);
       const value = Buffer.from(JSON.stringify(entry.value));
       const needed = 8 + EntryKeyspace.encodedLength(keyBytes.length, value.length);

@@ -17,6 +17,8 @@ export interface Keyspace {
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
   /** Does the entry of this record stand at `position`? A deletion is never live by itself. */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
+  /** Is there an entry under the key of this record, wherever its own record stands? */
+  hasKeyOf(bytes: Buffer, start: number): boolean;
   /** @returns false when the entry of this record is gone or newer. */
   relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
   /** Makes the oldest `count` staged entries visible, in order. */

@@ -37,13 +37,21 @@ export class Tombstones {
         const id = previous.id.toLowerCase();
         if (this.#byDocument.get(id) === key) this.#byDocument.delete(id);
       }
-      if (tombstone?.type === "document") this.#byDocument.set(tombstone.id.toLowerCase(), key);
+      if (tombstone?.type === "document") {
+        this.dropDocument(tombstone.id.toLowerCase());
+        this.#byDocument.set(tombstone.id.toLowerCase(), key);
+      }
     });
   }
 
-  /** The key of the committed tombstone of a document, if it has one. */
-  keyOfDocument(lowerId: string): string | undefined {
-    return this.#byDocument.size === 0 ? undefined : this.#byDocument.get(lowerId);
+  get isEmpty(): boolean {
+    return this.#byDocument.size === 0;
+  }
+
+  /** The document is stored again, or deleted once more. */
+  dropDocument(lowerId: string): void {
+    const key = this.#byDocument.get(lowerId);
+    if (key !== undefined) this.records.drop(key);
   }
 
   get count(): number {

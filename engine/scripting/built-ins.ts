@@ -1,0 +1,45 @@
+/**
+ * THE table of what a script may name: every global, each from the file of its family. What is not here
+ * does not exist for a script.
+ *
+ * Invariant: the table is made once and never changes; scripts share it.
+ */
+
+import { builtIn } from "./built-in.ts";
+import { defineArrays } from "./built-ins-array.ts";
+import { defineDates } from "./built-ins-date.ts";
+import { defineJson } from "./built-ins-json.ts";
+import { defineStrings } from "./built-ins-string.ts";
+import { defineValues } from "./built-ins-value.ts";
+import { definePatchFunctions } from "./patch-functions.ts";
+import type { ScriptContext } from "./script-host.ts";
+import { ScriptObject, type Value } from "./script-values.ts";
+
+function makeGlobals(): ReadonlyMap<string, Value> {
+  const globals = new Map<string, Value>([
+    ["undefined", undefined],
+    ["NaN", Number.NaN],
+    ["Infinity", Number.POSITIVE_INFINITY],
+  ]);
+  defineValues(globals);
+  defineJson(globals);
+  const makers = [
+    defineArrays(),
+    ...defineStrings(),
+    defineDates((run) => (run.context as ScriptContext).host.now()),
+  ];
+  for (const maker of makers) globals.set(maker.name, maker);
+  definePatchFunctions(globals);
+  addRandom(globals.get("Math"));
+  return globals;
+}
+
+/** `Math.random` asks the host: a test's runs repeat themselves. */
+function addRandom(math: Value): void {
+  if (!(math instanceof ScriptObject)) return;
+  math.keys.push("random");
+  math.values.push(builtIn("random", 0, (run) => (run.context as ScriptContext).host.random()));
+}
+
+/** Every global of scripts, by name. */
+export const globals: ReadonlyMap<string, Value> = makeGlobals();

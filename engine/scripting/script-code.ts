@@ -1,0 +1,124 @@
+/**
+ * What compiled code is made of: frames of variables, and closures over them. Types and small helpers that
+ * the compiler's parts share.
+ *
+ * It does not know syntax.
+ */
+
+import type { Node } from "./script-parser.ts";
+import type { Binding, Scope } from "./script-scope.ts";
+import {
+  ABSENT,
+  type Run,
+  type Slot,
+  stepsExceeded,
+  throwError,
+  type Value,
+} from "./script-values.ts";
+
+/** The variables of one call, or of one turn of a loop. ABSENT: not initialised yet. */
+export class Frame {
+  readonly slots: Slot[];
+  readonly parent: Frame | null;
+  readonly run: Run;
+  /** `this`. */
+  readonly self: Value;
+
+  constructor(slots: Slot[], parent: Frame | null, run: Run, self: Value) {
+    this.slots = slots;
+    this.parent = parent;
+    this.run = run;
+    this.self = self;
+  }
+}
+
+export type Expression = (frame: Frame) => Value;
+/** Gives a value to a variable, property or pattern. */
+export type Assign = (frame: Frame, value: Value) => void;
+
+/** How a statement ended. `Run.result` and `Run.label` say the rest. */
+export const completions = { normal: 0, break: 1, continue: 2, return: 3 } as const;
+export type Completion = (typeof completions)[keyof typeof completions];
+export type Statement = (frame: Frame) => Completion;
+
+/** What the parts of the compiler ask of each other. */
+export interface Compiler {
+  readonly source: string;
+  /** Built-ins and constants by name. */
+  readonly globals: ReadonlyMap<string, Value>;
+  expression(node: Node, scope: Scope): Expression;
+  statement(node: Node, scope: Scope, labels: readonly string[]): Statement;
+  /** `declares`: the first value of a variable, which may be a constant. */
+  assign(node: Node, scope: Scope, declares: boolean): Assign;
+  scopeOf(node: Node): Scope;
+  /** Makes functions declared in a scope and un-initialises its variables; null when there is nothing to do. */
+  entry(scope: Scope): ((frame: Frame) => void) | null;
+  /** A place in the source as `Run.at` holds it. */
+  place(offset: number): number;
+}
+
+/** Pays for one statement. Hot. @throws EngineError script-failed */
+export function tick(run: Run, at: number, weight: number): void {
+  run.at = at;
+  run.stepsLeft -= 1;
+  run.workLeft -= weight;
+  if (run.stepsLeft < 0 || run.workLeft < 0) throw stepsExceeded(run.limits);
+}
+
+export function frameAt(frame: Frame, hops: number): Frame {
+  let at = frame;
+  for (let i = 0; i < hops; i += 1) at = at.parent as Frame;
+  return at;
+}
+
+/** Reads a variable. Hot: separate closures for the nearest frames. */
+export function readBinding(binding: Binding, scope: Scope): Expression {
+  const { slot, name } = binding;
+  const hops = scope.hopsTo(binding);
+  if (binding.checked) {
+    return function readChecked(frame) {
+      const value = frameAt(frame, hops).slots[slot];
+      if (value === ABSENT) throwError("ReferenceError", `${name} has not been initialized`);
+      return value as Value;
+    };
+  }
+  if (hops === 0) {
+    return function readLocal(frame) {
+      return frame.slots[slot] as Value;
+    };
+  }
+  if (hops === 1) {
+    return function readOuter(frame) {
+      return (frame.parent as Frame).slots[slot] as Value;
+    };
+  }
+  return function readFar(frame) {
+    return frameAt(frame, hops).slots[slot] as Value;
+  };
+}
+
+/** Writes a variable; a constant only when `declares`. */
+export function writeBinding(binding: Binding, scope: Scope, declares: boolean): Assign {
+  const { slot, name } = binding;
+  const hops = scope.hopsTo(binding);
+  if (!declares && binding.kind === "const") {
+    return () => throwError("TypeError", "Assignment to constant variable.");
+  }
+  if (!declares && binding.checked) {
+    return function writeChecked(frame, value) {
+      const { slots } = frameAt(frame, hops);
+      if (slots[slot] === ABSENT) {
+        throwError("ReferenceError", `${name} has not been initialized`);
+      }
+      slots[slot] = value;
+    };
+  }
+  if (hops === 0) {
+    return function writeLocal(frame, value) {
+      frame.slots[slot] = value;
+    };
+  }
+  return function writeFar(frame, value) {
+    frameAt(frame, hops).slots[slot] = value;
+  };
+}

@@ -1,0 +1,67 @@
+/**
+ * What a script's surroundings must offer: the database implements this for patches, queries and indexes.
+ * All calls are synchronous. Types only.
+ */
+
+import type { ScriptDocument } from "./script-document.ts";
+
+/** One entry of a time series. */
+export interface ScriptTimeSeriesEntry {
+  /** Milliseconds since 1970. */
+  readonly time: number;
+  readonly tag: string | null;
+  readonly values: readonly number[];
+  readonly isRollup: boolean;
+}
+
+/** A time series of a document. Times are milliseconds since 1970, bounds inclusive, null = open. */
+export interface ScriptTimeSeries {
+  append(time: number, values: readonly number[], tag: string | null): void;
+  increment(time: number, values: readonly number[]): void;
+  delete(from: number | null, to: number | null): void;
+  entries(from: number | null, to: number | null): readonly ScriptTimeSeriesEntry[];
+}
+
+export interface ScriptHost {
+  /** Queries and indexes: put, del and counters' changes are refused. */
+  readonly readOnly: boolean;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** A number from 0 up to 1. */
+  random(): number;
+  /** A document, as this transaction sees it; null when there is none. */
+  load(id: string): ScriptDocument | null;
+  /**
+   * Writes a document in this transaction. `id` null or empty, or ending with `/`: the server chooses.
+   * `changeVector`: expected, undefined when not asked. @returns the final id @throws EngineError concurrency
+   */
+  put(
+    id: string | null,
+    body: string,
+    metadata: string | null,
+    changeVector: string | null | undefined,
+  ): string;
+  /** @returns true when there was a document @throws EngineError concurrency */
+  delete(id: string, changeVector: string | null | undefined): boolean;
+  counter(id: string, name: string): number | null;
+  /** Values by change-vector part; null when there is no such counter. */
+  counterParts(id: string, name: string): Readonly<Record<string, number>> | null;
+  /** @throws EngineError document-missing */
+  incrementCounter(id: string, name: string, delta: number): void;
+  deleteCounter(id: string, name: string): void;
+  /** @throws EngineError not-supported, document-missing */
+  timeSeries(id: string, name: string): ScriptTimeSeries;
+  /** JSON text of a compare-exchange value; null when there is none. */
+  compareExchange(key: string): string | null;
+  /** Adds a document to the includes of the reply. */
+  include(id: string): void;
+  includeCompareExchange(key: string): void;
+  /** Debug text. */
+  output(text: string): void;
+}
+
+/** What the built-ins of one run can reach: the host, and the document that is `this`. */
+export interface ScriptContext {
+  readonly host: ScriptHost;
+  readonly document: ScriptDocument | null;
+}

@@ -1,0 +1,264 @@
+/**
+ * What operators and conversions do to script values: the rules of ECMAScript over the value classes of
+ * script-values.ts.
+ *
+ * It does not know syntax, nor what methods values have. It calls a script's own `valueOf` and `toString`.
+ *
+ * Invariant: work and memory in proportion to the operands are paid to the run.
+ */
+
+import {
+  ABSENT,
+  callFunction,
+  getOwn,
+  isFunction,
+  isReference,
+  kinds,
+  type Reference,
+  type Run,
+  recursionExceeded,
+  type ScriptArray,
+  type ScriptFunction,
+  type ScriptObject,
+  throwError,
+  type Value,
+} from "./script-values.ts";
+
+/** Strings longer than this pay for being compared or joined. */
+const shortString = 256;
+
+export function truthy(value: Value): boolean {
+  // Every kind of reference is a host object, so the host's rule is the script's.
+  return Boolean(value);
+}
+
+export function typeOf(value: Value): string {
+  if (typeof value !== "object") return typeof value;
+  return value !== null && value.kind === kinds.function ? "function" : "object";
+}
+
+/** A function property of an object or of its class, own ones only: what `valueOf` of a script is. */
+function ownFunction(value: Reference, name: string): ScriptFunction | null {
+  if (value.kind !== kinds.object) return null;
+  const own = getOwn(value, name);
+  if (isFunction(own)) return own;
+  const inherited = value.maker?.methods;
+  const method = inherited ? getOwn(inherited, name) : undefined;
+  return isFunction(method) ? method : null;
+}
+
+/** A reference as a primitive. @throws ScriptThrow when its own methods give none */
+export function toPrimitive(
+  run: Run,
+  value: Value,
+  hint: "number" | "string",
+): Exclude<Value, Reference> {
+  if (!isReference(value)) return value;
+  if (value.kind === kinds.object && value.boxed !== undefined)
+    return toPrimitive(run, value.boxed, hint);
+  const names = hint === "string" ? ["toString", "valueOf"] : ["valueOf", "toString"];
+  let own = false;
+  for (const name of names) {
+    const method = ownFunction(value, name);
+    if (method === null) {
+      if (name === "toString") return defaultText(run, value);
+      continue;
+    }
+    own = true;
+    const result = callFunction(run, method, value, []);
+    if (!isReference(result)) return result;
+  }
+  if (own) throwError("TypeError", "Cannot convert object to primitive value");
+  return defaultText(run, value);
+}
+
+/** Text of a reference that has no methods of its own to say it. */
+function defaultText(run: Run, value: Reference): string {
+  switch (value.kind) {
+    case kinds.object:
+      return value.className.endsWith("Error") ? errorText(run, value) : "[object Object]";
+    case kinds.array:
+      return joinItems(run, value, ",");
+    case kinds.function:
+      return `function ${value.name}() { [code] }`;
+    case kinds.date:
+      return dateString(value.time);
+    case kinds.map:
+      return "[object Map]";
+    case kinds.set:
+      return "[object Set]";
+    case kinds.pattern:
+      return `/${value.matcher.source}/${value.matcher.flags}`;
+  }
+}
+
+/** `Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time)`: scripts run in UTC. */
+export function dateString(time: number): string {
+  if (Number.isNaN(time)) return "Invalid Date";
+  const parts = new Date(time).toUTCString().split(/[ ,]+/);
+  const [weekday, day, month, year, clock] = parts;
+  return `${weekday} ${month} ${day} ${year} ${clock} GMT+0000 (Coordinated Universal Time)`;
+}
+
+function errorText(run: Run, error: ScriptObject): string {
+  const own = getOwn(error, "name");
+  const name = own === undefined ? error.className : toText(run, own);
+  const message = getOwn(error, "message");
+  const text = message === undefined ? "" : toText(run, message);
+  return text === "" ? name : `${name}: ${text}`;
+}
+
+/** Items as text with a separator between them; undefined and null are empty. */
+export function joinItems(run: Run, array: ScriptArray, separator: string): string {
+  if (run.levelsLeft < 8) throw recursionExceeded();
+  run.levelsLeft -= 8;
+  run.burn(20);
+  let text = "";
+  for (const [i, item] of array.items.entries()) {
+    run.burn(4);
+    const part =
+      item === ABSENT || item === undefined || item === null ? "" : toText(run, item as Value);
+    if (i > 0) text += separator;
+    text += part;
+    run.grow(part.length + separator.length);
+  }
+  run.levelsLeft += 8;
+  return text;
+}
+
+export function toText(run: Run, value: Value): string {
+  switch (typeof value) {
+    case "string":
+      return value;
+    case "number":
+    case "boolean":
+    case "undefined":
+      return String(value);
+    default: {
+      if (value === null) return "null";
+      return String(toPrimitive(run, value, "string"));
+    }
+  }
+}
+
+/** A value as the name of a property. */
+export function toKey(run: Run, value: Value): string {
+  return typeof value === "string" ? value : toText(run, value);
+}
+
+export function toNumber(run: Run, value: Value): number {
+  switch (typeof value) {
+    case "number":
+      return value;
+    case "string":
+      run.burn(value.length >> 6);
+      return Number(value);
+    case "boolean":
+      return value ? 1 : 0;
+    case "undefined":
+      return Number.NaN;
+    default:
+      if (value === null) return 0;
+      if (value.kind === kinds.date) return value.time;
+      return Number(toPrimitive(run, value, "number"));
+  }
+}
+
+/** A number as the built-ins take positions and counts: truncated, NaN as 0. */
+export function toInteger(run: Run, value: Value): number {
+  const number = Math.trunc(toNumber(run, value));
+  return Number.isNaN(number) ? 0 : number;
+}
+
+export function add(run: Run, left: Value, right: Value): Value {
+  if (typeof left === "number" && typeof right === "number") return left + right;
+  if (typeof left === "string" && typeof right === "string") return concat(run, left, right);
+  const a = defaultPrimitive(run, left);
+  const b = defaultPrimitive(run, right);
+  if (typeof a === "string" || typeof b === "string") return concat(run, String(a), String(b));
+  return toNumber(run, a) + toNumber(run, b);
+}
+
+/** As `toPrimitive` without a hint: dates become text. */
+function defaultPrimitive(run: Run, value: Value): Exclude<Value, Reference> {
+  if (!isReference(value)) return value;
+  return toPrimitive(run, value, value.kind === kinds.date ? "string" : "number");
+}
+
+/**
+ * Joins two strings. The host shares their characters until the result is first looked into, so that a long
+ * result is paid for at a quarter: what really is copied stays in proportion.
+ */
+export function concat(run: Run, left: string, right: string): string {
+  const length = left.length + right.length;
+  run.grow(length > shortString ? 32 + length / 4 : 32);
+  if (length > stringLengthMax) throw tooLong();
+  return left + right;
+}
+
+/** UTF-16 units of a string that a script makes. */
+export const stringLengthMax = 64 * 1024 * 1024;
+
+function tooLong(): never {
+  return throwError("RangeError", "Invalid string length");
+}
+
+export function strictEquals(run: Run, left: Value, right: Value): boolean {
+  if (typeof left === "string" && left.length > shortString) payForComparison(run, left, right);
+  return left === right;
+}
+
+function payForComparison(run: Run, left: string, right: Value): void {
+  if (typeof right === "string" && right.length === left.length) run.burn(left.length >> 5);
+}
+
+export function looseEquals(run: Run, left: Value, right: Value): boolean {
+  if (left === right) return true;
+  if (left === null || left === undefined) return right === null || right === undefined;
+  if (right === null || right === undefined) return false;
+  if (typeof left === typeof right) {
+    return strictEquals(run, left, right);
+  }
+  const a = defaultPrimitive(run, left);
+  const b = defaultPrimitive(run, right);
+  if (typeof a === typeof b) return a === b;
+  return toNumber(run, a) === toNumber(run, b);
+}
+
+export type Comparison = "<" | "<=" | ">" | ">=";
+
+export function compare(run: Run, operator: Comparison, left: Value, right: Value): boolean {
+  const a = isReference(left) ? comparable(run, left) : left;
+  const b = isReference(right) ? comparable(run, right) : right;
+  if (typeof a === "string" && typeof b === "string") {
+    run.burn(Math.min(a.length, b.length) >> 5);
+    return orders[operator](a, b);
+  }
+  return orders[operator](toNumber(run, a), toNumber(run, b));
+}
+
+function comparable(run: Run, value: Reference): Value {
+  return value.kind === kinds.date ? value.time : toPrimitive(run, value, "number");
+}
+
+const orders: Record<Comparison, (a: number | string, b: number | string) => boolean> = {
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+};
+
+/** The numeric operators. */
+export const arithmetic: Readonly<Record<string, (a: number, b: number) => number>> = {
+  "-": (a, b) => a - b,
+  "*": (a, b) => a * b,
+  "/": (a, b) => a / b,
+  "%": (a, b) => a % b,
+  "**": (a, b) => a ** b,
+  "&": (a, b) => a & b,
+  "|": (a, b) => a | b,
+  "^": (a, b) => a ^ b,
+  "<<": (a, b) => a << b,
+  ">>": (a, b) => a >> b,
+  ">>>": (a, b) => a >>> b,
+};

@@ -1,0 +1,370 @@
+/**
+ * Scripts for callers: compile a patch, a projection, declared functions or an index's definition once, run
+ * it many times. The room's public surface.
+ *
+ * It does not know the database: documents, parameters and `ScriptHost` come from the caller, which also
+ * caches compiled scripts by their text.
+ *
+ * Invariants:
+ * - a compiled script has no state of a run but hints: runs may be nested and repeated;
+ * - whatever a script does, a run ends with an outcome or an `EngineError`.
+ */
+
+import { EngineError } from "../errors.ts";
+import { builtIn, namespaceOf } from "./built-in.ts";
+import { globals } from "./built-ins.ts";
+import { completions, type Expression, Frame, type Statement } from "./script-code.ts";
+import { ScriptCompiler } from "./script-compiler.ts";
+import {
+  isChanged,
+  type ScriptDocument,
+  ShapeHint,
+  valueOfText,
+  valueText,
+} from "./script-document.ts";
+import type { ScriptContext, ScriptHost } from "./script-host.ts";
+import { type Node, parseBody, parseWholeExpression, positionOfOffset } from "./script-parser.ts";
+import {
+  callFunction,
+  defaultLimits,
+  getOwn,
+  isArray,
+  isFunction,
+  isObject,
+  isReference,
+  kinds,
+  newObject,
+  Run,
+  recursionExceeded,
+  type ScriptArray,
+  type ScriptFunction,
+  type ScriptLimits,
+  type ScriptObject,
+  ScriptThrow,
+  type Slot,
+  setOwn,
+  type Value,
+} from "./script-values.ts";
+import { numberText } from "./value-text.ts";
+
+/**
+ * - patch: a function body; `this` is the document;
+ * - projection: one expression, such as the object literal of `select { … }`;
+ * - function: declarations only; `name` is called with the arguments of the run;
+ * - map, reduce: the definition of a JavaScript index, `map('Users', u => …)`, `groupBy(…).aggregate(…)`.
+ */
+export type ScriptKind = "patch" | "projection" | "function" | "map" | "reduce";
+
+export interface ScriptOptions {
+  readonly kind: ScriptKind;
+  /** Names that the arguments of a run are bound to: aliases of a query. */
+  readonly parameters?: readonly string[];
+  /** Sources of declared functions (`function f(x) { … }`), and of an index's additional sources. */
+  readonly functions?: readonly string[];
+  /** For kind "function": which declared function is called. */
+  readonly name?: string;
+}
+
+/** Values of `$x` and `args.x`: an object's JSON text. One may serve many runs. */
+export class ScriptParameters {
+  private readonly text: string;
+  private object: ScriptObject | null = null;
+
+  /** `text`: valid JSON of an object. */
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  static readonly none = new ScriptParameters("{}");
+
+  /** The values, without what an earlier script may have written into them. */
+  values(): ScriptObject {
+    if (this.object === null || isChanged(this.object)) {
+      const value = valueOfText(this.text);
+      this.object = isObject(value) ? value : newObject();
+    }
+    return this.object;
+  }
+}
+
+export interface RunInput {
+  readonly host: ScriptHost;
+  /** `this` of a patch; null elsewhere. The outcome is in it: `changed()`, `bodyText()`. */
+  readonly document?: ScriptDocument | null;
+  /** Values for the names in `ScriptOptions.parameters`: documents' roots, or undefined for missing ones. */
+  readonly args?: readonly Value[];
+  readonly parameters?: ScriptParameters;
+  readonly limits?: ScriptLimits;
+}
+
+/** What a run gave. */
+export interface Outcome {
+  /** The value of a projection or function; patches give undefined or what they return. */
+  readonly value: Value;
+  /** The run's account, for printing its values and for measuring. */
+  readonly run: Run;
+}
+
+/** What a script runs after its functions are made. */
+type Main =
+  | { readonly kind: "statement"; readonly code: Statement }
+  | { readonly kind: "expression"; readonly code: Expression }
+  | { readonly kind: "call"; readonly slot: number };
+
+type Entry = ((frame: Frame) => void) | null;
+
+export class CompiledScript {
+  readonly source: string;
+  readonly options: ScriptOptions;
+  /** The checked tree of the main code; null for kind "function". For `fieldsRead`, `simpleUpdates`. */
+  readonly tree: Node | null;
+  /** Property names to expect in documents that this script runs on. */
+  readonly hint = new ShapeHint();
+  private readonly functions: string;
+  private readonly slotCount: number;
+  private readonly entries: readonly Entry[];
+  private readonly prelude: Statement | null = null;
+  private readonly main: Main;
+
+  constructor(source: string, options: ScriptOptions) {
+    this.source = source;
+    this.options = options;
+    const isIndex = options.kind === "map" || options.kind === "reduce";
+    const compiler = new ScriptCompiler(isIndex ? indexGlobals : globals, options.parameters ?? []);
+    const { root } = compiler;
+    const entries: Entry[] = [];
+    this.functions = (options.functions ?? []).join("\n");
+    if (this.functions !== "") {
+      const tree = parseBody(this.functions);
+      compiler.add(this.functions, tree);
+      compiler.use(this.functions, true);
+      entries.push(compiler.entry(root));
+      root.functions.length = 0;
+      this.prelude = compiler.sequence(tree.body, root);
+    }
+    compiler.use(source, false);
+    if (options.kind === "function") {
+      this.tree = null;
+      this.main = { kind: "call", slot: declaredSlot(compiler, options.name ?? "") };
+    } else {
+      this.tree = options.kind === "patch" ? parseBody(source) : parseWholeExpression(source);
+      compiler.add(source, this.tree);
+      entries.push(compiler.entry(root));
+      this.main =
+        this.tree.type === "Program"
+          ? { kind: "statement", code: compiler.sequence(this.tree.body, root) }
+          : { kind: "expression", code: compiler.expression(this.tree, root) };
+    }
+    this.entries = entries;
+    this.slotCount = root.slotCount;
+  }
+
+  /**
+   * Runs the script. What it did to `input.document` is in the document.
+   * @throws EngineError script-failed (thrown, out of steps or memory), script-recursion, and what the host
+   * and the patch functions throw
+   */
+  run(input: RunInput): Outcome {
+    const document = input.document ?? null;
+    const context: ScriptContext = { host: input.host, document };
+    const parameters = (input.parameters ?? ScriptParameters.none).values();
+    const run = new Run(input.limits ?? defaultLimits, context, parameters);
+    if (document !== null) document.run = run;
+    return this.guarded(run, document, () => this.execute(run, document, input.args ?? []));
+  }
+
+  /** Calls a function that an earlier run of this script gave, in a new run: an index's map. */
+  call(callee: ScriptFunction, input: RunInput): Outcome {
+    const document = input.document ?? null;
+    const parameters = (input.parameters ?? ScriptParameters.none).values();
+    const run = new Run(input.limits ?? defaultLimits, { host: input.host, document }, parameters);
+    const args = [...(input.args ?? [])];
+    return this.guarded(run, document, () => callFunction(run, callee, undefined, args));
+  }
+
+  private guarded(run: Run, document: ScriptDocument | null, work: () => Value): Outcome {
+    try {
+      return { value: work(), run };
+    } catch (error) {
+      throw this.failure(error, run, document === null ? null : document.id);
+    }
+  }
+
+  private execute(run: Run, document: ScriptDocument | null, args: readonly Value[]): Value {
+    const { main } = this;
+    const slots: Slot[] = main.kind === "call" ? [] : [...args];
+    while (slots.length < this.slotCount) slots.push(undefined);
+    const frame = new Frame(slots, null, run, document === null ? undefined : document.root);
+    for (const entry of this.entries) if (entry !== null) entry(frame);
+    if (this.prelude !== null) this.prelude(frame);
+    switch (main.kind) {
+      case "call":
+        return callFunction(run, slots[main.slot] as ScriptFunction, undefined, [...args]);
+      case "expression":
+        return main.code(frame);
+      case "statement":
+        return main.code(frame) === completions.return ? run.result : undefined;
+    }
+  }
+
+  /** Any error of a run as the one that callers get. */
+  private failure(error: unknown, run: Run, id: string | null): unknown {
+    if (error instanceof ScriptThrow) {
+      const source = run.at < 0 ? this.functions : this.source;
+      const { line, column } = positionOfOffset(source, run.at < 0 ? -1 - run.at : run.at);
+      const thrown = thrownText(error.value);
+      return new EngineError(
+        "script-failed",
+        `At ${line}:${column} Script failed for document ID '${id ?? ""}'. ${thrown}`,
+        { details: { line, column, thrown } },
+      );
+    }
+    // `levelsLeft` guards the host's stack; should the guard be too generous, the run still only fails.
+    if (error instanceof RangeError && error.message.includes("call stack")) {
+      return recursionExceeded(error);
+    }
+    return error;
+  }
+}
+
+function declaredSlot(compiler: ScriptCompiler, name: string): number {
+  const binding = compiler.root.bindings.get(name);
+  if (binding === undefined || binding.kind !== "function") {
+    throw new EngineError("script-syntax", `The function '${name}' is not declared.`);
+  }
+  return binding.slot;
+}
+
+/**
+ * Compiles a script. Cost: about 0.1 ms; callers keep the result by its text.
+ * @throws EngineError script-syntax, with `details.line` and `details.column`
+ */
+export function compileScript(source: string, options: ScriptOptions): CompiledScript {
+  return new CompiledScript(source, options);
+}
+
+/** A thrown value as the reference prints it: primitives as text, others as JSON of their properties. */
+function thrownText(value: Value): string {
+  if (typeof value === "number") return String(value);
+  if (!isReference(value)) return String(value);
+  const run = new Run(defaultLimits, null, newObject());
+  try {
+    if (isFunction(value)) return JSON.stringify({ length: value.length, name: value.name });
+    if (isArray(value)) return valueText(run, arrayAsObject(value));
+    return valueText(run, value);
+  } catch {
+    // It is too large, or holds what cannot be printed: the script has failed all the same.
+    return "{}";
+  }
+}
+
+function arrayAsObject(array: ScriptArray): ScriptObject {
+  const made = newObject();
+  for (const [i, item] of array.items.entries()) setOwn(made, String(i), item as Value);
+  setOwn(made, "length", array.items.length);
+  return made;
+}
+
+/**
+ * The results of a projection or function as JSON objects: one, or several when it gave an array.
+ * @throws EngineError invalid-operation when it gave something else
+ */
+export function resultTexts(outcome: Outcome): string[] {
+  const { value, run } = outcome;
+  if (value === null || value === undefined) return [];
+  if (isArray(value)) {
+    return value.items.flatMap((item) =>
+      item === null || item === undefined ? [] : resultTexts({ value: item as Value, run }),
+    );
+  }
+  if (isReference(value) && value.kind !== kinds.function) return [valueText(run, value, true)];
+  const shown = typeof value === "number" ? numberText(value) : String(value);
+  throw new EngineError(
+    "invalid-operation",
+    `Query returning a single function call result must return an object, but got: ${shown.slice(0, 200)}`,
+  );
+}
+
+/** What `map(…)` in an index's text declared. */
+export interface IndexMap {
+  /** What it reads: documents, counters or time series. */
+  readonly source: "documents" | "counters" | "timeSeries";
+  /** Collections by name; null for all documents. */
+  readonly collections: readonly string[] | null;
+  readonly map: ScriptFunction;
+}
+
+/** What `groupBy(…).aggregate(…)` declared. */
+export interface IndexReduce {
+  readonly groupBy: ScriptFunction;
+  readonly aggregate: ScriptFunction;
+}
+
+/** Globals of an index's text: those of all scripts, and the words that declare maps and reduces. */
+const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ...globals,
+  ["map", builtIn("map", 2, (run, _self, args) => declareMap(run, "documents", args))],
+  ["timeSeries", namespaceOf({ map: (run, _self, args) => declareMap(run, "timeSeries", args) })],
+  ["counters", namespaceOf({ map: (run, _self, args) => declareMap(run, "counters", args) })],
+  ["groupBy", builtIn("groupBy", 1, declareGroupBy)],
+]);
+
+function declareMap(run: Run, source: IndexMap["source"], args: Value[]): Value {
+  run.grow(256);
+  const declared = newObject();
+  setOwn(declared, "source", source);
+  setOwn(declared, "collections", args.length > 1 ? args[0] : null);
+  setOwn(declared, "map", args.at(-1));
+  return declared;
+}
+
+function declareGroupBy(run: Run, _self: Value, [key]: Value[]): Value {
+  run.grow(256);
+  return namespaceOf({
+    aggregate(_run, _inner, [aggregate]) {
+      const declared = newObject();
+      setOwn(declared, "groupBy", key);
+      setOwn(declared, "aggregate", aggregate);
+      return declared;
+    },
+  });
+}
+
+function indexError(what: string): EngineError {
+  return new EngineError("index-compilation", `The index's text must be ${what}`);
+}
+
+/** Reads what an index's map text declares. @throws EngineError index-compilation, and as `run` */
+export function indexMapOf(script: CompiledScript, host: ScriptHost): IndexMap {
+  const { value } = script.run({ host });
+  const form = "map('Collection', document => …)";
+  if (!isObject(value)) throw indexError(form);
+  const map = getOwn(value, "map");
+  const collections = getOwn(value, "collections");
+  if (!isFunction(map)) throw indexError(form);
+  return {
+    source: getOwn(value, "source") as IndexMap["source"],
+    collections: collectionNames(collections),
+    map,
+  };
+}
+
+function collectionNames(value: Value): string[] | null {
+  if (value === null || value === undefined || value === "@all_docs") return null;
+  const names = isArray(value) ? value.items : [value];
+  return names.map((name) => {
+    if (typeof name !== "string") throw indexError("map('Collection', document => …)");
+    return name;
+  });
+}
+
+/** Reads what an index's reduce text declares. @throws EngineError index-compilation, and as `run` */
+export function indexReduceOf(script: CompiledScript, host: ScriptHost): IndexReduce {
+  const { value } = script.run({ host });
+  const form = "groupBy(x => …).aggregate(g => …)";
+  if (!isObject(value)) throw indexError(form);
+  const groupBy = getOwn(value, "groupBy");
+  const aggregate = getOwn(value, "aggregate");
+  if (!isFunction(groupBy) || !isFunction(aggregate)) throw indexError(form);
+  return { groupBy, aggregate };
+}

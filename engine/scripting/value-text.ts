@@ -1,0 +1,98 @@
+/**
+ * Spelling of single values in stored documents: numbers, strings, dates; and the normalised form of a text.
+ *
+ * RavenDB 7.2.7 writes a number of a script as a 64-bit integer when it is whole and fits, else as .NET's
+ * shortest round-trip text (`1E+20`, `1.5E-09`); a property that held a double goes on as one (`3.0`).
+ * It does not know documents or scripts.
+ */
+
+const integerMax = 2 ** 63;
+/** From here on a whole double is written with an exponent. */
+const plainDoubleMax = 1e17;
+
+/** Text of a number in a place that held no double: whole ones as integers, -0 as 0, NaN and infinities quoted. */
+export function numberText(value: number): string {
+  if (Number.isSafeInteger(value)) return value === 0 ? "0" : String(value);
+  if (Number.isInteger(value) && Math.abs(value) <= integerMax) {
+    const whole = BigInt(value);
+    return String(whole === 2n ** 63n ? whole - 1n : whole);
+  }
+  return roundTripText(value);
+}
+
+/** Text of a number in a place that held a double: `3` is `3.0`. */
+export function doubleText(value: number): string {
+  if (!Number.isInteger(value)) return roundTripText(value);
+  if (Math.abs(value) >= plainDoubleMax) return roundTripText(value);
+  return Object.is(value, -0) ? "-0.0" : `${value}.0`;
+}
+
+/** Shortest text that reads back as the same double, in .NET's `R` form. */
+export function roundTripText(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e15) return String(value);
+  if (!Number.isFinite(value)) return `"${value}"`;
+  const scientific = value.toExponential();
+  const split = scientific.indexOf("e");
+  const exponent = Number(scientific.slice(split + 1));
+  if (exponent < 15 && exponent >= -4) return String(value);
+  const digits = Math.abs(exponent).toString().padStart(2, "0");
+  return `${scientific.slice(0, split)}E${exponent < 0 ? "-" : "+"}${digits}`;
+}
+
+/** A string as JSON text. Half a surrogate pair has no UTF-8 and becomes U+FFFD, as in the reference. */
+export function stringText(value: string): string {
+  if (isPlain(value)) return `"${value}"`;
+  const text = JSON.stringify(value);
+  if (!text.includes("\\ud")) return text;
+  return JSON.stringify(value.replace(/\p{Surrogate}/gu, "\ufffd"));
+}
+
+/** True for short text without characters that need care: the host's writer has a price of its own. */
+function isPlain(text: string): boolean {
+  if (text.length > 60) return false;
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code < 32 || code === 34 || code === 92 || code >= 0xd800) return false;
+  }
+  return true;
+}
+
+const dateTimeMin = -62_135_596_800_000;
+const dateTimeMax = 253_402_300_799_999;
+
+/** `yyyy-MM-ddTHH:mm:ss.fff0000Z`, or null when the time is outside years 1 to 9999. */
+export function dateText(time: number): string | null {
+  if (!(time >= dateTimeMin && time <= dateTimeMax)) return null;
+  return `${new Date(Math.trunc(time)).toISOString().slice(0, -1)}0000Z`;
+}
+
+/** True when a JSON number is spelled with a point or exponent: a double to the reference. */
+export function isDoubleSpelling(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 46 || code === 101 || code === 69) return true;
+  }
+  return false;
+}
+
+const normalizable = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|\s+/g;
+
+/**
+ * The form of `ModifiedDocument`: strings and doubles in their one spelling (`1e3` is `1000.0`, `1.50` is
+ * `1.5`), no white space. Integers that fit 64 bits keep their digits.
+ */
+export function normalizedText(text: string): string {
+  return text.replace(normalizable, (token) => {
+    const first = token.charCodeAt(0);
+    if (first === 34) return token.includes("\\") ? stringText(JSON.parse(token) as string) : token;
+    if (first <= 32) return "";
+    if (isDoubleSpelling(token, 0, token.length)) return doubleText(Number(token));
+    return token.length <= 15 || fitsInteger(token) ? token : roundTripText(Number(token));
+  });
+}
+
+function fitsInteger(token: string): boolean {
+  const value = BigInt(token);
+  return value >= -(2n ** 63n) && value < 2n ** 63n;
+}

@@ -1,0 +1,454 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { EngineError } from "../../../engine/errors.ts";
+import {
+  compileScript,
+  indexMapOf,
+  indexReduceOf,
+  resultTexts,
+  ScriptParameters,
+} from "../../../engine/scripting/script.ts";
+import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
+import { fieldsRead, simpleUpdates } from "../../../engine/scripting/script-reading.ts";
+import { defaultLimits, liftedLimits } from "../../../engine/scripting/script-values.ts";
+import { normalizedText } from "../../../engine/scripting/value-text.ts";
+import { stubHost } from "./stub-host.ts";
+
+const metadata =
+  '{"@collection":"Users","@change-vector":"A:1","@id":"users/1","@last-modified":"2026-01-01T00:00:00.0000000Z"}';
+
+/** Runs a patch as the case files say its results. */
+function patched(body: string, script: string, args = "{}"): string {
+  try {
+    const document = ScriptDocument.fromText(body, metadata, "users/1");
+    const compiled = compileScript(script, { kind: "patch" });
+    compiled.run({ host: stubHost(), document, parameters: new ScriptParameters(args) });
+    return document.bodyText() === body ? "= same" : `= ${document.bodyText()}`;
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const place = /^At \d+:\d+ Script failed for document ID 'users\/1'\. /;
+    const message = error.code === "script-syntax" ? "" : error.message.replace(place, "");
+    return `! ${error.code}${message === "" ? "" : ` ${message.replaceAll("\n", "⏎")}`}`;
+  }
+}
+
+const folder = fileURLToPath(new URL("../../cases/scripts/", import.meta.url));
+
+describe("answers as RavenDB 7.2.7 does", () => {
+  for (const file of readdirSync(folder).filter((name) => name.endsWith(".txt"))) {
+    describe(file, () => {
+      let document = "{}";
+      let args = "{}";
+      let script = "";
+      for (const line of readFileSync(folder + file, "utf8").split("\n")) {
+        if (line.startsWith("document ")) document = line.slice(9);
+        else if (line.startsWith("args ")) args = line.slice(5);
+        else if (line.startsWith("script ")) script = line.slice(7).replaceAll("⏎", "\n");
+        else if (line.startsWith("= ") || line.startsWith("! ")) {
+          const [body, values, source] = [document, args, script];
+          it(source, () => expect(patched(body, source, values)).toBe(line));
+        }
+      }
+    });
+  }
+});
+
+function failure(work: () => unknown): EngineError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof EngineError) return error;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+describe("places in messages", () => {
+  it("tells line and column of a syntax error", () => {
+    const error = failure(() => compileScript("let a = 1;\nthis.b = ;", { kind: "patch" }));
+    expect(error.code).toBe("script-syntax");
+    expect(error.details).toMatchObject({ line: 2, column: 10 });
+  });
+  it("tells where a script threw", () => {
+    expect(
+      failure(() => {
+        const document = ScriptDocument.fromText("{}", metadata, "users/1");
+        compileScript("let a;\n  throw 'x'", { kind: "patch" }).run({ host: stubHost(), document });
+      }).message,
+    ).toBe("At 2:9 Script failed for document ID 'users/1'. x");
+  });
+  it("names what it does not support", () => {
+    for (const [source, reason] of [
+      ["async function f() {}", "Async functions are not supported"],
+      ["function* g() {}", "Generators are not supported"],
+      ["tag`x`", "TaggedTemplateExpression is not supported"],
+      ["import('x')", "ImportExpression is not supported"],
+      ["this.a = 5n", "BigInt is not supported"],
+      ["class A extends B {}", "Classes that extend others are not supported"],
+      ["/(a)\\1/.test('aa')", "Back references are not supported"],
+    ] as const) {
+      expect(failure(() => compileScript(source, { kind: "patch" })).message).toContain(reason);
+    }
+  });
+});
+
+describe("a document", () => {
+  const run = (body: string, script: string): ScriptDocument => {
+    const document = ScriptDocument.fromText(body, metadata, "users/1");
+    compileScript(script, { kind: "patch" }).run({ host: stubHost(), document });
+    return document;
+  };
+  it("keeps the bytes of what is not touched", () => {
+    const document = run(
+      '{"a":1.50,"b":"\\u00e9\\/","c":[1e3,-0],"d":9007199254740993}',
+      "this.x = this.a",
+    );
+    expect(document.bodyText()).toBe(
+      '{"a":1.50,"b":"\\u00e9\\/","c":[1e3,-0],"d":9007199254740993,"x":1.5}',
+    );
+  });
+  it("is not changed by reading, nor by writing what was there", () => {
+    const body = '{"a":[1.0,{"b":2.50}],"s":"\\u00e9","n":null,"t":true}';
+    const document = run(
+      body,
+      "for (const k in this) this[k] = this[k]; this.a[1].b; this.a.length",
+    );
+    expect(document.changed()).toBe(false);
+    expect(document.bodyText()).toBe(body);
+  });
+  it("keeps whole numbers that no double holds, in an array that changes", () => {
+    expect(run('{"a":[9007199254740993,1.0]}', "this.a.push(1)").bodyText()).toBe(
+      '{"a":[9007199254740993,1,1]}',
+    );
+  });
+  it("lets metadata be changed, and keeps derived keys out of its text", () => {
+    const document = run("{}", "getMetadata(this).Owner = 'x'; this['@metadata']['@id'] = 'other'");
+    expect(document.metadataChanged()).toBe(true);
+    expect(document.metadataText()).toBe('{"@collection":"Users","Owner":"x"}');
+    expect(document.bodyText()).toBe("{}");
+  });
+  it("gives no metadata text when a script removed it", () => {
+    expect(run("{}", "delete this['@metadata']").metadataText()).toBeNull();
+    expect(run("{}", "this['@metadata'] = null").metadataText()).toBeNull();
+  });
+  it("shows the normalised form", () => {
+    expect(normalizedText('{"a":1e3, "b":1.50,"c":"\\u00e9","d":9007199254740993,"e":2.0}')).toBe(
+      '{"a":1000.0,"b":1.5,"c":"é","d":9007199254740993,"e":2.0}',
+    );
+  });
+  it("copies itself once into itself", () => {
+    expect(run('{"a":1}', "this.b = {me: this}").bodyText()).toBe('{"a":1,"b":{"me":null}}');
+  });
+  it("refuses to print one object too often", () => {
+    const bomb = "let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; this.bomb = a";
+    const document = run("{}", bomb);
+    expect(failure(() => document.bodyText()).code).toBe("script-failed");
+  });
+  it("finds properties of large objects, before and after changes", () => {
+    const names = Array.from({ length: 40 }, (_, i) => `"p${i}":${i}`).join();
+    const script =
+      "delete this.p3; this.q = this.p39 + this.p0; this.p3 = 'back'; this.p39 = this.q; this.r = this.q";
+    const expected = names.replace('"p3":3', '"p3":"back"').replace('"p39":39', '"p39":39');
+    for (let i = 0; i < 2; i += 1) {
+      expect(run(`{${names}}`, script).bodyText()).toBe(`{${expected},"q":39,"r":39}`);
+    }
+  });
+  it("reads bytes", () => {
+    const bytes = new TextEncoder().encode('{"a":"é"}');
+    const document = ScriptDocument.fromText(bytes, metadata, "x");
+    compileScript("this.b = this.a", { kind: "patch" }).run({ host: stubHost(), document });
+    expect(document.bodyText()).toBe('{"a":"é","b":"é"}');
+  });
+  it("may be nested deeper than scripts can read, where they do not look", () => {
+    const compiled = compileScript("if (this.b) this.a = 2; else this.a", { kind: "patch" });
+    const deep = `${"[".repeat(2_000)}${"]".repeat(2_000)}`;
+    const results = ['{"a":1}', `{"a":${deep}}`, `{"c":${deep},"b":1}`, `{"a":${deep},"b":1}`].map(
+      (body) => {
+        try {
+          const document = ScriptDocument.fromText(body, metadata, "x", compiled.hint);
+          compiled.run({ host: stubHost(), document });
+          return document.bodyText().replace(deep, "deep");
+        } catch (error) {
+          return (error as EngineError).code;
+        }
+      },
+    );
+    expect(results).toEqual(['{"a":1}', "too-large", '{"c":deep,"b":1,"a":2}', '{"a":2,"b":1}']);
+  });
+  it("shares hints between documents of other shapes", () => {
+    const compiled = compileScript("this.n = this.l.map(x => x.a || x.b).join()", {
+      kind: "patch",
+    });
+    for (const [body, expected] of [
+      [
+        '{"l":[{"a":1},{"b":2},{"a":3,"b":4}]}',
+        '{"l":[{"a":1},{"b":2},{"a":3,"b":4}],"n":"1,2,3"}',
+      ],
+      ['{"x":1,"l":[{"b":2,"a":1}]}', '{"x":1,"l":[{"b":2,"a":1}],"n":"1"}'],
+      ['{"l":[]}', '{"l":[],"n":""}'],
+      ['{"l":[{"a":1},{}]}', '{"l":[{"a":1},{}],"n":"1,"}'],
+    ] as const) {
+      const document = ScriptDocument.fromText(body, metadata, "x", compiled.hint);
+      compiled.run({ host: stubHost(), document });
+      expect(document.bodyText()).toBe(expected);
+    }
+  });
+});
+
+describe("the patch functions", () => {
+  it("put documents with their metadata, without derived keys", () => {
+    const host = stubHost();
+    const document = ScriptDocument.fromText('{"a":1.50}', metadata, "users/1");
+    compileScript(
+      "this.r = put('copies/1', this); put('l/1', {x: 1.0, '@metadata': {'@collection': 'Ls'}})",
+      {
+        kind: "patch",
+      },
+    ).run({ host, document });
+    expect(host.puts).toEqual([
+      { id: "copies/1", body: '{"a":1.50}', metadata: '{"@collection":"Users"}' },
+      { id: "l/1", body: '{"x":1}', metadata: '{"@collection":"Ls"}' },
+    ]);
+  });
+  it("are refused in queries", () => {
+    const script = compileScript("{ a: put('x', {}) }", { kind: "projection" });
+    expect(failure(() => script.run({ host: stubHost(true) })).message).toBe(
+      "Cannot make modifications in readonly context",
+    );
+  });
+  it("load documents and follow paths", () => {
+    const host = stubHost();
+    host.documents.set("c/1", '{"Name":"Vins"}');
+    const document = ScriptDocument.fromText(
+      '{"C":"c/1","L":[{"C":"c/1"},{"C":"no"}]}',
+      metadata,
+      "o/1",
+    );
+    compileScript(
+      "this.a = load(this.C).Name; this.b = loadPath(this, 'L[].C').map(c => c?.Name); this.c = id(load('c/1'))",
+      { kind: "patch" },
+    ).run({ host, document });
+    expect(document.bodyText()).toBe(
+      '{"C":"c/1","L":[{"C":"c/1"},{"C":"no"}],"a":"Vins","b":["Vins",null],"c":"c/1"}',
+    );
+  });
+  it("write debug output", () => {
+    const host = stubHost();
+    compileScript("output('a', 5); output({a:1.0}); output(true); console.log([1,'x'])", {
+      kind: "patch",
+    }).run({ host, document: ScriptDocument.fromText("{}", null, null) });
+    expect(host.outputs).toEqual(["a", '{"a":1}', "True", '[1,"x"]']);
+  });
+});
+
+describe("projections and functions", () => {
+  const order = ScriptDocument.fromText(
+    '{"Total":19.0,"Lines":[{"Q":2}],"S":null}',
+    metadata,
+    "o/1",
+  ).root;
+  it("bind aliases and parameters", () => {
+    const script = compileScript(
+      "{ Id: id(o), T: o.Total * $factor, U: undefined, N: 0/0, M: c.Name, f: () => 1 }",
+      {
+        kind: "projection",
+        parameters: ["o", "c"],
+      },
+    );
+    const outcome = script.run({
+      host: stubHost(true),
+      args: [order, undefined],
+      parameters: new ScriptParameters('{"factor":2}'),
+    });
+    expect(resultTexts(outcome)).toEqual([
+      '{"Id":"o/1","T":38,"U":null,"N":"NaN","M":null,"f":null}',
+    ]);
+  });
+  it("call declared functions, which know each other", () => {
+    const script = compileScript("{ v: twice(o.Total) }", {
+      kind: "projection",
+      parameters: ["o"],
+      functions: ["function one(x) { return x + 1 }", "function twice(x) { return one(x) * 2 }"],
+    });
+    expect(resultTexts(script.run({ host: stubHost(true), args: [order] }))).toEqual(['{"v":40}']);
+  });
+  it("give several results for an array, none for null, an error for a number", () => {
+    const call = (body: string): string[] =>
+      resultTexts(
+        compileScript("", {
+          kind: "function",
+          name: "f",
+          functions: [`function f(o) { ${body} }`],
+        }).run({ host: stubHost(true), args: [order] }),
+      );
+    expect(call("return [{a:1},{a:2}]")).toEqual(['{"a":1}', '{"a":2}']);
+    expect(call("return null")).toEqual([]);
+    expect(call("return o.Lines[0]")).toEqual(['{"Q":2}']);
+    expect(failure(() => call("return 5")).message).toContain("but got: 5");
+  });
+  it("show documents inside their results with collection and id", () => {
+    const script = compileScript("{ o: o, l: o.Lines, t: [o.Total] }", {
+      kind: "projection",
+      parameters: ["o"],
+    });
+    const root = ScriptDocument.fromText(
+      '{"Total":19.0,"Lines":[1.0,2.50]}',
+      metadata,
+      "users/1",
+    ).root;
+    expect(resultTexts(script.run({ host: stubHost(true), args: [root] }))).toEqual([
+      '{"o":{"Total":19.0,"Lines":[1.0,2.50],"@metadata":{"@collection":"Users","@id":"users/1"}},"l":[1,2.5],"t":[19]}',
+    ]);
+  });
+  it("refuse text behind the expression", () => {
+    const error = failure(() => compileScript("{ a: 1 } this.b = 2", { kind: "projection" }));
+    expect(error.code).toBe("script-syntax");
+  });
+  it("say where a declared function threw", () => {
+    const script = compileScript("{ a: f() }", {
+      kind: "projection",
+      functions: ["function f() {\n  throw 'q' }"],
+    });
+    expect(failure(() => script.run({ host: stubHost(true) })).message).toBe(
+      "At 2:9 Script failed for document ID ''. q",
+    );
+  });
+});
+
+describe("indexes", () => {
+  it("declare maps that are called for each document", () => {
+    const script = compileScript("map('Users', u => ({ Name: twice(u.Name) }))", {
+      kind: "map",
+      functions: ["function twice(x) { return x + x }"],
+    });
+    const { collections, source, map } = indexMapOf(script, stubHost(true));
+    expect([collections, source]).toEqual([["Users"], "documents"]);
+    const root = ScriptDocument.fromText('{"Name":"a"}', metadata, "users/1").root;
+    expect(resultTexts(script.call(map, { host: stubHost(true), args: [root] }))).toEqual([
+      '{"Name":"aa"}',
+    ]);
+  });
+  it("declare reduces", () => {
+    const script = compileScript(
+      "groupBy(x => x.K).aggregate(g => ({ K: g.key, N: g.values.reduce((s, v) => s + v.N, 0) }))",
+      { kind: "reduce" },
+    );
+    const { aggregate } = indexReduceOf(script, stubHost(true));
+    const group = ScriptDocument.fromText(
+      '{"key":"a","values":[{"N":1},{"N":2}]}',
+      null,
+      null,
+    ).root;
+    expect(resultTexts(script.call(aggregate, { host: stubHost(true), args: [group] }))).toEqual([
+      '{"K":"a","N":3}',
+    ]);
+  });
+  it("refuse other texts", () => {
+    const script = compileScript("5", { kind: "map" });
+    expect(failure(() => indexMapOf(script, stubHost(true))).code).toBe("index-compilation");
+  });
+});
+
+describe("limits", () => {
+  const run = (source: string, limits = defaultLimits): void => {
+    const document = ScriptDocument.fromText("{}", metadata, "x");
+    compileScript(source, { kind: "patch" }).run({ host: stubHost(), document, limits });
+  };
+  it("can be lifted", () => {
+    const loop = "for (let i = 0; i < 50000; i++) {}";
+    expect(failure(() => run(loop)).code).toBe("script-failed");
+    run(loop, liftedLimits);
+  });
+  it("end a run even when lifted", () => {
+    const limits = { ...liftedLimits, workMax: 100_000 };
+    expect(failure(() => run("while (true) {}", limits)).code).toBe("script-failed");
+  });
+  it("forget what a script wrote into its parameters", () => {
+    const parameters = new ScriptParameters('{"a":{"b":1}}');
+    const compiled = compileScript("args.a.b++; this.r = args.a.b", { kind: "patch" });
+    for (let i = 0; i < 2; i += 1) {
+      const document = ScriptDocument.fromText("{}", metadata, "x");
+      compiled.run({ host: stubHost(), document, parameters });
+      expect(document.bodyText()).toBe('{"r":2}');
+    }
+  });
+});
+
+describe("what a script's text says", () => {
+  const compiled = (source: string): ReturnType<typeof compileScript> =>
+    compileScript(source, { kind: "patch" });
+  it("lists the fields that it reads", () => {
+    const read = fieldsRead(compiled("this.A = this.B.C + this['D']; if (this.E?.F) this.G++"));
+    expect(read.whole).toBe(false);
+    expect([...(read.paths.get("this") ?? [])].map((path) => path.join(".")).sort()).toEqual([
+      "A",
+      "B.C",
+      "D",
+      "E.F",
+      "G",
+    ]);
+  });
+  it("knows when it may read all", () => {
+    for (const source of ["f(this)", "this[x]", "let t = this", "({...this})"]) {
+      expect(fieldsRead(compiled(source)).whole, source).toBe(true);
+    }
+  });
+  it("gives simple updates as data", () => {
+    expect(
+      simpleUpdates(
+        compiled("this.A += 5; this.B.C = $p; this.D = this.A * 2 + args.q; this.E++;"),
+      ),
+    ).toEqual([
+      {
+        path: ["A"],
+        value: {
+          kind: "operation",
+          operator: "+",
+          left: { kind: "path", path: ["A"] },
+          right: { kind: "literal", value: 5 },
+        },
+      },
+      { path: ["B", "C"], value: { kind: "parameter", path: ["p"] } },
+      {
+        path: ["D"],
+        value: {
+          kind: "operation",
+          operator: "+",
+          left: {
+            kind: "operation",
+            operator: "*",
+            left: { kind: "path", path: ["A"] },
+            right: { kind: "literal", value: 2 },
+          },
+          right: { kind: "parameter", path: ["q"] },
+        },
+      },
+      {
+        path: ["E"],
+        value: {
+          kind: "operation",
+          operator: "-",
+          left: { kind: "path", path: ["E"] },
+          right: { kind: "literal", value: -1 },
+        },
+      },
+    ]);
+  });
+  it("does not take others for simple", () => {
+    for (const source of [
+      "this.A = f()",
+      "if (this.A) this.B = 1",
+      "this['@metadata'].X = 1",
+      "this.A = this.B.length",
+      "let x = 1",
+      "this[x] = 1",
+      "this.A = [1]",
+      "delete this.A",
+      "x.A = 1",
+      "this.A **= 2",
+    ]) {
+      expect(simpleUpdates(compiled(source)), source).toBeNull();
+    }
+  });
+});
