@@ -27,7 +27,7 @@ import {
 import { Health } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
-import { findLeftovers, findSegments, openFolder, parentOf } from "./log-folder.ts";
+import { findLeftovers, findSegments, openFolder } from "./log-folder.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Recovery, type RecoveryResult } from "./recovery.ts";
 import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
@@ -107,20 +107,6 @@ export async function openLog(options: LogOptions): Promise<FileLog> {
     await lock.release();
     throw error;
   }
-}
-
-/** What the name of a folder ends with while it is removed; whoever lists folders removes those first. */
-export const removalSuffix = ".removed";
-
-/**
- * Removes the folder of a log that is closed. A crash leaves the log whole, or a folder with `removalSuffix`.
- */
-export async function removeLog(files: FileSystem, folder: string): Promise<void> {
-  const target = `${folder}${removalSuffix}`;
-  await files.removeTree(target);
-  await files.rename(folder, target);
-  await files.syncDirectory(parentOf(folder));
-  await files.removeTree(target);
 }
 
 export class FileLog implements CommitLog {

@@ -174,8 +174,7 @@ function damaged(what: string): EngineError {
   );
 }
 
-/** The folder that a file or folder is in. */
-export function parentOf(path: string): string {
+function parentOf(path: string): string {
   const slash = path.lastIndexOf("/");
   return slash < 0 ? "." : slash === 0 ? "/" : path.slice(0, slash);
 }

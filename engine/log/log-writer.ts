@@ -387,7 +387,9 @@ export class LogWriter {
   }
 
   #settle(waiters: Waiter[], isDone: (waiter: Waiter) => boolean): void {
-    while (waiters.length > 0 && isDone(waiters[0] as Waiter)) waiters.shift()?.resolve();
+    let count = 0;
+    while (count < waiters.length && isDone(waiters[count] as Waiter)) count++;
+    if (count > 0) for (const waiter of waiters.splice(0, count)) waiter.resolve();
   }
 
   /** Makes the next segment's file while the active one still has room. */

@@ -1,5 +1,4 @@
 /** Everything that a log does, as short stories to be interrupted. */
-import { removeLog } from "../../engine/log/file-log.ts";
 import type { Scenario } from "./crash-loop.ts";
 import { TinyDatabase, TinyHistory, tinyFolder } from "./tiny-database.ts";
 
@@ -86,7 +85,9 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
     await database.close();
     // From here on nothing need be found, but what is found must be whole.
     history.acknowledged = 0;
-    await removeLog(files, tinyFolder);
+    await files.rename(tinyFolder, `${tinyFolder}.gone`);
+    await files.syncDirectory("/data");
+    await files.removeTree(`${tinyFolder}.gone`);
     history.forget(0);
   },
 

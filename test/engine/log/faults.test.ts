@@ -161,3 +161,26 @@ test("a disk that fills up at any byte loses nothing acknowledged and goes on af
     });
   }
 });
+
+test("a sector that cannot be read damages its record, and nothing else", async () => {
+  const files = new SimulatedFileSystem();
+  const database = await TinyDatabase.open(files, newHistory(), { cacheBytes: 0 });
+  for (let index = 0; index < 12; index++) database.put(`key${index}`, "x".repeat(300));
+  await database.flush();
+  const { position, length } = database.owner.entries.get("key0")!;
+  files.onCall = (call) => (call.name === "read" ? { kind: "error", code: "EIO" } : undefined);
+  await expect(database.log.read(position, length)).rejects.toMatchObject({
+    code: "record-damaged",
+  });
+  expect(await database.log.load(position)).toBe(false);
+  const report = await database.log.scrub(() => undefined, Number.POSITIVE_INFINITY);
+  expect(report.damages).toBeGreaterThan(0);
+  database.put("more", "is written");
+  await database.flush();
+  files.onCall = undefined;
+  await database.check();
+  expect(await database.log.load(position)).toBe(true);
+  expect(database.log.peek(position, length)).not.toBeNull();
+  expect(database.log.peekSegment(position)?.length).toBe(1024);
+  await database.close();
+});
