@@ -80,6 +80,8 @@ export class Compactor {
   #run: readonly Segment[] = [];
   /** Deletions up to this frame may be left out of the present run. */
   #dropThrough = 0;
+  #throttle: Throttle | null = null;
+  #isCancelled = false;
 
   constructor(context: CompactionContext) {
     this.#context = context;
@@ -95,19 +97,26 @@ export class Compactor {
     return this.#nextRun() !== null;
   }
 
+  /** Makes a compaction that is under way end soon, in a state that is as good as any other. */
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#throttle?.hurry();
+  }
+
   /** Compacts until nothing is left that is worth it. @throws EngineError disk-full, database-stopped */
   async compact(options: CompactionOptions): Promise<CompactionReport> {
     assert(this.#run.length === 0, "one compaction at a time");
     const throttle = new Throttle(this.#context.clock, options.bytesPerSecond);
+    this.#throttle = throttle;
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
       const run = this.#nextRun();
-      if (run === null) return report;
+      if (run === null || this.#isCancelled) return report;
       this.#run = run;
       try {
         const output = await this.#compactRun(run, throttle);
         if (output === null) {
-          report.damaged++;
+          if (!this.#isCancelled) report.damaged++;
           continue;
         }
         report.sources += run.length;
@@ -175,7 +184,7 @@ export class Compactor {
     return through;
   }
 
-  /** @returns null when a source is damaged; then nothing happened. */
+  /** @returns null when a source is damaged or it was cancelled; then nothing happened. */
   async #compactRun(run: readonly Segment[], throttle: Throttle): Promise<Segment | null> {
     const { store } = this.#context;
     const cleanThrough = this.#context.durableNumber();
@@ -188,6 +197,7 @@ export class Compactor {
         return null;
       }
       await this.#copy(source, image, builder, throttle);
+      if (this.#isCancelled) return null;
     }
     const output = store.newSegment("compacted", builder.size);
     const last = run.at(-1) as Segment;
@@ -238,6 +248,7 @@ export class Compactor {
         at += length;
         if (throttle.isDue()) await throttle.yield();
       }
+      if (this.#isCancelled) return;
     }
   }
 

@@ -477,7 +477,9 @@ export class FileLog implements CommitLog {
   async #close(sections: readonly SnapshotSection[] | undefined): Promise<void> {
     try {
       this.#compactionTimer?.cancel();
-      await this.#compaction;
+      this.#compactor?.cancel();
+      while (this.#compaction !== null) await this.#compaction;
+      await this.#snapshots?.finish();
       if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {
         assert(this.appendedCount === this.durableCount, "a last snapshot holds everything");
         if (!this.#snapshots.isCurrent()) await this.#lastSnapshot(this.#snapshots, sections);

@@ -61,6 +61,7 @@ export class SegmentStore {
   readonly #retired: Retired[] = [];
   readonly #openForReading = new Set<Segment>();
   #generation = 0;
+  #isClosed = false;
   #manifestTurn: Promise<void> = Promise.resolve();
   #removals: Promise<void> = Promise.resolve();
 
@@ -203,6 +204,7 @@ export class SegmentStore {
 
   async #saveManifest(change: ManifestChange): Promise<void> {
     this.health.check();
+    assert(!this.#isClosed, "a log that let go of its folder writes nothing there");
     const undo = change();
     if (this.disk === null) return;
     try {
@@ -308,6 +310,7 @@ export class SegmentStore {
   async #openForReads(segment: Segment): Promise<FileHandle> {
     if (segment.file !== null) return segment.file;
     assert(this.disk !== null, "the image of an in-memory segment is always there");
+    if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");
     segment.opening ??= this.disk.files.open(this.pathOf(segment), "read");
     try {
       segment.file = await segment.opening;
@@ -374,6 +377,7 @@ export class SegmentStore {
   async close(): Promise<void> {
     await this.#manifestTurn;
     await this.#removals;
+    this.#isClosed = true;
     for (const segment of this.#byNumber.values()) {
       const file = segment.file;
       segment.file = null;

@@ -27,6 +27,8 @@ export class Snapshots {
   readonly #clock: Clock;
   /** The cut of the snapshot that is being written. */
   #cut: SnapshotCut | null = null;
+  #throttle: Throttle | null = null;
+  #underWay: Promise<unknown> = Promise.resolve();
   /** Durable transactions since opening that are in the newest snapshot; -1 when some from before are not. */
   #transactionCount: number;
 
@@ -59,13 +61,23 @@ export class Snapshots {
     this.#cut = cut;
     const { durableCount } = this.#writer;
     try {
-      const throttle = new Throttle(this.#clock, bytesPerSecond);
-      const bytes = await this.#write(disk, cut, sections, throttle);
+      this.#throttle = new Throttle(this.#clock, bytesPerSecond);
+      const writing = this.#write(disk, cut, sections, this.#throttle);
+      this.#underWay = writing.catch(() => undefined);
+      const bytes = await writing;
       this.#transactionCount = durableCount;
       return bytes;
     } finally {
       this.#cut = null;
     }
+  }
+
+  /** Resolves, as soon as can be, when none is being written. */
+  async finish(): Promise<void> {
+    this.#throttle?.hurry();
+    await this.#underWay;
+    // The caller's `write` ends in the same turn or before.
+    await Promise.resolve();
   }
 
   /** Where the log stands now, as far as the owner was told. */

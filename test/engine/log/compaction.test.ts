@@ -153,6 +153,21 @@ describe("compaction", () => {
     await log.close();
   });
 
+  test("and a snapshot that are slow do not hold up closing", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await filled(files);
+    // No time passes here: whoever waits for it waits for ever.
+    const compaction = database.log.compact({ bytesPerSecond: 1 });
+    const snapshot = database.log.writeSnapshot(database.owner.sections(), 1);
+    for (let count = 0; count < 5; count++) await removed();
+    await database.close();
+    await compaction;
+    await snapshot;
+    const again = await TinyDatabase.open(files, database.history.copy());
+    await again.check();
+    expect(again.report.wasClosed).toBe(true);
+  });
+
   test("does not copy a damaged segment", async () => {
     const files = new SimulatedFileSystem();
     const database = await filled(files);
