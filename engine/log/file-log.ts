@@ -24,7 +24,7 @@ import {
   Compactor,
   loadWhole,
 } from "./compaction.ts";
-import { Health } from "./health.ts";
+import { diskFull, Health, isDiskFull } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
 import { findLeftovers, findSegments, openFolder } from "./log-folder.ts";
@@ -174,6 +174,7 @@ export class FileLog implements CommitLog {
   /**
    * Gives the owner what came after the snapshot, then opens the log for `append`. Once, before anything else.
    * @throws EngineError database-damaged; then nothing on disk was changed, and the log can only be closed.
+   *   disk-full when there is no room to write the last segment anew: after a crash it needs that once.
    */
   async replay(): Promise<ReplayReport> {
     assert(this.#writer === null, "a log is replayed once");
@@ -182,7 +183,11 @@ export class FileLog implements CommitLog {
     this.#loaded = null;
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
     const result = await new Recovery(this.#store, owner, cut, throttle).run();
-    if (this.#store.disk !== null) await this.#settleEnd(result);
+    if (this.#store.disk !== null) {
+      await this.#settleEnd(result).catch((error: unknown) => {
+        throw isDiskFull(error) ? diskFull(error) : error;
+      });
+    }
     this.#writer = new LogWriter(
       { ...this.#options, store: this.#store, space: this.#space },
       {
@@ -247,17 +252,23 @@ export class FileLog implements CommitLog {
         store.spare = spare;
         return;
       }
-    } else if (active !== null) {
-      await this.#rewrite(active);
     }
-    if (unused.length === 0) return;
+    // They go first: what is written next may need their room.
+    if (unused.length > 0) await this.#dropUnused(unused);
+    if (!result.wasClosed && active !== null) await this.#rewrite(active);
+  }
+
+  async #dropUnused(unused: readonly Segment[]): Promise<void> {
+    const store = this.#store;
+    const before = store.order;
     await store.saveManifest(() => {
-      store.order = store.order.slice(0, keptCount);
+      store.order = before.slice(0, -unused.length);
       return () => {
-        store.order = [...store.order, ...unused];
+        store.order = before;
       };
     });
     store.retire(unused);
+    await store.finishRemovals();
   }
 
   async #openForWriting(segment: Segment): Promise<void> {

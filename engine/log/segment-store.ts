@@ -363,6 +363,11 @@ export class SegmentStore {
     }
   }
 
+  /** Waits for files that are being removed. */
+  finishRemovals(): Promise<void> {
+    return this.#removals;
+  }
+
   /** A file that cannot be removed is no harm: it is not listed, and the next recovery removes it. */
   async removeFile(segment: Segment): Promise<void> {
     if (this.disk === null) return;
