@@ -374,7 +374,6 @@ describe("errors", () => {
     for (const path of [
       "/build/version/",
       "//build/version",
-      "/databases",
       "/databases/",
       "/databases//docs",
       "/%",

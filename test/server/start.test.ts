@@ -432,6 +432,19 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     expect(code).toBe(exitCodes[reason]);
   });
 
+  test("a folder that another server has", async () => {
+    const args = [plainUrl, `--DataDir=${folder("locked")}`];
+    const { child } = await start(args);
+    const { code, text } = await failure(args);
+    expect(text).toMatch(/^Cannot start: [^\n]+\n$/);
+    expect(code).toBe(exitCodes["data-folder-locked"]);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    // Who was killed holds nothing any more.
+    const next = await start(args);
+    next.child.kill("SIGKILL");
+  });
+
   test("the codes differ", () => {
     const codes = Object.values(exitCodes);
     expect(new Set(codes).size).toBe(codes.length);
