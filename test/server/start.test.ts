@@ -139,6 +139,18 @@ describe("a secured start", () => {
     second.child.kill("SIGKILL");
   });
 
+  test("prints a command that works for any folder's name", async () => {
+    const { child, lines } = await start([
+      `--DataDir=${folder("it's $HOME here")}`,
+      "--ServerUrl=https://127.0.0.1:0",
+    ]);
+    const command = /curl .*/.exec(lines.join("\n"))?.[0] ?? "";
+    expect(execFileSync("sh", ["-c", `${command} -s`], { encoding: "utf8" })).toContain(
+      "FullVersion",
+    );
+    child.kill("SIGKILL");
+  });
+
   test("remembers registered certificates, and that the first admin was deleted", async () => {
     const args = [`--DataDir=${folder("b")}`, "--ServerUrl=https://127.0.0.1:0"];
     const first = await start(args);
