@@ -24,6 +24,7 @@ import { unsyncedBytesMax } from "./limits.ts";
 import type { FileLog, LogOptions } from "./log/file-log.ts";
 import type { LogListener, Pin, Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Operations } from "./operations.ts";
 import { ReplyText } from "./reply-text.ts";
 import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import {
@@ -68,6 +69,7 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly operations: Operations;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -84,6 +86,11 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
+    this.operations = new Operations({
+      values: parts.state.keyspaces.values,
+      nowMicros: () => parts.state.nowMicros(),
+      write: (change) => this.write(change),
+    });
   }
 
   /**
@@ -372,6 +379,7 @@ export class Database implements LogListener {
 
   /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
   async close(): Promise<void> {
+    await this.operations.stop();
     if (this.#failure !== null) {
       await this.abandon();
       return;
@@ -390,6 +398,7 @@ export class Database implements LogListener {
   /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
   async abandon(): Promise<void> {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
+    await this.operations.stop();
     await this.#log.close();
     await this.blobs.close();
   }
