@@ -295,6 +295,8 @@ export class IndexSet {
   }
 
   async #pump(): Promise<void> {
+    // Whoever woke it is in the middle of a write or a query.
+    await this.#host.yieldTurn();
     for (;;) {
       const stale = this.#stale();
       if (stale.length === 0 || this.#isClosed) break;
