@@ -95,7 +95,6 @@ function follow(
     return;
   }
   if (bytes[at] === byteArrayOpen) {
-    column.hasArrays = true;
     const isEach = isInEach || (depth > 0 && (steps[depth - 1] as FieldStep).isEach);
     for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
       follow(column, mode, bytes, i, steps, depth, isEach);
@@ -125,7 +124,6 @@ export function addValueTerms(
       addString(column, mode, bytes, at);
       return;
     case byteArrayOpen:
-      column.hasArrays = true;
       for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
         addValueTerms(column, mode, bytes, i);
       }

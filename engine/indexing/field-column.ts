@@ -24,8 +24,6 @@ export class FieldColumn {
   /** Entries below this have been appended. */
   entryCount = 0;
   valueCount = 0;
-  /** Some entry had an array here. */
-  hasArrays = false;
   /** By entry: its values are [starts[e], starts[e + 1]). */
   starts: Uint32Array = new Uint32Array(17);
   /** By value. */

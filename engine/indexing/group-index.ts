@@ -96,6 +96,10 @@ export class GroupIndex implements ContributionVisitor {
     this.store = new EntryStore(this.#fields.length);
   }
 
+  get columnNames(): readonly string[] {
+    return this.#fields.map((field) => field.column);
+  }
+
   column(name: string): FieldColumn | undefined {
     const number = this.#columnNumbers.get(name);
     return number === undefined ? undefined : this.store.columns[number];

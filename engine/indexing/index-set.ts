@@ -108,7 +108,8 @@ export class AutomaticIndex {
     return new IndexReader(
       index.store,
       (name) => index.column(name),
-      (docNum) => this.#host.idOf(docNum).toLowerCase(),
+      index.columnNames,
+      index instanceof GroupIndex ? null : (docNum) => this.#host.idOf(docNum).toLowerCase(),
     );
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { findDocuments } from "../../../engine/rql/execute.ts";
+import { executeEntries, findDocuments } from "../../../engine/rql/execute.ts";
 import { QueryCompiler } from "../../../engine/rql/query.ts";
 import type { ScriptProvider, StoredRow } from "../../../engine/rql/row-source.ts";
 import { ArrayDatabase, rowIds } from "./execute-array-host.ts";
@@ -230,6 +230,49 @@ describe("errors", () => {
   ])("%s: %s", async (text, code) => {
     putPosts();
     await expect(database.query(text)).rejects.toMatchObject({ code });
+  });
+});
+
+describe("executeEntries", () => {
+  it("gives the terms of the entries that a query finds", async () => {
+    putPosts();
+    const text = "from Posts where search(Title, 'lazy') or Tags = 'a' order by Views as long";
+    const query = new QueryCompiler().compile(text, "read", null);
+    const host = { source: database, indexes: database.indexes, scripts: database.scripts };
+    const request = {
+      waitForNonStale: true,
+      waitTimeoutMs: 5000,
+      isMetadataOnly: false,
+      keepsDuplicates: false,
+    };
+    const { entries, totalResults } = await executeEntries(query, host, request);
+    expect(totalResults).toBe(2);
+    expect(entries.map((entry) => JSON.parse(entry))).toEqual([
+      {
+        "id()": "posts/2",
+        Title: "a lazy dog and a fox",
+        "search(Title)": ["dog", "fox", "lazy"],
+        Views: "5",
+      },
+      {
+        "id()": "posts/1",
+        Tags: ["a", "b"],
+        Title: "the quick brown fox",
+        "search(Title)": ["brown", "fox", "quick"],
+        Views: "10",
+      },
+    ]);
+  });
+
+  it("lists the terms of a field that living entries have", async () => {
+    putPosts();
+    await database.query("from Posts where Author = 'x'");
+    database.remove("posts/2");
+    await database.query("from Posts where Author = 'x'");
+    const reader = database.indexes.byName("Auto/Posts/ByAuthor")?.reader();
+    expect(reader?.termsOf("Author", "", 10)).toEqual(["users/1"]);
+    expect(reader?.termsOf("Author", "users/1", 10)).toEqual([]);
+    expect(reader?.termsOf("Nope", "", 10)).toBeUndefined();
   });
 });
 
