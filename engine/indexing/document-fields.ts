@@ -184,9 +184,7 @@ function addWords(column: FieldColumn, analyze: Analyzer, text: string): void {
     column.add(column.dictionary.intern(textKind, nothing, 0, Number.NaN));
     return;
   }
-  analyze(text, (word) => {
-    column.add(word === null ? gapTerm : internText(column.dictionary, word));
-  });
+  analyze(text, (word) => column.add(internText(column.dictionary, word)));
   // Words of two elements of an array must not meet in a phrase.
   column.add(gapTerm);
 }

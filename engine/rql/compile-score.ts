@@ -100,8 +100,8 @@ function addWordScores(
   const total = context.reader.store.liveCount;
   const averageLength = column.valueCount / Math.max(1, column.entryCount);
   standardAnalyzer(text, (word) => {
-    const term = word === null ? -1 : findWord(column, word);
-    if (word === null || term < 0) return;
+    const term = findWord(column, word);
+    if (term < 0) return;
     const weight = factor * rarity(total, search.equalsTerm(word).count);
     for (let i = 0; i < entries.length; i++) {
       const entry = entries[i] as number;

@@ -250,9 +250,15 @@ describe("conditions", () => {
 });
 
 describe("orders", () => {
-  const rank = (document: Document, form: string, isOnly: boolean): [number, number | string] => {
+  const rank = (
+    document: Document,
+    form: string,
+    isOnly: boolean,
+    hasText: boolean,
+  ): [number, number | string] => {
     const [one] = valuesOf(document, "F");
-    if (one === undefined) return [isOnly ? 0 : 1, 0];
+    const isTied = !isOnly || (form !== "string" && hasText);
+    if (one === undefined) return [isTied ? 1 : 0, 0];
     if (form === "string") {
       const term = termOf(one, false);
       return term === null ? [1, 0] : [2, term];
@@ -285,10 +291,15 @@ describe("orders", () => {
           const second = isOnly ? "" : ", id() desc";
           const text = `from Things order by F${as}${direction}${second} limit ${skip}, ${take}`;
           const { rows } = await database.query(text);
+          const isText = (one: Json) => typeof one === "string" || typeof one === "boolean";
+          const hasText = documents.some((document) => valuesOf(document, "F").some(isText));
           const sorted = documents
             .map((document, i) => ({ document, i }))
             .sort((a, b) => {
-              const first = compare(rank(a.document, form, isOnly), rank(b.document, form, isOnly));
+              const first = compare(
+                rank(a.document, form, isOnly, hasText),
+                rank(b.document, form, isOnly, hasText),
+              );
               if (first !== 0) return isDescending ? -first : first;
               return isOnly ? a.i - b.i : compareText(b.document.id, a.document.id);
             })
