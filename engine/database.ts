@@ -152,7 +152,7 @@ export class Database implements LogListener {
       if (needed !== null) {
         fetched.set(needed.position, await this.#log.read(needed.position, needed.length));
       }
-      this.#assertServing();
+      this.assertServing();
       while (this.#log.unsyncedBytes > unsyncedBytesMax) {
         await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
       }
@@ -172,7 +172,7 @@ export class Database implements LogListener {
     isDeletion: boolean,
     fetched: ReadonlyMap<Position, Buffer>,
   ): Promise<Result> {
-    this.#assertServing();
+    this.assertServing();
     const transaction = new Transaction(this.state, this.#scratch, fetched);
     try {
       const result = change(transaction);
@@ -304,7 +304,7 @@ export class Database implements LogListener {
   // Reading
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
-  #assertServing(): void {
+  assertServing(): void {
     if (this.#failure === null) return;
     throw new EngineError(
       "database-stopped",
@@ -315,7 +315,7 @@ export class Database implements LogListener {
 
   /** The number of the document with this id, or -1. */
   find(id: string): number {
-    this.#assertServing();
+    this.assertServing();
     return this.state.documents.find(id);
   }
 
@@ -335,7 +335,7 @@ export class Database implements LogListener {
 
   /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
   view(): DatabaseView {
-    this.#assertServing();
+    this.assertServing();
     const documents = this.state.documents.view();
     const pin: Pin = this.#log.pin();
     return {
@@ -480,7 +480,7 @@ export class Database implements LogListener {
 
   /** Writes an index snapshot beside traffic, so that the next opening replays little. */
   async writeSnapshot(): Promise<void> {
-    this.#assertServing();
+    this.assertServing();
     const view = this.state.documents.view();
     try {
       await this.#log.writeSnapshot(snapshotSections(this.state, view));

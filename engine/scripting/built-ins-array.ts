@@ -209,6 +209,7 @@ const changing: Record<string, Native> = {
   push(run, self, args) {
     const array = writable(self);
     run.grow(args.length * 8);
+    run.burn(args.length);
     for (const item of args) array.items.push(item);
     return array.items.length;
   },
@@ -219,7 +220,7 @@ const changing: Record<string, Native> = {
   },
   shift(run, self) {
     const array = writable(self);
-    run.burn(array.items.length >> 6);
+    run.burn(array.items.length >> 4);
     forgetExact(array);
     const item = array.items.shift();
     return item === ABSENT ? undefined : (item as Value);
@@ -227,7 +228,7 @@ const changing: Record<string, Native> = {
   unshift(run, self, args) {
     const array = writable(self);
     run.grow(args.length * 8);
-    run.burn(array.items.length >> 6);
+    run.burn(args.length + (array.items.length >> 2));
     forgetExact(array);
     array.items = [...args, ...array.items];
     return array.items.length;
@@ -240,7 +241,7 @@ const changing: Record<string, Native> = {
     const asked = args.length === 0 ? 0 : args.length === 1 ? most : toInteger(run, args[1]);
     const count = Math.min(Math.max(0, asked), most);
     run.grow((args.length + count) * 8);
-    run.burn(length >> 6);
+    run.burn(args.length + (length >> 1));
     forgetExact(array);
     const tail = array.items.slice(start + count);
     const removed = array.items.slice(start, start + count);
