@@ -21,7 +21,7 @@ import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { unsyncedBytesMax } from "./limits.ts";
-import type { FileLog, LogOptions } from "./log/file-log.ts";
+import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
 import { type LogListener, type Pin, type Position, positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { ReplyText } from "./reply-text.ts";
@@ -433,6 +433,11 @@ export class Database implements LogListener {
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
     return this.#log.metrics().segmentBytes;
+  }
+
+  /** Sizes of its log. */
+  get logMetrics(): LogMetrics {
+    return this.#log.metrics();
   }
 
   /** Is it set to refuse requests? */
