@@ -1,5 +1,10 @@
-/** `vitest run` tests the TypeScript; `vitest run --mode dist` tests what tsc built, which is what c8 measures. */
+/**
+ * `vitest run` tests the TypeScript; `vitest run --mode dist` tests what tsc built, which is what c8 measures.
+ * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
+ */
 import { defineConfig } from "vitest/config";
+
+const report = process.env["VITEST_JSON_REPORT"];
 
 export default defineConfig(({ mode }) => {
   const built = mode === "dist";
@@ -11,6 +16,8 @@ export default defineConfig(({ mode }) => {
       setupFiles: built ? ["dist/test/support/flush-coverage.js"] : [],
       server: { deps: { external: [/\/dist\//] } },
       testTimeout: 30_000,
+      reporters: report === undefined ? ["default"] : ["default", "json"],
+      ...(report === undefined ? {} : { outputFile: { json: report } }),
     },
   };
 });

@@ -27,6 +27,7 @@ export type ErrorCode =
   | "counter-overflow"
   | "compare-exchange-key-too-big"
   | "cluster-concurrency" // a cluster-wide batch met a newer atomic guard or compare-exchange value
+  | "command-invalid" // a batch has a command of an unknown type
   | "raft-apply" // a cluster-wide command that cannot be applied
   // databases
   | "database-missing"

@@ -2,6 +2,7 @@
  * Every limit of the engine, with its unit. Limits that depend on each other are asserted at the end.
  * A limit that an operator may change is a default here and a setting in server/config.ts.
  */
+import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
 
 /** UTF-8 bytes of a document id, collection, attachment, counter or compare-exchange name. */
@@ -18,6 +19,8 @@ export const transactionBytesMax = 512 * 1024 * 1024;
 export const segmentBytesMax = 64 * 1024 * 1024;
 /** Bytes of a new database's first segment; each next one is twice as large, up to `segmentBytesMax`. */
 export const segmentBytesMin = 256 * 1024;
+/** Bytes of segments' images kept in memory by all databases of a process together. */
+export const segmentCacheBytes = Math.min(4 * 1024 ** 3, Math.floor(totalmem() / 4));
 /** Bytes handed to the disk but not yet synced, above which a writer must wait. */
 export const unsyncedBytesMax = 64 * 1024 * 1024;
 /** Free bytes on the disk below which a database takes no writes but deletes. */
@@ -28,6 +31,12 @@ export const collectionCountMax = 65_535;
 export const shapeCountMax = 16_384;
 /** Properties of one shape; a document with more has no field table. */
 export const shapeFieldCountMax = 512;
+/** Bytes of memory for the shapes of one database, by a rough count; what comes later has no shape. */
+export const shapeMemoryBytesMax = 32 * 1024 * 1024;
+/** Compiled scripts that are kept. */
+export const compiledScriptsMax = 2_048;
+/** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
+export const backgroundBytesPerSecond = 64 * 1024 * 1024;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */

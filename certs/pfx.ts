@@ -1,0 +1,102 @@
+/**
+ * Writes PKCS#12: one certificate and its key in one file, as browsers and .NET import it. PBES2 with AES-256, HMAC-SHA-256.
+ *
+ * `pkijs` is loaded when the first file is written.
+ */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { CertificatePair } from "./authority.ts";
+
+/** Rounds of key derivation when a password has something to protect. */
+const protectedRounds = 100_000;
+/** Rounds for the check sum, which is computed in JavaScript, and for files without a password. */
+const plainRounds = 2048;
+
+const keyBagId = "1.2.840.113549.1.12.10.1.2";
+const certificateBagId = "1.2.840.113549.1.12.10.1.3";
+const friendlyNameId = "1.2.840.113549.1.9.20";
+const localKeyId = "1.2.840.113549.1.9.21";
+
+/**
+ * The bytes of a `.pfx` with `pair`, whose key must not be encrypted. `password` may be empty: then everybody who has the file
+ * has the key.
+ */
+export async function writePfx(
+  pair: CertificatePair,
+  password: string,
+  friendlyName: string,
+): Promise<Buffer> {
+  const [pkijs, asn1] = await Promise.all([import("pkijs"), import("asn1js")]);
+  const certificate = new X509Certificate(pair.certificate);
+  const keyDer = createPrivateKey(pair.key).export({ type: "pkcs8", format: "der" });
+  const secret = toArrayBuffer(Buffer.from(password, "utf8"));
+  const rounds = password === "" ? plainRounds : protectedRounds;
+  const encryption = {
+    password: secret,
+    contentEncryptionAlgorithm: { name: "AES-CBC", length: 256 },
+    hmacHashAlgorithm: "SHA-256",
+    iterationCount: rounds,
+  };
+  // Readers pair key and certificate by this number.
+  const keyId = toArrayBuffer(Buffer.from(certificate.fingerprint.replaceAll(":", ""), "hex"));
+  const attributes = () => [
+    new pkijs.Attribute({
+      type: friendlyNameId,
+      values: [new asn1.BmpString({ value: friendlyName })],
+    }),
+    new pkijs.Attribute({
+      type: localKeyId,
+      values: [new asn1.OctetString({ valueHex: keyId })],
+    }),
+  ];
+  const keyBag = new pkijs.PKCS8ShroudedKeyBag({
+    parsedValue: pkijs.PrivateKeyInfo.fromBER(toArrayBuffer(keyDer)),
+  });
+  await keyBag.makeInternalValues(encryption);
+  const safes = new pkijs.AuthenticatedSafe({
+    parsedValue: {
+      safeContents: [
+        {
+          privacyMode: 0,
+          value: new pkijs.SafeContents({
+            safeBags: [
+              new pkijs.SafeBag({
+                bagId: keyBagId,
+                bagValue: keyBag,
+                bagAttributes: attributes(),
+              }),
+            ],
+          }),
+        },
+        {
+          privacyMode: 1,
+          value: new pkijs.SafeContents({
+            safeBags: [
+              new pkijs.SafeBag({
+                bagId: certificateBagId,
+                bagValue: new pkijs.CertBag({
+                  parsedValue: pkijs.Certificate.fromBER(toArrayBuffer(certificate.raw)),
+                }),
+                bagAttributes: attributes(),
+              }),
+            ],
+          }),
+        },
+      ],
+    },
+  });
+  await safes.makeInternalValues({ safeContents: [{}, encryption] });
+  const pfx = new pkijs.PFX({ parsedValue: { integrityMode: 0, authenticatedSafe: safes } });
+  await pfx.makeInternalValues({
+    password: secret,
+    iterations: plainRounds,
+    pbkdf2HashAlgorithm: "SHA-256",
+    hmacHashAlgorithm: "SHA-256",
+  });
+  return Buffer.from(pfx.toSchema().toBER());
+}
+
+function toArrayBuffer(bytes: Buffer): ArrayBuffer {
+  const copy = new ArrayBuffer(bytes.length);
+  new Uint8Array(copy).set(bytes);
+  return copy;
+}

@@ -1,0 +1,270 @@
+/**
+ * The content of attachments, stored once for each hash. On disk a blob is a file of its own, written as a
+ * stream, so that a large one never sits in memory; in an in-memory database it is a list of chunks.
+ *
+ * A blob is kept while somebody refers to it: an attachment (counted by `retain` and `release`, called as
+ * attachments become visible and vanish), or a `Lease` (an upload that is not yet part of a transaction).
+ *
+ * Invariants:
+ * - A blob's file has its final name only when all its bytes are on the device.
+ * - A blob that nobody refers to is removed; `sweep` after recovery removes those that a crash left.
+ */
+import { createBLAKE2b } from "hash-wasm";
+import type { Environment, FileHandle } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+
+const hashBits = 256;
+const chunkBytes = 256 * 1024;
+const temporaryPrefix = "upload-";
+
+/** Keeps a stored blob until `release`, whether or not an attachment refers to it. */
+export interface Lease {
+  /** Base64 of BLAKE2b-256 without key, 44 characters. */
+  readonly hash: string;
+  /** Bytes. */
+  readonly size: number;
+  release(): void;
+}
+
+/** A blob that is being read; `close` lets go of it. */
+export interface BlobReader {
+  readonly size: number;
+  /** Bytes [start, end), in chunks. @throws EngineError record-damaged when a whole read does not give the hash. */
+  read(start: number, end: number): AsyncGenerator<Buffer>;
+  close(): Promise<void>;
+}
+
+type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+export class BlobStore {
+  readonly #environment: Environment;
+  /** Null for an in-memory database. */
+  readonly #folder: string | null;
+  readonly #references = new Map<string, number>();
+  readonly #memory = new Map<string, Buffer[]>();
+  readonly #removals = new Set<Promise<void>>();
+  #uploads = 0;
+
+  /** `folder` is made on the first upload. */
+  constructor(environment: Environment, folder: string | null) {
+    this.#environment = environment;
+    this.#folder = folder;
+  }
+
+  /** Distinct contents that something refers to. */
+  get count(): number {
+    return this.#references.size;
+  }
+
+  retain(hash: string): void {
+    this.#references.set(hash, (this.#references.get(hash) ?? 0) + 1);
+  }
+
+  release(hash: string): void {
+    const left = (this.#references.get(hash) ?? 0) - 1;
+    if (left > 0) {
+      this.#references.set(hash, left);
+      return;
+    }
+    this.#references.delete(hash);
+    this.#memory.delete(hash);
+    if (this.#folder !== null) this.#removeLater(hash);
+  }
+
+  /** Stores what `bytes` yields. @throws what the source or the disk throws; then nothing is left behind. */
+  async store(bytes: Bytes): Promise<Lease> {
+    return this.#folder === null
+      ? await this.#storeInMemory(bytes)
+      : await this.#storeInFile(bytes, this.#folder);
+  }
+
+  /** Opens a blob. @throws EngineError record-damaged when its file is gone. */
+  async open(hash: string): Promise<BlobReader> {
+    const chunks = this.#memory.get(hash);
+    if (chunks !== undefined) return new MemoryReader(chunks);
+    if (this.#folder === null) throw missing(hash);
+    try {
+      const file = await this.#environment.files.open(this.#pathOf(hash), "read");
+      return new FileReader(file, hash, await file.size());
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw missing(hash);
+      throw cause;
+    }
+  }
+
+  /** Removes files that nothing refers to: uploads and removals that a crash interrupted. Call before serving. */
+  async sweep(): Promise<void> {
+    if (this.#folder === null || !(await this.#environment.files.exists(this.#folder))) return;
+    const kept = new Set([...this.#references.keys()].map(fileNameOf));
+    for (const name of await this.#environment.files.list(this.#folder)) {
+      if (!kept.has(name)) await this.#environment.files.unlink(`${this.#folder}/${name}`);
+    }
+  }
+
+  /** Hashes without a file, and files whose content has another hash. For scrubs and tests. */
+  async findDamaged(): Promise<string[]> {
+    const damaged: string[] = [];
+    for (const hash of [...this.#references.keys()]) {
+      try {
+        const reader = await this.open(hash);
+        try {
+          for await (const _ of reader.read(0, reader.size));
+        } finally {
+          await reader.close();
+        }
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        if (this.#references.has(hash)) damaged.push(hash);
+      }
+    }
+    return damaged;
+  }
+
+  /** Waits for removals that are under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#removals);
+  }
+
+  #pathOf(hash: string): string {
+    return `${this.#folder}/${fileNameOf(hash)}`;
+  }
+
+  #lease(hash: string, size: number): Lease {
+    this.retain(hash);
+    let held = true;
+    return {
+      hash,
+      size,
+      release: () => {
+        if (held) this.release(hash);
+        held = false;
+      },
+    };
+  }
+
+  async #storeInMemory(bytes: Bytes): Promise<Lease> {
+    const hasher = await createBLAKE2b(hashBits);
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of bytes) {
+      hasher.update(chunk);
+      chunks.push(Buffer.from(chunk));
+      size += chunk.length;
+    }
+    const hash = Buffer.from(hasher.digest("binary")).toString("base64");
+    const lease = this.#lease(hash, size);
+    if (!this.#memory.has(hash)) this.#memory.set(hash, chunks);
+    return lease;
+  }
+
+  async #storeInFile(bytes: Bytes, folder: string): Promise<Lease> {
+    const { files } = this.#environment;
+    const hasher = await createBLAKE2b(hashBits);
+    await files.makeDirectory(folder);
+    const temporary = `${folder}/${temporaryPrefix}${++this.#uploads}`;
+    const file = await files.open(temporary, "create");
+    let size = 0;
+    try {
+      for await (const chunk of bytes) {
+        hasher.update(chunk);
+        await file.write(chunk, 0, chunk.length, size);
+        size += chunk.length;
+      }
+      await file.sync();
+    } catch (error) {
+      await file.close();
+      await files.unlink(temporary);
+      throw error;
+    }
+    await file.close();
+    const hash = Buffer.from(hasher.digest("binary")).toString("base64");
+    const lease = this.#lease(hash, size);
+    // A removal of the same content may be under way: it looks at the references again before it unlinks.
+    await Promise.all(this.#removals);
+    await files.rename(temporary, this.#pathOf(hash));
+    await files.syncDirectory(folder);
+    return lease;
+  }
+
+  #removeLater(hash: string): void {
+    const removal = (async () => {
+      await Promise.resolve();
+      if (this.#references.has(hash)) return;
+      await this.#environment.files.unlink(this.#pathOf(hash));
+    })()
+      .catch(() => {
+        // The file stays; the sweep at the next start removes it.
+      })
+      .finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
+  }
+}
+
+/** Base64 has `/`, which cannot stand in a file name. */
+function fileNameOf(hash: string): string {
+  return Buffer.from(hash, "base64").toString("hex");
+}
+
+function missing(hash: string): EngineError {
+  return new EngineError("record-damaged", `The content ${hash} of an attachment is not there.`);
+}
+
+class MemoryReader implements BlobReader {
+  readonly size: number;
+  readonly #chunks: readonly Buffer[];
+
+  constructor(chunks: readonly Buffer[]) {
+    this.#chunks = chunks;
+    this.size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  }
+
+  async *read(start: number, end: number): AsyncGenerator<Buffer> {
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      const from = Math.max(start - at, 0);
+      const to = Math.min(end - at, chunk.length);
+      if (from < to) yield chunk.subarray(from, to);
+      at += chunk.length;
+    }
+  }
+
+  async close(): Promise<void> {}
+}
+
+class FileReader implements BlobReader {
+  readonly size: number;
+  readonly #file: FileHandle;
+  readonly #hash: string;
+
+  constructor(file: FileHandle, hash: string, size: number) {
+    this.#file = file;
+    this.#hash = hash;
+    this.size = size;
+  }
+
+  async *read(start: number, end: number): AsyncGenerator<Buffer> {
+    const hasher = start === 0 && end === this.size ? await createBLAKE2b(hashBits) : null;
+    for (let at = start; at < end; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end - at));
+      const count = await this.#file.read(chunk, 0, chunk.length, at);
+      if (count === 0) throw damaged(this.#hash);
+      const part = chunk.subarray(0, count);
+      hasher?.update(part);
+      at += count;
+      // The last chunk is held back until the hash is known, so that a wrong content never arrives whole.
+      if (at === end && hasher !== null) {
+        const hash = Buffer.from(hasher.digest("binary")).toString("base64");
+        if (hash !== this.#hash) throw damaged(this.#hash);
+      }
+      yield part;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+}
+
+function damaged(hash: string): EngineError {
+  return new EngineError("record-damaged", `The content ${hash} of an attachment is damaged.`);
+}

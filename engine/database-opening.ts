@@ -1,0 +1,159 @@
+/**
+ * Opening a database: its log, its index snapshot, the records after it; and what goes into such a snapshot.
+ */
+import { assert } from "./assert.ts";
+import { BlobStore } from "./blob-store.ts";
+import { databaseHash } from "./change-vector.ts";
+import { ChangeFeed } from "./changes.ts";
+import type { DatabaseOptions } from "./database.ts";
+import { DatabaseState } from "./database-state.ts";
+import type { Environment } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+import { DocumentParser } from "./json/json-parser.ts";
+import { DocumentTable } from "./keyspaces/document-table.ts";
+import { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
+import { ShapeTable } from "./keyspaces/shapes.ts";
+import {
+  backgroundBytesPerSecond,
+  segmentBytesMax,
+  segmentBytesMin,
+  segmentCacheBytes,
+} from "./limits.ts";
+import { type FileLog, openLog } from "./log/file-log.ts";
+import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
+import { recordLengthAt } from "./log/record.ts";
+import { SegmentCache } from "./log/segment-cache.ts";
+import { DatabaseRecords } from "./record-owner.ts";
+
+/** What a database is made of. */
+export interface DatabaseParts {
+  readonly name: string;
+  readonly environment: Environment;
+  readonly log: FileLog;
+  readonly state: DatabaseState;
+  readonly blobs: BlobStore;
+  readonly isInMemory: boolean;
+}
+
+const shapesSection = "shapes";
+const countersSection = "counters-of-the-database";
+
+/** Shared by all databases of the process that bring none of their own. */
+const sharedCache = new SegmentCache(segmentCacheBytes);
+
+/** Opens the log and brings all state to where it ended. @throws EngineError database-damaged, database-locked */
+export async function openParts(
+  environment: Environment,
+  name: string,
+  folder: string | null,
+  options: DatabaseOptions,
+  listener: LogListener,
+): Promise<DatabaseParts> {
+  let log: FileLog | null = null;
+  const dead = (position: Position, length: number) => log?.markDead(position, length);
+  const shapes = new ShapeTable();
+  const documents = new DocumentTable({
+    hashSeed: environment.random(4).readUInt32LE(0),
+    monotonicMs: () => environment.clock.monotonicMs(),
+  });
+  const keyspaces = new KeyspaceTable(dead);
+  const blobs = new BlobStore(environment, folder === null ? null : `${folder}/blobs`);
+  keyspaces.attachments.listen((_key, attachment, previous) => {
+    if (attachment !== undefined) blobs.retain(attachment.hash);
+    if (previous !== undefined) blobs.release(previous.hash);
+  });
+  const records = new DatabaseRecords(documents, shapes, keyspaces, dead);
+  log = await openLog({
+    files: environment.files,
+    clock: environment.clock,
+    random: (count) => environment.random(count),
+    folder,
+    owner: records,
+    listener,
+    cache: sharedCache,
+    segmentBytesMin,
+    segmentBytesMax,
+    compaction: { bytesPerSecond: backgroundBytesPerSecond },
+    ...options.log,
+  });
+  const opened = log;
+  records.canDropDeletion = (position) => opened.canDropDeletion(position);
+  try {
+    const sections = log.snapshot?.sections;
+    if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
+    await log.replay();
+    await blobs.sweep();
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+  const state = new DatabaseState({
+    name,
+    databaseHash: databaseHash(log.databaseId),
+    log,
+    documents,
+    shapes,
+    parser: new DocumentParser(shapes),
+    keyspaces,
+    feed: new ChangeFeed(),
+    clock: environment.clock,
+  });
+  state.lastEtag = records.lastEtag;
+  state.committedEtag = records.lastEtag;
+  state.lastModified = records.lastModified;
+  return { name, environment, log, state, blobs, isInMemory: folder === null };
+}
+
+/**
+ * The committed state of this moment as bytes. The parts of documents are those of a view, which must be kept until
+ * they are written.
+ */
+export function snapshotSections(
+  state: DatabaseState,
+  view: ReturnType<DocumentTable["view"]>,
+): SnapshotSection[] {
+  const head = Buffer.alloc(16);
+  head.writeDoubleLE(state.committedEtag, 0);
+  head.writeDoubleLE(state.lastModified, 8);
+  return [
+    { name: countersSection, parts: [head] },
+    { name: shapesSection, parts: shapeRecords(state.shapes) },
+    ...state.keyspaces.all.flatMap((keyspace) => keyspace.sections()),
+    ...state.documents.sections(view),
+  ];
+}
+
+/** Only shapes that the log has: the others belong to transactions that a crash may take. */
+function shapeRecords(shapes: ShapeTable): Buffer[] {
+  const parts: Buffer[] = [];
+  for (let id = 1; id <= shapes.loggedCount; id++) {
+    const record = Buffer.alloc(shapes.recordLength(id));
+    shapes.encodeRecord(record, 0, id);
+    parts.push(record);
+  }
+  return parts;
+}
+
+function restore(
+  sections: ReadonlyMap<string, Buffer>,
+  documents: DocumentTable,
+  shapes: ShapeTable,
+  keyspaces: KeyspaceTable,
+  records: DatabaseRecords,
+): void {
+  const head = sections.get(countersSection);
+  const shapeBytes = sections.get(shapesSection);
+  if (head?.length !== 16 || shapeBytes === undefined) {
+    throw new EngineError("database-damaged", "An index snapshot lacks parts.");
+  }
+  records.lastEtag = head.readDoubleLE(0);
+  records.lastModified = head.readDoubleLE(8);
+  for (let at = 0; at < shapeBytes.length; ) {
+    const length = shapeBytes.readUInt32LE(at + recordLengthAt);
+    assert(length > 0, "a shape's record has a length");
+    shapes.restore(shapeBytes, at);
+    at += length;
+  }
+  for (const keyspace of keyspaces.all) keyspace.restore(sections);
+  documents.restore([...sections].map(([name, bytes]) => ({ name, parts: [bytes] })));
+}

@@ -1,0 +1,97 @@
+/**
+ * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
+ */
+import { randomUUID } from "node:crypto";
+import type { ChangeFeed } from "./changes.ts";
+import { collectionMemberOf } from "./document.ts";
+import { MetadataWriter } from "./document-metadata.ts";
+import type { Clock } from "./environment.ts";
+import type { DocumentParser } from "./json/json-parser.ts";
+import type { DocumentTable } from "./keyspaces/document-table.ts";
+import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
+import type { ShapeTable } from "./keyspaces/shapes.ts";
+import type { CommitLog } from "./log/log.ts";
+
+/** The one letter by which the nodes of a cluster are told apart. There is one node. */
+export const nodeTag = "A";
+
+export class DatabaseState {
+  readonly name: string;
+  /** 22 characters of base64: 128 bits that identify this database on this node. */
+  readonly databaseHash: string;
+  /** The same in ASCII. */
+  readonly databaseHashBytes: Buffer;
+  readonly log: CommitLog;
+  readonly documents: DocumentTable;
+  readonly shapes: ShapeTable;
+  readonly parser: DocumentParser;
+  readonly keyspaces: KeyspaceTable;
+  readonly feed: ChangeFeed;
+  readonly metadata = new MetadataWriter();
+  readonly #clock: Clock;
+  readonly #collectionMembers: (Buffer | undefined)[] = [];
+  /** The newest etag given out. */
+  lastEtag = 0;
+  /** The newest etag of a transaction that is durable. */
+  committedEtag = 0;
+  /** Microseconds since 1970 of the newest change. */
+  lastModified = 0;
+
+  constructor(parts: {
+    name: string;
+    databaseHash: string;
+    log: CommitLog;
+    documents: DocumentTable;
+    shapes: ShapeTable;
+    parser: DocumentParser;
+    keyspaces: KeyspaceTable;
+    feed: ChangeFeed;
+    clock: Clock;
+  }) {
+    this.name = parts.name;
+    this.databaseHash = parts.databaseHash;
+    this.databaseHashBytes = Buffer.from(parts.databaseHash, "latin1");
+    this.log = parts.log;
+    this.documents = parts.documents;
+    this.shapes = parts.shapes;
+    this.parser = parts.parser;
+    this.keyspaces = parts.keyspaces;
+    this.feed = parts.feed;
+    this.#clock = parts.clock;
+  }
+
+  nextEtag(): number {
+    this.lastEtag += 1;
+    return this.lastEtag;
+  }
+
+  /** What the metadata of a collection's documents says when nothing else is stored. */
+  collectionMember(collectionId: number): Buffer {
+    let member = this.#collectionMembers[collectionId];
+    if (member === undefined) {
+      member = collectionMemberOf(this.keyspaces.collections.nameOf(collectionId));
+      this.#collectionMembers[collectionId] = member;
+    }
+    return member;
+  }
+
+  changeVectorAt(etag: number): string {
+    return `${nodeTag}:${etag}-${this.databaseHash}`;
+  }
+
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  /** A new GUID in lower case, for documents that are stored without an id. */
+  newGuid(): string {
+    return randomUUID();
+  }
+
+  /** The time of a change: now, but never before the change before it. */
+  nextModified(): number {
+    const now = this.#clock.nowMicros();
+    this.lastModified = now > this.lastModified ? now : this.lastModified + 1;
+    return this.lastModified;
+  }
+}

@@ -1,0 +1,454 @@
+/**
+ * One open database: the single writer, and what readers read. It wires log, keyspaces and blobs together; what a
+ * write means is in writes/, what a record means in record-owner.ts.
+ *
+ * Invariants:
+ * - A transaction is visible exactly from the moment it is durable, in the order of the log.
+ * - `write` resolves after its transaction is visible.
+ * - After a failed sync, or an invariant that does not hold, nothing is written any more.
+ */
+import { assert, InvariantError } from "./assert.ts";
+import type { BlobStore } from "./blob-store.ts";
+import { databaseHash } from "./change-vector.ts";
+import type { ChangeFeed } from "./changes.ts";
+import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
+import type { DatabaseState } from "./database-state.ts";
+import { bodyTextOf } from "./document.ts";
+import type { Environment } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+import type { DocumentReader } from "./keyspaces/document-table.ts";
+import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
+import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { ShapeTable } from "./keyspaces/shapes.ts";
+import { unsyncedBytesMax } from "./limits.ts";
+import type { FileLog, LogOptions } from "./log/file-log.ts";
+import type { LogListener, Pin, Position } from "./log/log.ts";
+import { sealRecord } from "./log/record.ts";
+import { ReplyText } from "./reply-text.ts";
+import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+import {
+  deleteDocument,
+  putParsed,
+  rewriteTouched,
+  type StoredDocument,
+} from "./writes/documents.ts";
+
+/** Settings of a database that its files do not say. */
+export interface DatabaseOptions {
+  /** Sizes and caches of the log. */
+  readonly log?: Partial<LogOptions>;
+}
+
+/** What one transaction staged, until it is durable. */
+interface PendingTransaction {
+  readonly documents: number;
+  /** One for each staged entry, in order. */
+  readonly entries: readonly EntryKeyspace<unknown>[];
+  /** Position and length, in turn, of records that only say that something is gone. */
+  readonly deletions: readonly number[];
+  readonly changes: Transaction["changes"];
+  readonly lastEtag: number;
+  readonly shapeCount: number;
+}
+
+/** A consistent picture of all documents, and the log's promise to keep their records. Release it. */
+export interface DatabaseView {
+  readonly documents: DocumentReader;
+  /** The newest etag in it. */
+  readonly lastEtag: number;
+  release(): void;
+}
+
+const recordKey = "record";
+const maximumReruns = 10_000;
+
+export class Database implements LogListener {
+  readonly name: string;
+  readonly state: DatabaseState;
+  readonly blobs: BlobStore;
+  readonly feed: ChangeFeed;
+  readonly isInMemory: boolean;
+  readonly #log: FileLog;
+  readonly #scratch = new Scratch();
+  #pending: PendingTransaction[] = [];
+  /** How many transactions were taken from `#pending`: the first that is left has this number. */
+  #settled = 0;
+  #durableShapeCount: number;
+  #failure: Error | null = null;
+
+  private constructor(parts: DatabaseParts) {
+    this.name = parts.name;
+    this.#log = parts.log;
+    this.state = parts.state;
+    this.feed = parts.state.feed;
+    this.blobs = parts.blobs;
+    this.isInMemory = parts.isInMemory;
+    this.#durableShapeCount = parts.state.shapes.count;
+  }
+
+  /**
+   * Opens the database in `folder` (null: a new one in memory), or makes one in a folder that is empty or absent.
+   * @throws EngineError database-damaged, database-locked
+   */
+  static async open(
+    environment: Environment,
+    name: string,
+    folder: string | null,
+    options: DatabaseOptions = {},
+  ): Promise<Database> {
+    // The log tells nothing before the first write, and by then the database is there.
+    let database: Database | null = null;
+    const parts = await openParts(environment, name, folder, options, {
+      durable: (count) => database?.durable(count),
+      lost: (count, error) => database?.lost(count, error),
+    });
+    database = new Database(parts);
+    return database;
+  }
+
+  // Writing
+
+  /**
+   * Runs `change` over the newest state and makes what it did durable and visible as a whole. It is called
+   * synchronously, and again from its beginning when it needs a record that is not in memory: it must have no
+   * effects but on its transaction.
+   *
+   * @returns what `change` returned, when its writes are on the disk.
+   * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
+   */
+  async write<Result>(
+    change: (transaction: Transaction) => Result,
+    options: { readonly isDeletion?: boolean } = {},
+  ): Promise<Result> {
+    const fetched = new Map<Position, Buffer>();
+    for (let run = 0; run < maximumReruns; run++) {
+      this.#assertServing();
+      if (this.#log.unsyncedBytes > unsyncedBytesMax) {
+        await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
+        continue;
+      }
+      const transaction = new Transaction(this.state, this.#scratch, fetched);
+      let result: Result;
+      try {
+        result = change(transaction);
+        rewriteTouched(transaction);
+      } catch (error) {
+        if (!(error instanceof RecordNotResident)) throw this.#noted(error);
+        fetched.set(error.position, await this.#log.read(error.position, error.length));
+        continue;
+      }
+      if (!transaction.isEmpty) {
+        this.#append(transaction, options.isDeletion === true);
+        await this.#log.flush();
+      }
+      return result;
+    }
+    throw new EngineError("timeout", "A write could not gather the records that it needs.");
+  }
+
+  #append(transaction: Transaction, isDeletion: boolean): void {
+    const { documents, shapes } = this.state;
+    const { scratch } = transaction;
+    if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
+    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
+    for (const staged of transaction.documents) {
+      documents.stage(
+        staged.document,
+        staged.etag,
+        staged.recordLength === 0 ? 0 : base + staged.at,
+        staged.recordLength,
+        staged.collectionId,
+        staged.flags,
+      );
+    }
+    const keyspaces: EntryKeyspace<unknown>[] = [];
+    const deletions: number[] = [];
+    for (const { keyspace, key, entry, at, length } of transaction.entries) {
+      if (entry === null) deletions.push(base + at, length);
+      else entry.position = base + at;
+      keyspace.stage(key, entry ?? undefined);
+      keyspaces.push(keyspace);
+    }
+    shapes.setLoggedCount(shapes.count);
+    this.#pending.push({
+      documents: transaction.documents.length,
+      entries: keyspaces,
+      deletions,
+      changes: transaction.changes,
+      lastEtag: this.state.lastEtag,
+      shapeCount: shapes.count,
+    });
+  }
+
+  /** From the log: the first `count` transactions are durable. */
+  durable(count: number): void {
+    const { documents, feed } = this.state;
+    const due = this.#pending.splice(0, count - this.#settled);
+    this.#settled = count;
+    for (const transaction of due) {
+      for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+      this.#born.length = 0;
+      documents.commitStaged(transaction.documents, this.#rowCommitted);
+      this.#dropTombstonesOfBorn();
+      const { deletions } = transaction;
+      for (let i = 0; i < deletions.length; i += 2) {
+        this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
+      }
+      this.state.committedEtag = transaction.lastEtag;
+      this.#durableShapeCount = transaction.shapeCount;
+      if (transaction.changes.length > 0) feed.tell(transaction.changes);
+    }
+    feed.tellCommit();
+  }
+
+  /** From the log: transactions after the first `count` are lost. */
+  lost(count: number, error: Error): void {
+    const { documents, shapes } = this.state;
+    const dropped = this.#pending.splice(count - this.#settled);
+    for (const { documents: rows, entries } of dropped.reverse()) {
+      documents.discardStaged(rows);
+      for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
+    }
+    shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
+    if (!(error instanceof EngineError) || error.code !== "disk-full") this.#failure = error;
+  }
+
+  /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
+  readonly #rowCommitted = (
+    document: number,
+    _etag: number,
+    position: Position,
+    length: number,
+  ): void => {
+    if (length > 0) this.#log.markDead(position, length);
+    else if (!this.state.keyspaces.tombstones.isEmpty) this.#born.push(document);
+  };
+
+  /** Documents that were not there before the transaction that is being committed. */
+  readonly #born: number[] = [];
+
+  #dropTombstonesOfBorn(): void {
+    const { documents, keyspaces } = this.state;
+    for (const document of this.#born) {
+      if (documents.etagOf(document) === 0) continue;
+      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document));
+    }
+  }
+
+  // Reading
+
+  /** Is this database able to serve? @throws EngineError database-stopped with the reason */
+  #assertServing(): void {
+    if (this.#failure === null) return;
+    throw new EngineError(
+      "database-stopped",
+      `Database '${this.name}' has stopped: ${this.#failure.message} It is safe to restart the server.`,
+      { cause: this.#failure },
+    );
+  }
+
+  /** The number of the document with this id, or -1. */
+  find(id: string): number {
+    this.#assertServing();
+    return this.state.documents.find(id);
+  }
+
+  /**
+   * The record of a document that exists, beginning at byte 0 of the result; a promise when it must come from the
+   * disk. Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   */
+  record(document: number): Buffer | Promise<Buffer> {
+    const { documents } = this.state;
+    return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
+  }
+
+  /** As `record`, for a row of a view. */
+  recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
+    return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
+  }
+
+  /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
+  view(): DatabaseView {
+    this.#assertServing();
+    const documents = this.state.documents.view();
+    const pin: Pin = this.#log.pin();
+    return {
+      documents,
+      lastEtag: this.state.committedEtag,
+      release: () => {
+        documents.release();
+        pin.release();
+      },
+    };
+  }
+
+  /** The text of a document with its `@metadata`, as it goes over the wire; null when there is none. */
+  async getText(id: string): Promise<Buffer | null> {
+    const document = this.find(id);
+    if (document < 0) return null;
+    const record = this.record(document);
+    const bytes = record instanceof Promise ? await record : record;
+    return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
+  }
+
+  /**
+   * The text of a document without `@metadata`, as it was stored: synchronously when its record is in memory.
+   * Null when there is none.
+   */
+  bodyText(id: string): string | null | Promise<string> {
+    const document = this.find(id);
+    if (document < 0) return null;
+    const record = this.record(document);
+    return record instanceof Promise
+      ? record.then((bytes) => bodyTextOf(bytes, 0))
+      : bodyTextOf(record, 0);
+  }
+
+  /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
+  async get(id: string): Promise<JsonObject | null> {
+    const text = await this.getText(id);
+    return text === null ? null : (JSON.parse(text.toString()) as JsonObject);
+  }
+
+  /**
+   * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when it must not
+   * exist, else the current change vector.
+   * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
+   */
+  async put(
+    id: string,
+    document: object | string | Buffer,
+    expected?: string,
+  ): Promise<StoredDocument> {
+    const isText = typeof document === "string" || Buffer.isBuffer(document);
+    const bytes = Buffer.from(isText ? document : JSON.stringify(document));
+    return await this.write((transaction) => {
+      this.state.parser.parse(bytes, 0, bytes.length);
+      return putParsed(transaction, id, expected);
+    });
+  }
+
+  /** Deletes a document. @returns false when there was none. @throws EngineError concurrency */
+  async delete(id: string, expected?: string): Promise<boolean> {
+    return await this.write((transaction) => deleteDocument(transaction, id, expected), {
+      isDeletion: true,
+    });
+  }
+
+  /** The change vector of the database: "" before the first write. */
+  get changeVector(): string {
+    const { committedEtag } = this.state;
+    return committedEtag === 0 ? "" : this.state.changeVectorAt(committedEtag);
+  }
+
+  /** 22 characters: identifies the cluster transactions of this database. */
+  get clusterTransactionId(): string {
+    return databaseHash("cluster transactions", this.#log.databaseId);
+  }
+
+  /** Bytes of its log, on disk or in memory. */
+  get sizeBytes(): number {
+    return this.#log.metrics().segmentBytes;
+  }
+
+  /** Is it set to refuse requests? */
+  get isDisabled(): boolean {
+    return this.settings["Disabled"] === true;
+  }
+
+  /** The database's record of settings, as it was last put. */
+  get settings(): JsonObject {
+    return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
+  }
+
+  /** Replaces the record of settings. Resolves when it is durable. */
+  async putSettings(record: JsonObject): Promise<void> {
+    await this.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, recordKey, record);
+    });
+  }
+
+  // Ending
+
+  /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
+  async close(): Promise<void> {
+    if (this.#failure !== null) {
+      await this.abandon();
+      return;
+    }
+    await this.#log.flush();
+    this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    const view = this.state.documents.view();
+    try {
+      await this.#log.close(snapshotSections(this.state, view));
+    } finally {
+      view.release();
+    }
+    await this.blobs.close();
+  }
+
+  /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
+  async abandon(): Promise<void> {
+    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
+    await this.#log.close();
+    await this.blobs.close();
+  }
+
+  /** Writes an index snapshot beside traffic, so that the next opening replays little. */
+  async writeSnapshot(): Promise<void> {
+    this.#assertServing();
+    const view = this.state.documents.view();
+    try {
+      await this.#log.writeSnapshot(snapshotSections(this.state, view));
+    } finally {
+      view.release();
+    }
+  }
+
+  /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
+  checkInvariants(): void {
+    const { documents, keyspaces } = this.state;
+    documents.checkInvariants();
+    for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    assert(
+      documents.stagedCount === 0 || this.#pending.length > 0,
+      "staged rows have a transaction",
+    );
+    let hashes = 0;
+    const seen = new Set<string>();
+    for (const [, { hash }] of keyspaces.attachments.withPrefix("")) {
+      if (!seen.has(hash)) hashes++;
+      seen.add(hash);
+    }
+    assert(this.blobs.count >= hashes, "each attachment has its content");
+  }
+
+  async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+    try {
+      return await this.#log.read(position, length);
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
+      const id = this.state.documents.lowerIdOf(document);
+      throw new EngineError(
+        "record-damaged",
+        `The stored record of document '${id}' is damaged: ${error.message}`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** A broken invariant stops the database before it writes more. */
+  #noted(error: unknown): unknown {
+    if (error instanceof InvariantError) this.#failure ??= error;
+    return error;
+  }
+}
+
+/** Adds the records of shapes that the log does not have yet to the transaction. */
+function logShapes(shapes: ShapeTable, scratch: Scratch): void {
+  for (let id = shapes.loggedCount + 1; id <= shapes.count; id++) {
+    const at = scratch.reserve(shapes.recordLength(id));
+    scratch.length += shapes.encodeRecord(scratch.bytes, at, id);
+    sealRecord(scratch.bytes, at);
+  }
+}

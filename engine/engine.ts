@@ -1,0 +1,71 @@
+/**
+ * The public surface of the engine: what an embedding program, and server/, may use. It knows nothing of HTTP.
+ *
+ *     const engine = await openEngine({ folder: "./data" });
+ *     const database = await engine.databases.create("shop", {});
+ *     const stored = await database.put("users/1", { Name: "Ann", "@metadata": { "@collection": "Users" } });
+ *     // stored.changeVector is "A:1-…"
+ *     await database.get("users/1");   // { Name: "Ann", "@metadata": { "@collection": "Users", "@id": "users/1", … } }
+ *     await engine.close();
+ */
+import { Database, type DatabaseOptions } from "./database.ts";
+import { DatabaseCatalog } from "./database-catalog.ts";
+import type { Environment } from "./environment.ts";
+import { nodeEnvironment } from "./node-environment.ts";
+
+export interface EngineOptions {
+  /** Where databases are kept; left out: all are in memory and gone when the process ends. */
+  readonly folder?: string | undefined;
+  /** The outside world; left out: this process's. */
+  readonly environment?: Environment;
+  readonly database?: DatabaseOptions;
+}
+
+/** The databases of one data folder, and the durable values of the server itself. */
+export interface Engine {
+  readonly databases: DatabaseCatalog;
+  /** A database without documents, for what belongs to the server: certificates, its identity, its settings. */
+  readonly system: Database;
+  readonly environment: Environment;
+  /** Makes everything durable and lets go of the folder. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the data folder. Databases in it are opened when they are first used.
+ * @throws EngineError database-locked when another process has it, database-damaged
+ */
+export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
+  const environment = options.environment ?? nodeEnvironment();
+  const { folder } = options;
+  if (folder !== undefined) await environment.files.makeDirectory(folder);
+  const system = await Database.open(
+    environment,
+    "System",
+    folder === undefined ? null : `${folder}/System`,
+    options.database,
+  );
+  try {
+    const databases = await DatabaseCatalog.open(
+      environment,
+      folder === undefined ? null : `${folder}/Databases`,
+      options.database,
+    );
+    return {
+      databases,
+      system,
+      environment,
+      close: async () => {
+        await databases.close();
+        await system.close();
+      },
+    };
+  } catch (error) {
+    await system.close();
+    throw error;
+  }
+}
+
+export { EngineError, type ErrorCode } from "./errors.ts";
+export type { DatabaseOptions, Environment };
+export { Database, DatabaseCatalog };

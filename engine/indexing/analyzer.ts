@@ -1,0 +1,343 @@
+/**
+ * Text to words, for full-text fields, and the analyzers that a definition may name.
+ *
+ * The standard analyzer splits as Lucene's StandardTokenizer: runs of letters and digits, with host names, e-mail
+ * addresses, acronyms, company names (`at&t`), names with apostrophes and numbers with `. , - _ /` kept whole; each
+ * Chinese or Japanese character is a word. Words are lower-cased, English stop words leave a gap, and an `'s` at
+ * the end falls off. RavenDB 7.2.7 was asked where documents were silent (words over 255 characters are dropped).
+ *
+ * Knows nothing of fields, indexes or queries.
+ */
+
+/** Called for each word in order; null stands for a word that is not indexed but keeps its place. */
+export type WordVisitor = (word: string | null) => void;
+
+/** Splits a text into the words that are indexed. */
+export type Analyzer = (text: string, visit: WordVisitor) => void;
+
+const wordLengthMax = 255;
+/** Parts joined into one word, at most: bounds the look-ahead of a text like `a-a-a-a-…`. */
+const partCountMax = 64;
+
+const stopWords: ReadonlySet<string> = new Set(
+  (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they " +
+    "this to was will with"
+  ).split(" "),
+);
+
+const letterPattern = /\p{L}/u;
+const digitPattern = /\p{Nd}/u;
+const singlePattern =
+  /[\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3300-\u337f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff65-\uff9f]/;
+
+/** What a character is to the tokenizer. */
+const otherClass = 0;
+const letterClass = 1;
+const digitClass = 2;
+const singleClass = 3;
+
+const asciiClasses = new Uint8Array(128);
+for (let code = 0; code < 128; code++) asciiClasses[code] = slowClassOf(String.fromCharCode(code));
+
+function slowClassOf(character: string): number {
+  if (singlePattern.test(character)) return singleClass;
+  if (digitPattern.test(character)) return digitClass;
+  if (letterPattern.test(character) || (character >= "\u0e00" && character <= "\u0e59")) {
+    return letterClass;
+  }
+  return otherClass;
+}
+
+function classAt(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code < 128 ? (asciiClasses[code] as number) : slowClassOf(text.charAt(at));
+}
+
+/** One run of letters and digits. */
+interface Part {
+  readonly end: number;
+  readonly hasDigit: boolean;
+  readonly isAlpha: boolean;
+  /** Behind it, when another part follows at once; else empty. */
+  separator: string;
+}
+
+type WordForm = "plain" | "apostrophe" | "acronym" | "host";
+
+/** The longest word found so far at a position. */
+interface Match {
+  end: number;
+  form: WordForm;
+}
+
+const separators = new Set(["'", "&", "@", ".", "-", "_", "/", ","]);
+
+/** The invariant lower-case form: character by character, none ever becomes two. */
+export function lowerInvariant(text: string): string {
+  if (!/[\u0130\u03a3]/.test(text)) return text.toLowerCase();
+  let lower = "";
+  for (const character of text)
+    lower += character === "\u0130" ? character : character.toLowerCase();
+  return lower;
+}
+
+export const standardAnalyzer: Analyzer = (text, visit) => {
+  let at = 0;
+  while (at < text.length) {
+    const first = classAt(text, at);
+    if (first === otherClass) {
+      at++;
+      continue;
+    }
+    if (first === singleClass) {
+      visit(text.charAt(at));
+      at++;
+      continue;
+    }
+    const match = longestWord(text, at);
+    emitStandardWord(text.slice(at, match.end), match.form, visit);
+    at = match.end;
+  }
+};
+
+function emitStandardWord(source: string, form: WordForm, visit: WordVisitor): void {
+  if (source.length > wordLengthMax) {
+    visit(null);
+    return;
+  }
+  let word = lowerInvariant(source);
+  if (stopWords.has(word)) {
+    visit(null);
+    return;
+  }
+  if (form === "apostrophe" && word.endsWith("'s")) word = word.slice(0, -2);
+  else if (form === "acronym") word = word.replaceAll(".", "");
+  else if (form === "host" && word.endsWith(".")) word = word.slice(0, -1);
+  visit(word);
+}
+
+function longestWord(text: string, at: number): Match {
+  const parts: Part[] = [];
+  let end = at;
+  for (;;) {
+    const part = readPart(text, end);
+    parts.push(part);
+    end = part.end;
+    if (parts.length >= partCountMax || !separators.has(text.charAt(end))) break;
+    const next = classAt(text, end + 1);
+    if (end + 1 >= text.length || (next !== letterClass && next !== digitClass)) break;
+    part.separator = text.charAt(end);
+    end++;
+  }
+  const match: Match = { end: (parts[0] as Part).end, form: "plain" };
+  if (parts.length === 1) return match;
+  matchApostrophe(parts, match);
+  matchAcronym(text, parts, match);
+  matchCompany(parts, match);
+  matchAddress(parts, match);
+  matchHost(parts, match);
+  matchNumber(parts, match);
+  return match;
+}
+
+function readPart(text: string, at: number): Part {
+  let end = at;
+  let hasDigit = false;
+  let isAlpha = true;
+  for (; end < text.length; end++) {
+    const kind = classAt(text, end);
+    if (kind === digitClass) {
+      hasDigit = true;
+      isAlpha = false;
+    } else if (kind !== letterClass) break;
+  }
+  return { end, hasDigit, isAlpha, separator: "" };
+}
+
+function propose(match: Match, end: number, form: WordForm): void {
+  if (end <= match.end) return;
+  match.end = end;
+  match.form = form;
+}
+
+/** How many parts from the first on are joined by one of `joints`, and fulfil `isFit`. */
+function chainLength(
+  parts: readonly Part[],
+  joints: string,
+  isFit: (part: Part) => boolean,
+): number {
+  let count = 0;
+  while (count < parts.length) {
+    const part = parts[count] as Part;
+    if (!isFit(part)) break;
+    count++;
+    if (part.separator === "" || !joints.includes(part.separator)) break;
+  }
+  return count;
+}
+
+function isAlpha(part: Part): boolean {
+  return part.isAlpha;
+}
+
+function isAny(): boolean {
+  return true;
+}
+
+function matchApostrophe(parts: readonly Part[], match: Match): void {
+  const count = chainLength(parts, "'", isAlpha);
+  if (count >= 2) propose(match, (parts[count - 1] as Part).end, "apostrophe");
+}
+
+/** Letters or words each followed by a point: `U.S.A.`, and the mistaken `example.com.`. */
+function matchAcronym(text: string, parts: readonly Part[], match: Match): void {
+  const count = chainLength(parts, ".", isAny);
+  if (count < 2) return;
+  const end = (parts[count - 1] as Part).end;
+  if (text.charAt(end) !== ".") return;
+  let start = (parts[0] as Part).end - 1;
+  let isAcronym = true;
+  for (let i = 0; i < count; i++) {
+    const part = parts[i] as Part;
+    if (part.end - start !== 1 || !part.isAlpha) isAcronym = i === 0 && part.isAlpha && isAcronym;
+    start = part.end + 1;
+  }
+  propose(match, end + 1, isAcronym ? "acronym" : "host");
+}
+
+function matchCompany(parts: readonly Part[], match: Match): void {
+  const [first, second] = parts as [Part, Part];
+  if (!first.isAlpha || !second.isAlpha) return;
+  if (first.separator === "&" || first.separator === "@") propose(match, second.end, "plain");
+}
+
+function matchAddress(parts: readonly Part[], match: Match): void {
+  const local = chainLength(parts, ".-_", isAny);
+  if (local === 0 || (parts[local - 1] as Part).separator !== "@") return;
+  const domain = chainLength(parts.slice(local), ".-", isAny);
+  if (domain >= 2) propose(match, (parts[local + domain - 1] as Part).end, "plain");
+}
+
+function matchHost(parts: readonly Part[], match: Match): void {
+  const count = chainLength(parts, ".", isAny);
+  if (count >= 2) propose(match, (parts[count - 1] as Part).end, "host");
+}
+
+/** Parts joined by `. , - _ /` of which every second has a digit. */
+function matchNumber(parts: readonly Part[], match: Match): void {
+  for (const offset of [0, 1]) {
+    let count = 0;
+    while (count < parts.length) {
+      const part = parts[count] as Part;
+      if (count % 2 === offset && !part.hasDigit) break;
+      count++;
+      if (part.separator === "" || !"_-/.,".includes(part.separator)) break;
+    }
+    if (count >= 2) propose(match, (parts[count - 1] as Part).end, "plain");
+  }
+}
+
+const whitespaceAnalyzer: Analyzer = (text, visit) => {
+  for (const word of text.split(/\s+/u)) if (word !== "") visit(word);
+};
+
+const lowerWhitespaceAnalyzer: Analyzer = (text, visit) => {
+  for (const word of text.split(/\s+/u)) if (word !== "") visit(lowerInvariant(word));
+};
+
+const simpleAnalyzer: Analyzer = (text, visit) => {
+  for (const word of text.match(/\p{L}+/gu) ?? []) visit(lowerInvariant(word));
+};
+
+const stopAnalyzer: Analyzer = (text, visit) => {
+  simpleAnalyzer(text, (word) => visit(word !== null && stopWords.has(word) ? null : word));
+};
+
+const keywordAnalyzer: Analyzer = (text, visit) => visit(text);
+
+const lowerKeywordAnalyzer: Analyzer = (text, visit) => visit(lowerInvariant(text));
+
+const gramLengthMin = 2;
+const gramLengthMax = 6;
+
+/** Every run of two to six characters of each word. */
+const gramAnalyzer: Analyzer = (text, visit) => {
+  standardAnalyzer(text, (word) => {
+    if (word === null) return;
+    for (let length = gramLengthMin; length <= gramLengthMax; length++) {
+      for (let at = 0; at + length <= word.length; at++) visit(word.slice(at, at + length));
+    }
+  });
+};
+
+const analyzers: ReadonlyMap<string, Analyzer> = new Map([
+  ["standardanalyzer", standardAnalyzer],
+  ["ravenstandardanalyzer", standardAnalyzer],
+  ["stopanalyzer", stopAnalyzer],
+  ["simpleanalyzer", simpleAnalyzer],
+  ["whitespaceanalyzer", whitespaceAnalyzer],
+  ["lowercasewhitespaceanalyzer", lowerWhitespaceAnalyzer],
+  ["keywordanalyzer", keywordAnalyzer],
+  ["lowercasekeywordanalyzer", lowerKeywordAnalyzer],
+  ["ngramanalyzer", gramAnalyzer],
+]);
+
+/** The analyzer of a name, with or without a namespace before it, in any case; undefined when there is none. */
+export function findAnalyzer(name: string): Analyzer | undefined {
+  const plain = name.split(",")[0]?.trim() ?? "";
+  return analyzers.get(plain.slice(plain.lastIndexOf(".") + 1).toLowerCase());
+}
+
+/** A piece of a search text. */
+export type SearchPiece =
+  | { readonly kind: "words"; readonly words: readonly (string | null)[] }
+  /** `text` is lower-cased, without its stars. */
+  | {
+      readonly kind: "wildcard";
+      readonly text: string;
+      readonly startsOpen: boolean;
+      readonly endsOpen: boolean;
+    };
+
+/**
+ * The pieces of a search text: split at white space, `"…"` is one piece, `\` takes the next character as it is.
+ * A piece with a star at an end is a wildcard; any other is analysed, and left out when no word remains.
+ */
+export function parseSearchText(text: string, analyze: Analyzer): SearchPiece[] {
+  const pieces: SearchPiece[] = [];
+  for (const { source, isPhrase } of splitSearchText(text)) {
+    const startsOpen = source.startsWith("*");
+    const endsOpen = source.length > 1 && source.endsWith("*");
+    if (!isPhrase && (startsOpen || endsOpen)) {
+      const bare = source.slice(startsOpen ? 1 : 0, endsOpen ? -1 : undefined);
+      pieces.push({ kind: "wildcard", text: lowerInvariant(bare), startsOpen, endsOpen });
+      continue;
+    }
+    const words: (string | null)[] = [];
+    analyze(source, (word) => words.push(word));
+    if (words.some((word) => word !== null)) pieces.push({ kind: "words", words });
+  }
+  return pieces;
+}
+
+function splitSearchText(text: string): { source: string; isPhrase: boolean }[] {
+  const pieces: { source: string; isPhrase: boolean }[] = [];
+  let current = "";
+  let inPhrase = false;
+  const end = (isPhrase: boolean) => {
+    if (current !== "") pieces.push({ source: current, isPhrase });
+    current = "";
+  };
+  for (let i = 0; i < text.length; i++) {
+    const character = text.charAt(i);
+    if (character === "\\" && i + 1 < text.length) current += text.charAt(++i);
+    else if (character === '"') {
+      end(inPhrase);
+      inPhrase = !inPhrase;
+    } else if (!inPhrase && /\s/u.test(character)) end(false);
+    else current += character;
+  }
+  end(false);
+  return pieces;
+}

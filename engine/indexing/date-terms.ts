@@ -1,0 +1,99 @@
+/**
+ * Dates inside documents: which texts are dates, the instant each names, and its term.
+ *
+ * Knows nothing of fields or indexes. A date is a moment in UTC; text without a zone is taken as UTC.
+ * Recognised: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven digits of a second, of which there are
+ * none or at least three before an offset, and `24:00:00` as the end of a day: RavenDB 7.2.7 does so.
+ *
+ * Invariants:
+ * - Two texts name the same instant exactly when `milliseconds` and `ticks` are equal.
+ * - `term` is the text itself for a day, else it has seven digits, and `Z` when the text had a zone.
+ */
+
+/** A moment. */
+export interface Instant {
+  /** Whole milliseconds since 1970-01-01, may be negative. */
+  readonly milliseconds: number;
+  /** 100 ns units beyond the milliseconds, 0 to 9999. */
+  readonly ticks: number;
+  /** The normalised text. */
+  readonly term: string;
+}
+
+const pattern =
+  /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?(Z|[+-]\d\d:\d\d)?)?$/;
+const monthDays = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const millisecondsPerDay = 86_400_000;
+const millisecondsPerMinute = 60_000;
+
+/** The instant that `text` names, or null when it is no date. */
+export function parseInstant(text: string): Instant | null {
+  const length = text.length;
+  if (length < 10 || length > 33 || text.charCodeAt(4) !== 0x2d) return null;
+  const match = pattern.exec(text);
+  if (match === null) return null;
+  const year = Number(match[1]);
+  const month = Number(match[2]);
+  const day = Number(match[3]);
+  if (year === 0 || month === 0 || day === 0 || day > (monthDays[month - 1] ?? 0)) return null;
+  if (month === 2 && day === 29 && !isLeapYear(year)) return null;
+  const midnight = daysSinceEpoch(year, month, day) * millisecondsPerDay;
+  if (match[4] === undefined) return { milliseconds: midnight, ticks: 0, term: text };
+  const hour = Number(match[4]);
+  const minute = Number(match[5]);
+  const second = Number(match[6]);
+  const fraction = match[7] ?? "";
+  const zone = match[8];
+  if (hour > 24 || minute > 59 || second > 59) return null;
+  if (hour === 24 && (minute > 0 || second > 0 || Number(fraction) > 0)) return null;
+  if (zone !== undefined && zone !== "Z" && (fraction.length === 1 || fraction.length === 2))
+    return null;
+  const digits = fraction.padEnd(7, "0");
+  const offsetMinutes = zone === undefined || zone === "Z" ? 0 : zoneMinutes(zone);
+  const milliseconds =
+    midnight +
+    (hour * 60 + minute - offsetMinutes) * millisecondsPerMinute +
+    second * 1000 +
+    Number(digits.slice(0, 3));
+  const ticks = Number(digits.slice(3));
+  return {
+    milliseconds,
+    ticks,
+    term: instantTerm(milliseconds, ticks) + (zone === undefined ? "" : "Z"),
+  };
+}
+
+/** All terms that a value of this instant may have been indexed as. */
+export function termsOfInstant(instant: Instant): string[] {
+  const whole = instantTerm(instant.milliseconds, instant.ticks);
+  const terms = [whole, `${whole}Z`];
+  if (instant.ticks === 0 && instant.milliseconds % millisecondsPerDay === 0) {
+    terms.push(whole.slice(0, 10));
+  }
+  return terms;
+}
+
+function instantTerm(milliseconds: number, ticks: number): string {
+  const iso = new Date(milliseconds).toISOString().slice(0, -1);
+  return iso + ticks.toString().padStart(4, "0");
+}
+
+function zoneMinutes(zone: string): number {
+  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6));
+  return zone.startsWith("-") ? -minutes : minutes;
+}
+
+function isLeapYear(year: number): boolean {
+  return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
+}
+
+/** Days from 1970-01-01 to a day of the Gregorian calendar; eras of 400 years that begin in March. */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  const shifted = month <= 2 ? year - 1 : year;
+  const era = Math.floor(shifted / 400);
+  const yearOfEra = shifted - era * 400;
+  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const dayOfEra =
+    yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+}

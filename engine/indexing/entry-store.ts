@@ -1,0 +1,175 @@
+/**
+ * The entries of one index: which document each came from, which are alive, and their fields' columns. A document that
+ * changes gets new entries at the end, so entries are in the order of last writes; a removed entry is only marked.
+ * When many are dead, the living are copied to a new store in slices while reads and writes go on.
+ *
+ * Knows nothing of paths or collections: a caller adds values to `columns` between `beginEntry` and `endEntry`.
+ *
+ * Invariants:
+ * - Entries of one document stand together; `firstOf(document)` is the first of them, while it has any.
+ * - Every column has as many entries as the store.
+ * - `liveCount` is the number of bits in `live`.
+ */
+import { assert } from "../assert.ts";
+import { EntrySet } from "./entry-set.ts";
+import { FieldColumn } from "./field-column.ts";
+import { grownUint32 } from "./packed.ts";
+
+/** A store is compacted when more entries are dead than alive, and more than this. */
+const deadCountMin = 1024;
+/** Entries copied between two looks at the clock. */
+const copyStride = 256;
+
+export class EntryStore {
+  readonly columns: readonly FieldColumn[];
+  /** Entry numbers are below this. */
+  entryCount = 0;
+  liveCount = 0;
+  /** By entry. */
+  documents: Uint32Array = new Uint32Array(16);
+  /** One bit for each entry. */
+  live: Uint32Array = new Uint32Array(1);
+  /** Some document has, or had, more than one entry. */
+  hasSeveral = false;
+  /** By document: its first entry plus one; 0 when it has none. */
+  #firsts: Uint32Array = new Uint32Array(16);
+  #compaction: Compaction | null = null;
+
+  constructor(columnCount: number) {
+    this.columns = Array.from({ length: columnCount }, () => new FieldColumn());
+  }
+
+  isLive(entry: number): boolean {
+    return ((this.live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
+  }
+
+  /** All living entries. */
+  all(): EntrySet {
+    return EntrySet.ofWords(this.live.slice(0, (this.entryCount + 31) >>> 5));
+  }
+
+  /** The first entry of a document, or -1. */
+  firstOf(document: number): number {
+    return (this.#firsts[document] ?? 0) - 1;
+  }
+
+  /** Ends the entry whose values were added to the columns. @returns its number. */
+  endEntry(document: number): number {
+    const entry = this.entryCount++;
+    if (entry >= this.documents.length) this.documents = grownUint32(this.documents, entry + 1);
+    if (entry >>> 5 >= this.live.length) this.live = grownUint32(this.live, (entry >>> 5) + 1);
+    this.documents[entry] = document;
+    this.live[entry >>> 5] = (this.live[entry >>> 5] as number) | (1 << (entry & 31));
+    this.liveCount++;
+    if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
+    if (this.#firsts[document] === 0) this.#firsts[document] = entry + 1;
+    else this.hasSeveral = true;
+    for (const column of this.columns) column.endEntry();
+    return entry;
+  }
+
+  /** Removes all entries of a document. @returns how many there were. */
+  remove(document: number): number {
+    const first = this.firstOf(document);
+    if (first < 0) return 0;
+    let entry = first;
+    while (entry < this.entryCount && this.documents[entry] === document && this.isLive(entry)) {
+      this.live[entry >>> 5] = (this.live[entry >>> 5] as number) & ~(1 << (entry & 31));
+      this.#compaction?.removed(entry);
+      entry++;
+    }
+    this.#firsts[document] = 0;
+    this.liveCount -= entry - first;
+    return entry - first;
+  }
+
+  get needsCompaction(): boolean {
+    const dead = this.entryCount - this.liveCount;
+    return this.#compaction !== null || (dead > deadCountMin && dead > this.liveCount);
+  }
+
+  /**
+   * Copies living entries to a new store until `isTimeUp`. @returns the new store when it is complete, to be used from
+   * then on in place of this one.
+   */
+  compact(isTimeUp: () => boolean): EntryStore | null {
+    this.#compaction ??= new Compaction(this);
+    const result = this.#compaction.run(isTimeUp);
+    if (result !== null) this.#compaction = null;
+    return result;
+  }
+
+  checkInvariants(): void {
+    let count = 0;
+    for (let entry = 0; entry < this.entryCount; entry++) {
+      if (!this.isLive(entry)) continue;
+      count++;
+      const first = this.firstOf(this.documents[entry] as number);
+      assert(first >= 0 && first <= entry, "a living entry is found from its document");
+      for (let other = first; other < entry; other++) {
+        assert(
+          this.documents[other] === this.documents[entry],
+          "entries of a document stand together",
+        );
+      }
+    }
+    assert(count === this.liveCount, "the count of living entries is the number of bits");
+    for (const column of this.columns) {
+      assert(column.entryCount === this.entryCount, "columns have as many entries as the store");
+      column.checkInvariants();
+    }
+  }
+}
+
+/** A copy under way. Entries appended meanwhile are reached by the cursor; those removed behind it are removed there too. */
+class Compaction {
+  readonly #source: EntryStore;
+  readonly #target: EntryStore;
+  readonly #termMaps: Uint32Array[];
+  /** By old entry: the new one plus one. */
+  #copies: Uint32Array = new Uint32Array(16);
+  #next = 0;
+
+  constructor(source: EntryStore) {
+    this.#source = source;
+    this.#target = new EntryStore(source.columns.length);
+    this.#termMaps = source.columns.map((column) => new Uint32Array(column.dictionary.count));
+  }
+
+  run(isTimeUp: () => boolean): EntryStore | null {
+    const { columns } = this.#source;
+    for (let i = 0; i < columns.length; i++) {
+      const column = columns[i] as FieldColumn;
+      this.#termMaps[i] = grownUint32(this.#termMaps[i] as Uint32Array, column.dictionary.count);
+      (this.#target.columns[i] as FieldColumn).hasArrays = column.hasArrays;
+    }
+    while (this.#next < this.#source.entryCount) {
+      if (this.#next % copyStride === 0 && isTimeUp()) {
+        this.#copyOne();
+        return null;
+      }
+      this.#copyOne();
+    }
+    return this.#target;
+  }
+
+  /** Called when an entry of the source dies. */
+  removed(entry: number): void {
+    if (entry >= this.#next || (this.#copies[entry] ?? 0) === 0) return;
+    this.#target.remove(this.#source.documents[entry] as number);
+    this.#copies[entry] = 0;
+  }
+
+  #copyOne(): void {
+    const entry = this.#next++;
+    if (!this.#source.isLive(entry)) return;
+    const { columns } = this.#source;
+    for (let i = 0; i < columns.length; i++) {
+      const target = this.#target.columns[i] as FieldColumn;
+      target.copyEntryValues(columns[i] as FieldColumn, entry, this.#termMaps[i] as Uint32Array);
+    }
+    const copy = this.#target.endEntry(this.#source.documents[entry] as number);
+    this.#copies = grownUint32(this.#copies, entry + 1);
+    this.#copies[entry] = copy + 1;
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * One field of one index: for each entry the terms of its values, and for each term its entries. Packed, and only
+ * ever appended to: what belongs to a removed entry stays until the index is compacted (entry-store.ts).
+ *
+ *   entry ──starts──► [term term term]   the entry's values, in the order of the document
+ *   term ──first──► value ──next──► value …   the same values as one list for each term, ascending
+ *
+ * The position of a value inside its entry is the position of a word in a text; a gap keeps the place of a word
+ * that is not indexed.
+ *
+ * Invariants:
+ * - Entries are appended in ascending order; the values of an entry stand together.
+ * - The list of a term is in ascending order of values, and so of entries.
+ *
+ * Hot: bench/query.bench.ts.
+ */
+import { assert } from "../assert.ts";
+import { grownUint32 } from "./packed.ts";
+import { firstTerm, gapTerm, TermDictionary } from "./term-dictionary.ts";
+import { type OrderKind, TermOrder } from "./term-order.ts";
+
+export class FieldColumn {
+  readonly dictionary = new TermDictionary();
+  /** Entries below this have been appended. */
+  entryCount = 0;
+  valueCount = 0;
+  /** Some entry had an array here. */
+  hasArrays = false;
+  /** By entry: its values are [starts[e], starts[e + 1]). */
+  starts: Uint32Array = new Uint32Array(17);
+  /** By value. */
+  terms: Uint32Array = new Uint32Array(16);
+  entries: Uint32Array = new Uint32Array(16);
+  /** By value: the next value of the same term, plus one; 0 ends the list. */
+  nexts: Uint32Array = new Uint32Array(16);
+  /** By term: the first and last value, plus one; 0 when there is none. */
+  firsts: Uint32Array = new Uint32Array(16);
+  lasts: Uint32Array = new Uint32Array(16);
+  /** By term: how many values. Counts those of removed entries too. */
+  counts: Uint32Array = new Uint32Array(16);
+  readonly #orders = new Map<OrderKind, TermOrder>();
+
+  /** Adds a value to the entry that `endEntry` will end. */
+  add(term: number): void {
+    const value = this.valueCount++;
+    if (value >= this.terms.length) {
+      this.terms = grownUint32(this.terms, value + 1);
+      this.entries = grownUint32(this.entries, value + 1);
+      this.nexts = grownUint32(this.nexts, value + 1);
+    }
+    this.terms[value] = term;
+    this.entries[value] = this.entryCount;
+    if (term === gapTerm) return;
+    if (term >= this.firsts.length) this.#growTerms(term);
+    const last = this.lasts[term] as number;
+    if (last === 0) this.firsts[term] = value + 1;
+    else this.nexts[last - 1] = value + 1;
+    this.lasts[term] = value + 1;
+    this.counts[term] = (this.counts[term] as number) + 1;
+  }
+
+  endEntry(): void {
+    const entry = this.entryCount++;
+    if (entry + 1 >= this.starts.length) this.starts = grownUint32(this.starts, entry + 2);
+    this.starts[entry + 1] = this.valueCount;
+  }
+
+  /** The order of this kind with every term in it. */
+  order(kind: OrderKind): TermOrder {
+    let order = this.#orders.get(kind);
+    if (order === undefined) {
+      order = new TermOrder(kind, this.dictionary);
+      this.#orders.set(kind, order);
+    }
+    order.refresh();
+    return order;
+  }
+
+  /** An order to compare terms with, without any in it. */
+  emptyOrder(kind: OrderKind): TermOrder {
+    return new TermOrder(kind, this.dictionary);
+  }
+
+  /** True when `order(kind)` costs nothing. */
+  hasOrder(kind: OrderKind): boolean {
+    return this.#orders.get(kind)?.isCurrent === true;
+  }
+
+  /** Adds the values of an entry of `other`; `termMap` tells or learns (0: not yet) which terms are theirs here. */
+  copyEntryValues(other: FieldColumn, entry: number, termMap: Uint32Array): void {
+    const end = other.starts[entry + 1] as number;
+    for (let value = other.starts[entry] as number; value < end; value++) {
+      const term = other.terms[value] as number;
+      if (term < firstTerm) {
+        this.add(term);
+        continue;
+      }
+      let mapped = termMap[term] as number;
+      if (mapped === 0) {
+        mapped = this.dictionary.internFrom(other.dictionary, term);
+        termMap[term] = mapped;
+      }
+      this.add(mapped);
+    }
+  }
+
+  checkInvariants(): void {
+    this.dictionary.checkInvariants();
+    let listed = 0;
+    for (let term = 1; term < this.dictionary.count; term++) {
+      let previous = 0;
+      let count = 0;
+      for (let at = this.firsts[term] ?? 0; at !== 0; at = this.nexts[at - 1] as number) {
+        assert(at > previous, "the list of a term ascends");
+        assert(this.terms[at - 1] === term, "the list of a term has its values only");
+        previous = at;
+        count++;
+      }
+      assert(count === (this.counts[term] ?? 0), "the count of a term is the length of its list");
+      listed += count;
+    }
+    let gaps = 0;
+    for (let value = 0; value < this.valueCount; value++) if (this.terms[value] === gapTerm) gaps++;
+    assert(listed + gaps === this.valueCount, "every value but gaps is in one list");
+  }
+
+  #growTerms(term: number): void {
+    this.firsts = grownUint32(this.firsts, term + 1);
+    this.lasts = grownUint32(this.lasts, term + 1);
+    this.counts = grownUint32(this.counts, term + 1);
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * What one document contributes to the groups of a map-reduce index: for each of its elements, or once, the keys as JSON
+ * text and the numbers to add.
+ *
+ * Measured on RavenDB 7.2.7: a missing key is null; a document whose array is empty belongs to no group, one that lacks
+ * it to the group of null; `array(path)` is one key. Numbers that are no numbers spoil their group.
+ */
+import { byteArrayOpen, byteObjectOpen, byteQuote } from "../json/bytes.ts";
+import {
+  decodeNumber,
+  findMember,
+  firstElement,
+  nextElement,
+  skipValue,
+  ValueSpan,
+} from "../json/field-access.ts";
+import type { FieldStep } from "./document-fields.ts";
+import type { IndexDefinition } from "./index-definition.ts";
+import { stepsOf } from "./map-index.ts";
+
+/** Takes one contribution. `sums[i]` is NaN when a value is no number; `isDouble[i]`: not all are integers. */
+export interface ContributionVisitor {
+  contribute(keys: readonly string[], sums: Float64Array, isDouble: Uint8Array): void;
+}
+
+interface GroupPath {
+  readonly steps: readonly FieldStep[];
+  readonly isWholeArray: boolean;
+}
+
+export class GroupValues {
+  readonly #keys: readonly GroupPath[];
+  readonly #sums: readonly GroupPath[];
+  /** Steps that all paths with `[]` share, up to their first `[]`; empty when there is none. */
+  readonly #fanOut: readonly FieldStep[];
+  readonly #sumValues: Float64Array;
+  readonly #isDouble: Uint8Array;
+
+  constructor(definition: IndexDefinition) {
+    const group = definition.groupBy;
+    this.#keys = (group?.keys ?? []).map((key) => ({
+      steps: stepsOf(key.path),
+      isWholeArray: key.isWholeArray,
+    }));
+    this.#sums = (group?.aggregates ?? []).flatMap((one) =>
+      one.kind === "sum" ? [{ steps: stepsOf(one.path), isWholeArray: false }] : [],
+    );
+    const fanned = this.#keys.find(
+      (key) => !key.isWholeArray && key.steps.some((step) => step.isEach),
+    );
+    const length = fanned === undefined ? 0 : fanned.steps.findIndex((step) => step.isEach) + 1;
+    this.#fanOut = fanned === undefined ? [] : fanned.steps.slice(0, length);
+    this.#sumValues = new Float64Array(this.#sums.length);
+    this.#isDouble = new Uint8Array(this.#sums.length);
+  }
+
+  /** Visits what the object that begins at `body` contributes. */
+  visit(bytes: Buffer, body: number, visitor: ContributionVisitor): void {
+    if (this.#fanOut.length === 0) {
+      this.#contribute(bytes, body, -1, visitor);
+      return;
+    }
+    const array = findValue(bytes, body, this.#fanOut);
+    if (array < 0 || bytes[array] !== byteArrayOpen) {
+      this.#contribute(bytes, body, -1, visitor);
+      return;
+    }
+    for (let i = firstElement(bytes, array); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      this.#contribute(bytes, body, i, visitor);
+    }
+  }
+
+  /** `element`: the begin of the array's element that paths through it start at; -1 when there is none. */
+  #contribute(bytes: Buffer, body: number, element: number, visitor: ContributionVisitor): void {
+    const keys = this.#keys.map((key) => {
+      if (key.isWholeArray) return wholeArray(bytes, body, key.steps);
+      const at = this.#valueOf(bytes, body, element, key.steps);
+      return at < 0 ? "null" : bytes.toString("utf8", at, skipValue(bytes, at));
+    });
+    for (let i = 0; i < this.#sums.length; i++) {
+      const { steps } = this.#sums[i] as GroupPath;
+      this.#sumValues[i] = 0;
+      this.#isDouble[i] = 0;
+      if (this.#isFanned(steps)) {
+        if (element < 0) continue;
+        const rest = steps.slice(this.#fanOut.length);
+        const at = rest.length === 0 ? element : findValue(bytes, element, rest);
+        if (at >= 0) this.#add(bytes, at, i);
+      } else this.#addEach(bytes, body, steps, 0, i);
+    }
+    visitor.contribute(keys, this.#sumValues, this.#isDouble);
+  }
+
+  #isFanned(steps: readonly FieldStep[]): boolean {
+    const { length } = this.#fanOut;
+    if (length === 0 || steps.length < length) return false;
+    return this.#fanOut.every((step, i) => {
+      const other = steps[i] as FieldStep;
+      return step.isEach === other.isEach && step.name.equals(other.name);
+    });
+  }
+
+  #valueOf(bytes: Buffer, body: number, element: number, steps: readonly FieldStep[]): number {
+    if (!this.#isFanned(steps)) return findValue(bytes, body, steps);
+    if (element < 0) return -1;
+    const rest = steps.slice(this.#fanOut.length);
+    return rest.length === 0 ? element : findValue(bytes, element, rest);
+  }
+
+  #addEach(
+    bytes: Buffer,
+    at: number,
+    steps: readonly FieldStep[],
+    depth: number,
+    sum: number,
+  ): void {
+    if (bytes[at] === byteArrayOpen) {
+      for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+        this.#addEach(bytes, i, steps, depth, sum);
+      }
+      return;
+    }
+    const step = steps[depth];
+    if (step === undefined) {
+      this.#add(bytes, at, sum);
+      return;
+    }
+    const span = new ValueSpan();
+    if (bytes[at] === byteObjectOpen && findMember(bytes, at, step.name, span)) {
+      this.#addEach(bytes, span.from, steps, depth + 1, sum);
+    }
+  }
+
+  #add(bytes: Buffer, at: number, sum: number): void {
+    const first = bytes[at] as number;
+    if (first === 0x6e) return;
+    const isNumber = first !== byteQuote && first <= 0x39;
+    const end = skipValue(bytes, at);
+    const value = isNumber ? decodeNumber(bytes, at, end) : Number.NaN;
+    this.#sumValues[sum] = (this.#sumValues[sum] as number) + value;
+    for (let i = at; isNumber && i < end; i++) {
+      const byte = bytes[i] as number;
+      if (byte === 0x2e || (byte | 0x20) === 0x65) this.#isDouble[sum] = 1;
+    }
+  }
+}
+
+/** Where the value at a path of names begins, or -1. */
+function findValue(bytes: Buffer, from: number, steps: readonly FieldStep[]): number {
+  const span = new ValueSpan();
+  let at = from;
+  for (const step of steps) {
+    if (!findMember(bytes, at, step.name, span)) return -1;
+    at = span.from;
+  }
+  return at;
+}
+
+/** The values at a path as the JSON text of one array; null when the array is missing. */
+function wholeArray(bytes: Buffer, body: number, steps: readonly FieldStep[]): string {
+  const at = findValue(bytes, body, steps.slice(0, 1));
+  if (at < 0) return "null";
+  const values: string[] = [];
+  collect(bytes, at, steps, 1, values);
+  return bytes[at] === byteArrayOpen ? `[${values.join(",")}]` : (values[0] ?? "null");
+}
+
+function collect(
+  bytes: Buffer,
+  at: number,
+  steps: readonly FieldStep[],
+  depth: number,
+  values: string[],
+): void {
+  if (bytes[at] === byteArrayOpen) {
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      collect(bytes, i, steps, depth, values);
+    }
+    return;
+  }
+  const step = steps[depth];
+  const span = new ValueSpan();
+  if (step === undefined) values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
+  else if (findMember(bytes, at, step.name, span))
+    collect(bytes, span.from, steps, depth + 1, values);
+  else values.push("null");
+}

@@ -1,0 +1,138 @@
+/**
+ * What an automatic index covers, and how two definitions relate. Plain data; knows nothing of documents, nor how
+ * indexes are named. The types have the form of those that rql/ makes from a query.
+ *
+ * Invariants:
+ * - Fields are in ordinal order of their names, no name twice.
+ */
+
+/** One name of a path, and how many `[]` follow it. */
+export interface DefinitionPart {
+  readonly name: string;
+  readonly arrays: number;
+}
+
+export interface DefinitionField {
+  /** As the index calls it: the path's text. */
+  readonly name: string;
+  readonly path: readonly DefinitionPart[];
+  readonly isQuoted: boolean;
+  readonly hasSearch: boolean;
+  readonly hasExact: boolean;
+  readonly hasHighlight: boolean;
+  readonly hasSuggest: boolean;
+}
+
+/** `isWholeArray`: an array is one key, not one for each element. */
+export interface DefinitionGroupKey extends DefinitionField {
+  readonly isWholeArray: boolean;
+}
+
+export type DefinitionAggregate =
+  | { readonly kind: "count"; readonly name: "Count" }
+  | {
+      readonly kind: "sum";
+      readonly name: string;
+      readonly path: readonly DefinitionPart[];
+      readonly isQuoted: boolean;
+    };
+
+/** `collection`: `@all_docs` for all. `groupBy` null: a map index. */
+export interface IndexDefinition {
+  readonly collection: string;
+  readonly fields: readonly DefinitionField[];
+  readonly groupBy: {
+    readonly keys: readonly DefinitionGroupKey[];
+    readonly aggregates: readonly DefinitionAggregate[];
+  } | null;
+}
+
+export const allDocuments = "@all_docs";
+
+/** The wire's name of an index's kind. */
+export function indexType(definition: IndexDefinition): "AutoMap" | "AutoMapReduce" {
+  return definition.groupBy === null ? "AutoMap" : "AutoMapReduce";
+}
+
+/** True when the two follow the same collection and group by the same keys: they can be merged. */
+export function isMergeable(left: IndexDefinition, right: IndexDefinition): boolean {
+  if (left.collection.toLowerCase() !== right.collection.toLowerCase()) return false;
+  const leftKeys = left.groupBy?.keys ?? [];
+  const rightKeys = right.groupBy?.keys ?? [];
+  if ((left.groupBy === null) !== (right.groupBy === null)) return false;
+  if (leftKeys.length !== rightKeys.length) return false;
+  return leftKeys.every((key) =>
+    rightKeys.some((other) => other.name === key.name && other.isWholeArray === key.isWholeArray),
+  );
+}
+
+/** True when every query that `needed` was made for can be answered by `existing`. */
+export function covers(existing: IndexDefinition, needed: IndexDefinition): boolean {
+  if (!isMergeable(existing, needed)) return false;
+  const aggregates = new Set((existing.groupBy?.aggregates ?? []).map((one) => one.name));
+  if (!(needed.groupBy?.aggregates ?? []).every((one) => aggregates.has(one.name))) return false;
+  const keys = existing.groupBy?.keys ?? [];
+  const fields = new Map([...existing.fields, ...keys].map((field) => [field.name, field]));
+  return [...needed.fields, ...(needed.groupBy?.keys ?? [])].every((field) => {
+    const other = fields.get(field.name);
+    return other !== undefined && optionsCover(other, field);
+  });
+}
+
+/**
+ * What an index becomes that a query needs more of; they must be mergeable. A field that the query uses with options has those
+ * alone, as RavenDB 7.2.7 does it: then the result does not cover `left`. Collection and keys are spelt as in `right`.
+ */
+export function merged(left: IndexDefinition, right: IndexDefinition): IndexDefinition {
+  return {
+    collection: right.collection,
+    fields: mergedFields(left.fields, right.fields),
+    groupBy: mergedGroup(left, right),
+  };
+}
+
+function mergedGroup(left: IndexDefinition, right: IndexDefinition): IndexDefinition["groupBy"] {
+  if (left.groupBy === null || right.groupBy === null) return null;
+  const aggregates = new Map<string, DefinitionAggregate>();
+  for (const one of [...left.groupBy.aggregates, ...right.groupBy.aggregates]) {
+    aggregates.set(one.name, one);
+  }
+  const others = new Map(left.groupBy.keys.map((key) => [key.name, key]));
+  const keys = right.groupBy.keys.map((key) => {
+    const other = others.get(key.name);
+    return other === undefined || hasOptions(key) ? key : other;
+  });
+  return { keys, aggregates: sortedByName([...aggregates.values()]) };
+}
+
+function mergedFields(
+  left: readonly DefinitionField[],
+  right: readonly DefinitionField[],
+): DefinitionField[] {
+  const byName = new Map<string, DefinitionField>();
+  for (const field of [...left, ...right]) {
+    const other = byName.get(field.name);
+    byName.set(field.name, other === undefined || hasOptions(field) ? field : other);
+  }
+  return sortedByName([...byName.values()]);
+}
+
+/** Ordinal order: by UTF-16 units. */
+export function sortedByName<Named extends { readonly name: string }>(
+  items: readonly Named[],
+): Named[] {
+  return [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+function optionsCover(field: DefinitionField, needed: DefinitionField): boolean {
+  return (
+    (field.hasExact || !needed.hasExact) &&
+    (field.hasSearch || !needed.hasSearch) &&
+    (field.hasHighlight || !needed.hasHighlight) &&
+    (field.hasSuggest || !needed.hasSuggest)
+  );
+}
+
+function hasOptions(field: DefinitionField): boolean {
+  return field.hasExact || field.hasSearch || field.hasHighlight || field.hasSuggest;
+}

@@ -1,0 +1,212 @@
+/**
+ * The distinct terms of one field of one index, each with a small number. Terms are bytes in a slab, found through
+ * a packed hash table; nothing of them is on the heap of objects.
+ *
+ * Knows nothing of entries, and not what makes a value a term (document-fields.ts).
+ *
+ * Invariants:
+ * - Numbers are given out from `firstTerm` on without gaps; smaller ones are markers without text.
+ * - Two terms differ in kind or in bytes. A text, a number and a date may have the same bytes.
+ * - `values[term]` is the number of a number, the milliseconds of a date, NaN for a text.
+ *
+ * Hot: bench/query.bench.ts.
+ */
+import { assert } from "../assert.ts";
+import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
+
+/** What a term was made from. */
+export const textKind = 0;
+export const numberKind = 1;
+export const dateKind = 2;
+
+/** Numbers that are no terms of the dictionary. */
+export const gapTerm = 0;
+export const nullTerm = 1;
+export const objectTerm = 2;
+export const firstTerm = 3;
+
+const slabBytesMax = 2 ** 31 - 1;
+const dateTicksAt = 23;
+
+export class TermDictionary {
+  /** Numbers below this are in use. */
+  count = firstTerm;
+  values: Float64Array = new Float64Array(16);
+  /** Some number has a fraction, or is too large for its double to tell it from its neighbours. */
+  hasInexact = false;
+  hasDates = false;
+  numberCount = 0;
+  #slab: Buffer = Buffer.alloc(256);
+  /** Term t is slab[starts[t], starts[t + 1]). */
+  #starts: Uint32Array = new Uint32Array(17);
+  #kinds: Buffer = Buffer.alloc(16);
+  #hashes: Uint32Array = new Uint32Array(16);
+  /** Term numbers by hash; 0 is free. */
+  #table: Uint32Array = new Uint32Array(64);
+
+  /** The number of a term, or -1. */
+  find(kind: number, bytes: Buffer, length: number): number {
+    const hash = hashOf(kind, bytes, length);
+    const mask = this.#table.length - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const term = this.#table[slot] as number;
+      if (term === 0) return -1;
+      if (this.#hashes[term] === hash && this.#equals(term, kind, bytes, length)) return term;
+    }
+  }
+
+  findText(kind: number, text: string): number {
+    const bytes = Buffer.from(text);
+    return this.find(kind, bytes, bytes.length);
+  }
+
+  /** The number of the term `bytes[0, length)`, a new one if need be. `value`: see `values`. */
+  intern(kind: number, bytes: Buffer, length: number, value: number): number {
+    const hash = hashOf(kind, bytes, length);
+    const mask = this.#table.length - 1;
+    let slot = hash & mask;
+    for (;;) {
+      const term = this.#table[slot] as number;
+      if (term === 0) break;
+      if (this.#hashes[term] === hash && this.#equals(term, kind, bytes, length)) return term;
+      slot = (slot + 1) & mask;
+    }
+    const term = this.count++;
+    this.#reserve(term, length);
+    const start = this.#starts[term] as number;
+    bytes.copy(this.#slab, start, 0, length);
+    this.#starts[term + 1] = start + length;
+    this.#kinds[term] = kind;
+    this.#hashes[term] = hash;
+    this.values[term] = value;
+    this.#table[slot] = term;
+    if (kind === numberKind) {
+      this.numberCount++;
+      if (!Number.isSafeInteger(value)) this.hasInexact = true;
+    } else if (kind === dateKind) this.hasDates = true;
+    if (this.count * 2 > this.#table.length) this.#growTable();
+    return term;
+  }
+
+  /** Takes a term of another dictionary. */
+  internFrom(other: TermDictionary, term: number): number {
+    const start = other.#starts[term] as number;
+    const end = other.#starts[term + 1] as number;
+    const bytes = other.#slab.subarray(start, end);
+    return this.intern(other.kindOf(term), bytes, end - start, other.values[term] as number);
+  }
+
+  kindOf(term: number): number {
+    return this.#kinds[term] as number;
+  }
+
+  textOf(term: number): string {
+    return this.#slab.toString("utf8", this.#starts[term], this.#starts[term + 1]);
+  }
+
+  /** The order of two terms' bytes: negative, 0 or positive. */
+  compareBytes(left: number, right: number): number {
+    const slab = this.#slab;
+    let i = this.#starts[left] as number;
+    let k = this.#starts[right] as number;
+    const leftLength = (this.#starts[left + 1] as number) - i;
+    const rightLength = (this.#starts[right + 1] as number) - k;
+    const end = i + Math.min(leftLength, rightLength);
+    for (; i < end; i++, k++) {
+      const difference = (slab[i] as number) - (slab[k] as number);
+      if (difference !== 0) return difference;
+    }
+    return leftLength - rightLength;
+  }
+
+  /** The order of a term's bytes and `bytes`. */
+  compareTo(term: number, bytes: Buffer): number {
+    const start = this.#starts[term] as number;
+    return this.#slab.compare(bytes, 0, bytes.length, start, this.#starts[term + 1] as number);
+  }
+
+  startsWith(term: number, prefix: Buffer): boolean {
+    const start = this.#starts[term] as number;
+    const end = start + prefix.length;
+    if (end > (this.#starts[term + 1] as number)) return false;
+    return this.#slab.compare(prefix, 0, prefix.length, start, end) === 0;
+  }
+
+  endsWith(term: number, suffix: Buffer): boolean {
+    const end = this.#starts[term + 1] as number;
+    const start = end - suffix.length;
+    if (start < (this.#starts[term] as number)) return false;
+    return this.#slab.compare(suffix, 0, suffix.length, start, end) === 0;
+  }
+
+  /** Four bytes of the term from `depth` on, big-endian, 0 behind its end: a key to sort by. */
+  bytesAt(term: number, depth: number): number {
+    const at = (this.#starts[term] as number) + depth;
+    const end = this.#starts[term + 1] as number;
+    const slab = this.#slab;
+    let key = 0;
+    for (let i = at; i < at + 4; i++) key = (key << 8) | (i < end ? (slab[i] as number) : 0);
+    return key >>> 0;
+  }
+
+  lengthOf(term: number): number {
+    return (this.#starts[term + 1] as number) - (this.#starts[term] as number);
+  }
+
+  /** 100 ns units of a date beyond its milliseconds: the last four digits of its seven. */
+  ticksOf(term: number): number {
+    const start = this.#starts[term] as number;
+    if ((this.#starts[term + 1] as number) - start < dateTicksAt + 4) return 0;
+    const at = start + dateTicksAt;
+    return Number(this.#slab.latin1Slice(at, at + 4));
+  }
+
+  checkInvariants(): void {
+    for (let term = firstTerm; term < this.count; term++) {
+      const start = this.#starts[term] as number;
+      const end = this.#starts[term + 1] as number;
+      assert(start <= end, "terms follow one another in the slab");
+      const bytes = this.#slab.subarray(start, end);
+      assert(this.find(this.kindOf(term), bytes, end - start) === term, "every term is found");
+    }
+  }
+
+  #equals(term: number, kind: number, bytes: Buffer, length: number): boolean {
+    if (this.#kinds[term] !== kind) return false;
+    const start = this.#starts[term] as number;
+    if ((this.#starts[term + 1] as number) - start !== length) return false;
+    const slab = this.#slab;
+    for (let i = 0; i < length; i++) if (slab[start + i] !== bytes[i]) return false;
+    return true;
+  }
+
+  #reserve(term: number, length: number): void {
+    this.#starts = grownUint32(this.#starts, term + 2);
+    this.#kinds = grownBytes(this.#kinds, term + 1);
+    this.#hashes = grownUint32(this.#hashes, term + 1);
+    this.values = grownFloat64(this.values, term + 1);
+    const needed = (this.#starts[term] as number) + length;
+    assert(needed <= slabBytesMax, "the terms of one field fit into two gigabytes");
+    this.#slab = grownBytes(this.#slab, needed);
+  }
+
+  #growTable(): void {
+    const table = new Uint32Array(this.#table.length * 2);
+    const mask = table.length - 1;
+    for (let term = firstTerm; term < this.count; term++) {
+      let slot = (this.#hashes[term] as number) & mask;
+      while (table[slot] !== 0) slot = (slot + 1) & mask;
+      table[slot] = term;
+    }
+    this.#table = table;
+  }
+}
+
+/** FNV-1a over the bytes, with a last mix: the table uses the lowest bits. */
+function hashOf(kind: number, bytes: Buffer, length: number): number {
+  let hash = 0x811c9dc5 ^ kind;
+  for (let i = 0; i < length; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
+  hash ^= hash >>> 15;
+  hash = Math.imul(hash, 0x2c1b3c6d);
+  return (hash ^ (hash >>> 13)) >>> 0;
+}

@@ -1,0 +1,566 @@
+/**
+ * One pass over the text of a JSON value: checks it, and makes the text that is stored. For a
+ * document it also finds `@metadata`, the shape, and where each top-level value begins.
+ *
+ * Stored text is minified. Numbers keep their spelling (`1.50`, `1E5`, thirty digits) except `-0`,
+ * which becomes `0`; keys keep their order; strings are spelled as escape.ts says. A repeated key
+ * keeps its last value, at its last place, at every depth. RavenDB 7.2.7 stores the same.
+ *
+ * It is strict where RavenDB is lenient (single quotes, trailing commas, control characters in
+ * strings, text behind the value, invalid UTF-8, `1.`, NaN): only JSON is accepted. One byte order
+ * mark in front is dropped, as RFC 8259 allows. A number too large for a double is refused.
+ *
+ * Knows nothing of ids, collections, or what metadata keys mean.
+ *
+ * Hot: bench/document-text.bench.ts. Most text is minified and needs no change, so the loop only
+ * looks at it, and copies it in runs: a run ends where something is left out or spelled anew.
+ *
+ *   input   {"a": 1,"b":"x\/y"}
+ *           |----|             first run; the space is left out
+ *                 |-------|    second run; `\/` is written as `/`
+ *                          |-| ...
+ *   Output position of input position i in the present run: i - shift.
+ *
+ * Invariants:
+ * - No call is recursive: nesting is on a stack of its own, at most `documentDepthMax` high.
+ * - The output is never longer than the input.
+ * - What a parse left in the parser is valid until its next parse.
+ */
+import { EngineError, type ErrorCode } from "../errors.ts";
+import type { ShapeNode, ShapeTable } from "../keyspaces/shapes.ts";
+import { documentBytesMax, documentDepthMax, shapeFieldCountMax } from "../limits.ts";
+import {
+  bytesEqual,
+  copyBytes,
+  stringByteClasses as importedStringByteClasses,
+  skipSpace,
+  utf8SequenceLength,
+} from "./bytes.ts";
+import { escapeCut, escapeUnknown, rewriteEscape } from "./escape.ts";
+import { mayRepeat, removeRepeatedKeys } from "./repeated-keys.ts";
+
+// Declared here, not imported: V8 folds a module's own constants into the code, but loads an imported
+// (or exported) one from its cell each time, which made this file 2.5 times slower.
+const byteArrayClose = 0x5d;
+const byteArrayOpen = 0x5b;
+const byteColon = 0x3a;
+const byteComma = 0x2c;
+const byteDot = 0x2e;
+const byteMinus = 0x2d;
+const byteNewline = 0x0a;
+const byteNine = 0x39;
+const byteObjectClose = 0x7d;
+const byteObjectOpen = 0x7b;
+const bytePlus = 0x2b;
+const byteQuote = 0x22;
+const byteSpace = 0x20;
+const byteZero = 0x30;
+const stringEscape = 2;
+const stringHigh = 3;
+const stringPlain = 0;
+const stringQuote = 1;
+const stringByteClasses = importedStringByteClasses;
+
+/** Slots of one member on the member stack: begin and end of its key in the output, and a hash. */
+const memberSlots = 3;
+/** Slots of one member in `metadataSpans`. */
+export const metadataSpanSlots = 4;
+/** Scratch memory above this is given back before the next parse. */
+const scratchBytesKept = 4 * 1024 * 1024;
+const scratchBytesMin = 16 * 1024;
+const membersMin = 256 * memberSlots;
+/**
+ * How many times the length of the text may be moved to take out repeated keys. Each level of nesting
+ * that repeats a key around the rest moves it once: without a bound the work would be quadratic.
+ */
+const repeatedMovesMax = 64;
+/** Digits that surely are no number beyond the range of a double. */
+const safeDigits = 300;
+
+const metadataKey = Buffer.from('"@metadata"', "latin1");
+const wordNull = Buffer.from("null", "latin1");
+const wordTrue = Buffer.from("true", "latin1");
+const wordFalse = Buffer.from("false", "latin1");
+
+/** What the loop expects at the present position. */
+const expectValue = 0;
+const expectValueOrClose = 1;
+const expectKey = 2;
+const expectKeyOrClose = 3;
+
+/** Parses documents and other JSON text. Its results are fields, overwritten by the next call. */
+export class DocumentParser {
+  /** The stored text: a document's body without `@metadata`, or the minified value. */
+  body: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
+  bodyLength = 0;
+  /** Whether every byte of the body is below 0x80. */
+  isAscii = true;
+  /** 0 = none: an empty document, too many fields, or no room in the shape table. */
+  shapeId = 0;
+  /** How many offsets there are: the shape's field count, or 0 without a shape. */
+  fieldCount = 0;
+  /** Offset of each top-level value from the begin of the body, in the order of the shape. */
+  fieldOffsets = new Uint32Array(shapeFieldCountMax);
+  /** The minified text of the `@metadata` object; its length is 0 when the document has none. */
+  metadata: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
+  metadataLength = 0;
+  /**
+   * The members of `@metadata`, `metadataSpanSlots` numbers each: begin and end (exclusive) of the
+   * key with its quotes, begin and end of the value, as positions in `metadata`.
+   */
+  metadataSpans = new Int32Array(64);
+  metadataCount = 0;
+  /** Where the value ended in the input (exclusive). */
+  endAt = 0;
+
+  readonly #shapes: ShapeTable | null;
+  readonly #frames = new Int32Array(documentDepthMax + 1);
+  #members = new Int32Array(membersMin);
+
+  /** @param shapes where the shapes of documents are found and made; null = documents have none. */
+  constructor(shapes: ShapeTable | null) {
+    this.#shapes = shapes;
+  }
+
+  /**
+   * Parses the document in `bytes[start, end)`.
+   * @throws EngineError `json-truncated` (empty, or ends too early), `json-not-object`,
+   *   `json-escape`, `json-invalid` (with line and column), `too-large` (size or depth),
+   *   `invalid-format` (`@metadata` is not an object).
+   */
+  parse(bytes: Buffer, start: number, end: number): void {
+    this.parseFirst(bytes, start, end);
+    this.#requireEnd(bytes, start, end);
+  }
+
+  /** Like `parse`, but other text may follow: `endAt` says where the document ended. */
+  parseFirst(bytes: Buffer, start: number, end: number): void {
+    this.#run(bytes, start, end, true);
+    if (this.metadataLength > 0 && this.metadata[0] !== byteObjectOpen) {
+      const text = this.metadata.toString("utf8", 0, Math.min(this.metadataLength, 100));
+      throw new EngineError("invalid-format", `@metadata must be an object, not ${text}`);
+    }
+  }
+
+  /**
+   * Parses any JSON value in `bytes[start, end)`: its minified text is `body`. `@metadata` is a key
+   * like others, and there is no shape.
+   * @throws EngineError as `parse`, without `json-not-object` and `invalid-format`.
+   */
+  parseValue(bytes: Buffer, start: number, end: number): void {
+    this.parseFirstValue(bytes, start, end);
+    this.#requireEnd(bytes, start, end);
+  }
+
+  /** Like `parseValue`, but other text may follow: `endAt` says where the value ended. */
+  parseFirstValue(bytes: Buffer, start: number, end: number): void {
+    this.#run(bytes, start, end, false);
+  }
+
+  #requireEnd(bytes: Buffer, start: number, end: number): void {
+    const at = skipSpace(bytes, this.endAt, end);
+    if (at < end) throw jsonError(bytes, start, end, at, "text behind the value");
+  }
+
+  // biome-ignore lint/complexity/noExcessiveLinesPerFunction: the hot loop; its state is in locals
+  #run(bytes: Buffer, start: number, end: number, isDocument: boolean): void {
+    this.#prepare(start, end);
+    const frames = this.#frames;
+    let members = this.#members;
+    let memberTop = 0;
+    /** Members of the document itself. */
+    let fieldCount = 0;
+    let depth = 0;
+    /** Begin of the innermost object's members on the member stack, or -1 in an array. */
+    let base = -1;
+    let out = this.body;
+    let isAscii = true;
+    let node: ShapeNode | null = null;
+    if (isDocument && this.#shapes !== null) node = this.#shapes.root;
+    /** The body's length so far, while `@metadata` is being read; else -1. */
+    let bodyKept = -1;
+    let bodyIsAscii = true;
+    let movedBytes = 0;
+    let i = skipByteOrderMark(bytes, start, end);
+    if (isDocument) requireObject(bytes, start, end, skipSpace(bytes, i, end));
+    let runStart = i;
+    let shift = i;
+    let expect = expectValue;
+
+    for (;;) {
+      let byte = i < end ? (bytes[i] as number) : -1;
+      if (byte <= byteSpace) {
+        const next = skipSpace(bytes, i, end);
+        copyBytes(out, runStart - shift, bytes, runStart, i);
+        shift += next - i;
+        i = next;
+        runStart = next;
+        byte = i < end ? (bytes[i] as number) : -1;
+      }
+
+      if (byte === byteQuote) {
+        const textStart = i;
+        const textOut = i - shift;
+        let isPredicted = false;
+        let isRewritten = false;
+        if (expect >= expectKey && depth === 1 && node !== null && node.predicted !== null) {
+          // Most likely the document goes on as the one before did: compare, and look no closer.
+          const name = node.predicted.name;
+          const length = name.length;
+          let k = 1;
+          if (length <= end - i) while (k < length && bytes[i + k] === name[k]) k++;
+          if (k === length) {
+            i += length;
+            node = node.predicted;
+            isPredicted = true;
+          }
+        }
+        if (!isPredicted) {
+          i++;
+          for (;;) {
+            i = plainEnd(bytes, i, end);
+            if (i >= end) throw jsonError(bytes, start, end, end, "a string has no end");
+            const kind = stringByteClasses[bytes[i] as number] as number;
+            if (kind === stringQuote) {
+              i++;
+              break;
+            } else if (kind === stringHigh) {
+              isAscii = false;
+              const length = utf8SequenceLength(bytes, i, end);
+              if (length <= 0) throw utf8Error(bytes, start, end, i, length);
+              i += length;
+            } else if (kind === stringEscape) {
+              copyBytes(out, runStart - shift, bytes, runStart, i);
+              const outAt = i - shift;
+              const both = rewriteEscape(bytes, i, end, out, outAt);
+              if (both < 0) throw escapeError(bytes, start, end, i, both);
+              if ((out[outAt] as number) >= 0x80) isAscii = false;
+              i += both >> 3;
+              shift = i - outAt - (both & 7);
+              runStart = i;
+              isRewritten = true;
+            } else throw jsonError(bytes, start, end, i, "a control character is not escaped");
+          }
+        }
+
+        if (expect >= expectKey) {
+          const keyOutEnd = i - shift;
+          let isMetadata = false;
+          if (isRewritten || (depth === 1 && isDocument && !isPredicted)) {
+            copyBytes(out, runStart - shift, bytes, runStart, i);
+            runStart = i;
+            if (depth === 1 && isDocument) {
+              isMetadata =
+                keyOutEnd - textOut === metadataKey.length &&
+                bytesEqual(out, textOut, metadataKey, 0, metadataKey.length);
+              if (!isMetadata && node !== null) node = node.find(out, textOut, keyOutEnd);
+            }
+          }
+          if (!isMetadata) {
+            if (memberTop + memberSlots > members.length) members = this.#growMembers();
+            members[memberTop] = textOut;
+            members[memberTop + 1] = keyOutEnd;
+            members[memberTop + 2] = isRewritten
+              ? keyHash(out, textOut, keyOutEnd)
+              : keyHash(bytes, textStart, i);
+            memberTop += memberSlots;
+          }
+          if (i >= end || bytes[i] !== byteColon) {
+            const next = skipSpace(bytes, i, end);
+            if (next >= end || bytes[next] !== byteColon) {
+              throw jsonError(bytes, start, end, next, "a colon is missing");
+            }
+            copyBytes(out, runStart - shift, bytes, runStart, i);
+            shift += next - i;
+            i = next;
+            runStart = next;
+          }
+          i++;
+          if (isMetadata) {
+            // Its value goes to a buffer of its own; the key and the comma before it vanish.
+            bodyKept = out[textOut - 1] === byteComma ? textOut - 1 : textOut;
+            bodyIsAscii = isAscii;
+            isAscii = true;
+            out = this.#prepareMetadata(end - i);
+            shift = i;
+            runStart = i;
+          }
+          expect = expectValue;
+          continue;
+        }
+      } else if (expect >= expectKey) {
+        if (byte !== byteObjectClose || expect === expectKey) {
+          throw jsonError(bytes, start, end, i, "a key in double quotes is missing");
+        }
+        // The brace closes the empty object, below.
+      } else if (byte === byteObjectOpen || byte === byteArrayOpen) {
+        if (depth === documentDepthMax) throw depthError();
+        base = byte === byteObjectOpen ? memberTop : -1;
+        expect = byte === byteObjectOpen ? expectKeyOrClose : expectValueOrClose;
+        frames[depth++] = base;
+        i++;
+        continue;
+      } else if ((byte >= byteZero && byte <= byteNine) || byte === byteMinus) {
+        const numberStart = i;
+        let hasExponent = false;
+        if (byte === byteMinus) byte = ++i < end ? (bytes[i] as number) : -1;
+        const first = byte;
+        let digits = i;
+        while (byte >= byteZero && byte <= byteNine) byte = ++i < end ? (bytes[i] as number) : -1;
+        if (i === digits || (first === byteZero && i > digits + 1)) {
+          throw jsonError(bytes, start, end, i, "a number is not well formed");
+        }
+        if (byte === byteDot) {
+          byte = ++i < end ? (bytes[i] as number) : -1;
+          digits = i;
+          while (byte >= byteZero && byte <= byteNine) byte = ++i < end ? (bytes[i] as number) : -1;
+          if (i === digits) throw jsonError(bytes, start, end, i, "a fraction has no digits");
+        }
+        if (byte === 0x65 || byte === 0x45) {
+          hasExponent = true;
+          byte = ++i < end ? (bytes[i] as number) : -1;
+          if (byte === bytePlus || byte === byteMinus) byte = ++i < end ? (bytes[i] as number) : -1;
+          digits = i;
+          while (byte >= byteZero && byte <= byteNine) byte = ++i < end ? (bytes[i] as number) : -1;
+          if (i === digits) throw jsonError(bytes, start, end, i, "an exponent has no digits");
+        }
+        if (hasExponent || i - numberStart > safeDigits) {
+          if (!Number.isFinite(Number(bytes.latin1Slice(numberStart, i)))) {
+            throw jsonError(bytes, start, end, numberStart, "a number is out of range");
+          }
+        } else if (first === byteZero && i === numberStart + 2 && bytes[i - 2] === byteMinus) {
+          copyBytes(out, runStart - shift, bytes, runStart, numberStart);
+          shift++;
+          runStart = numberStart + 1;
+        }
+      } else if (byte !== byteArrayClose || expect !== expectValueOrClose) {
+        const word = byte === 0x6e ? wordNull : byte === 0x74 ? wordTrue : wordFalse;
+        let k = 0;
+        while (k < word.length && i < end && bytes[i] === word[k]) {
+          i++;
+          k++;
+        }
+        if (k < word.length) throw jsonError(bytes, start, end, i, "a value is missing");
+      } // Else the bracket closes the empty array, below.
+
+      // A value has ended. What follows it, and how many others end with it?
+      while (depth > 0) {
+        byte = i < end ? (bytes[i] as number) : -1;
+        if (byte <= byteSpace) {
+          const next = skipSpace(bytes, i, end);
+          copyBytes(out, runStart - shift, bytes, runStart, i);
+          shift += next - i;
+          i = next;
+          runStart = next;
+          byte = i < end ? (bytes[i] as number) : -1;
+        }
+        if (bodyKept >= 0 && depth === 1) {
+          // That was the value of `@metadata`; back to the body.
+          copyBytes(out, runStart - shift, bytes, runStart, i);
+          this.metadataLength = i - shift;
+          out = this.body;
+          // As its first member it takes along the comma behind it, else the one before it is gone.
+          const dropped = bodyKept === 1 && byte === byteComma ? 1 : 0;
+          runStart = i + dropped;
+          shift = runStart - bodyKept;
+          isAscii = bodyIsAscii;
+          bodyKept = -1;
+        }
+        if (byte === byteComma) {
+          expect = base < 0 ? expectValue : expectKey;
+          i++;
+          break;
+        }
+        if (byte !== (base < 0 ? byteArrayClose : byteObjectClose)) {
+          throw jsonError(bytes, start, end, i, "a comma or a closing bracket is missing");
+        }
+        if (base >= 0) {
+          const isShape = depth === 1 && node !== null && node.shapeId !== 0;
+          if (!isShape && mayRepeat(members, base, memberTop)) {
+            copyBytes(out, runStart - shift, bytes, runStart, i);
+            runStart = i;
+            const shorter = removeRepeatedKeys(out, members, base, memberTop, i - shift);
+            if (shorter !== null) {
+              movedBytes += i - shift - (members[base] as number);
+              if (movedBytes > repeatedMovesMax * (end - start)) throw repeatedError();
+              memberTop = shorter.memberTop;
+              shift = i - shorter.textEnd;
+              if (depth === 1) node = null;
+            }
+          }
+          if (depth === 1) fieldCount = (memberTop - base) / memberSlots;
+          if (depth === 2 && bodyKept >= 0) this.#keepMetadata(base, memberTop, i - shift);
+          memberTop = base;
+        }
+        i++;
+        depth--;
+        base = depth > 0 ? (frames[depth - 1] as number) : -1;
+      }
+      if (depth === 0) break;
+    }
+
+    copyBytes(out, runStart - shift, bytes, runStart, i);
+    this.bodyLength = i - shift;
+    this.endAt = i;
+    this.isAscii = isAscii;
+    if (isDocument) this.#setFields(node, fieldCount);
+  }
+
+  #prepare(start: number, end: number): void {
+    const length = Math.max(end - start, 0);
+    if (length > documentBytesMax) {
+      throw new EngineError(
+        "too-large",
+        `JSON of ${length} bytes; ${documentBytesMax} are allowed`,
+      );
+    }
+    if (this.body.length < length) {
+      this.body = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.body.length));
+    } else if (this.body.length > scratchBytesKept && length <= scratchBytesKept) {
+      this.body = Buffer.allocUnsafeSlow(Math.max(length, scratchBytesMin));
+      this.#members = new Int32Array(membersMin);
+    }
+    this.bodyLength = 0;
+    this.shapeId = 0;
+    this.fieldCount = 0;
+    this.metadataLength = 0;
+    this.metadataCount = 0;
+  }
+
+  #prepareMetadata(length: number): Buffer {
+    this.metadataCount = 0;
+    if (this.metadata.length < length || this.metadata.length > 2 * length + scratchBytesKept) {
+      this.metadata = Buffer.allocUnsafeSlow(length + scratchBytesMin);
+    }
+    return this.metadata;
+  }
+
+  #growMembers(): Int32Array<ArrayBuffer> {
+    const longer = new Int32Array(2 * this.#members.length);
+    longer.set(this.#members);
+    this.#members = longer;
+    return longer;
+  }
+
+  /** Keeps where the members of `@metadata` are; `textEnd` is where its closing brace will stand. */
+  #keepMetadata(base: number, memberTop: number, textEnd: number): void {
+    const members = this.#members;
+    this.metadataCount = (memberTop - base) / memberSlots;
+    const slots = this.metadataCount * metadataSpanSlots;
+    if (this.metadataSpans.length < slots) this.metadataSpans = new Int32Array(2 * slots);
+    let to = 0;
+    for (let at = base; at < memberTop; at += memberSlots) {
+      const next = at + memberSlots;
+      this.metadataSpans[to++] = members[at] as number;
+      this.metadataSpans[to++] = members[at + 1] as number;
+      this.metadataSpans[to++] = (members[at + 1] as number) + 1;
+      this.metadataSpans[to++] = next < memberTop ? (members[next] as number) - 1 : textEnd;
+    }
+  }
+
+  #setFields(node: ShapeNode | null, fieldCount: number): void {
+    if (this.#shapes === null) return;
+    const members = this.#members;
+    this.shapeId =
+      node !== null && node.shapeId !== 0
+        ? node.shapeId
+        : this.#shapes.define(this.body, members, 0, memberSlots, fieldCount);
+    if (this.shapeId === 0) return;
+    this.fieldCount = fieldCount;
+    for (let k = 0; k < fieldCount; k++) {
+      this.fieldOffsets[k] = (members[k * memberSlots + 1] as number) + 1;
+    }
+  }
+}
+
+/** The first position from `at` on that is not a plain character of a string, at most `end`. */
+function plainEnd(bytes: Uint8Array, at: number, end: number): number {
+  let i = at;
+  while (i < end && stringByteClasses[bytes[i] as number] === stringPlain) i++;
+  return i;
+}
+
+/** Cheap: only tells keys apart. All bytes are compared when two hashes are the same. */
+function keyHash(text: Uint8Array, from: number, to: number): number {
+  return (
+    (to - from) ^
+    ((text[from + 1] as number) << 24) ^
+    ((text[to - 2] as number) << 16) ^
+    ((text[(from + to) >> 1] as number) << 8)
+  );
+}
+
+function skipByteOrderMark(bytes: Uint8Array, start: number, end: number): number {
+  const has = end - start >= 3 && bytes[start] === 0xef && bytes[start + 1] === 0xbb;
+  return has && bytes[start + 2] === 0xbf ? start + 3 : start;
+}
+
+function requireObject(bytes: Uint8Array, start: number, end: number, at: number): void {
+  if (at >= end) throw jsonError(bytes, start, end, at, "no text");
+  const byte = bytes[at] as number;
+  if (byte === byteObjectOpen) return;
+  if ('["tfn-0123456789'.includes(String.fromCharCode(byte))) {
+    const where = lineAndColumn(bytes, start, at);
+    throw new EngineError("json-not-object", `A document must be a JSON object (at ${where})`);
+  }
+  throw jsonError(bytes, start, end, at, "a document must be an object");
+}
+
+/** `line:column` of a position, both from 1; a column is a byte. */
+function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
+  let line = 1;
+  let lineStart = start;
+  for (let i = start; i < at; i++) {
+    if (bytes[i] !== byteNewline) continue;
+    line++;
+    lineStart = i + 1;
+  }
+  return `${line}:${at - lineStart + 1}`;
+}
+
+/** The error of text that goes wrong at `at`; at its end something is missing. */
+function jsonError(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  at: number,
+  what: string,
+  code: ErrorCode = "json-invalid",
+): EngineError {
+  const where = lineAndColumn(bytes, start, at);
+  if (at >= end)
+    return new EngineError("json-truncated", `JSON ends too early at ${where}: ${what}`);
+  return new EngineError(code, `Not JSON at ${where}: ${what}`);
+}
+
+function utf8Error(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  at: number,
+  length: number,
+): EngineError {
+  return jsonError(bytes, start, end, length < 0 ? end : at, "a byte that is not UTF-8");
+}
+
+function escapeError(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  at: number,
+  found: number,
+): EngineError {
+  if (found === escapeCut) return jsonError(bytes, start, end, end, "an escape is cut");
+  if (found === escapeUnknown) {
+    return jsonError(bytes, start, end, at, "this character cannot be escaped", "json-escape");
+  }
+  return jsonError(bytes, start, end, at, "four hexadecimal digits must follow \\u");
+}
+
+function repeatedError(): EngineError {
+  return new EngineError("too-large", "objects with repeated keys are too many levels deep");
+}
+
+function depthError(): EngineError {
+  return new EngineError("too-large", `JSON is nested deeper than ${documentDepthMax} levels`);
+}

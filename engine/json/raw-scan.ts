@@ -1,0 +1,153 @@
+/**
+ * Finds where the values of JSON text begin and end without checking them, so that each can be parsed where it is
+ * used, once. Knows nothing of what the values mean.
+ *
+ * Invariants:
+ * - No look-up goes beyond the end that was given, whatever the text is.
+ * - Of text that is JSON the spans are exact; of other text they are something inside it, and whoever parses the
+ *   span finds the mistake.
+ */
+import { isUtf8 } from "node:buffer";
+import { EngineError } from "../errors.ts";
+import {
+  byteArrayClose,
+  byteArrayOpen,
+  byteBackslash,
+  byteColon,
+  byteComma,
+  byteObjectClose,
+  byteObjectOpen,
+  byteQuote,
+  skipSpace,
+} from "./bytes.ts";
+
+/** What a value is, by its first byte: the words are those of RavenDB's parser. */
+export function tokenName(bytes: Uint8Array, at: number): string {
+  const byte = bytes[at] as number;
+  if (byte === byteQuote) return "String";
+  if (byte === byteObjectOpen) return "StartObject";
+  if (byte === byteArrayOpen) return "StartArray";
+  if (byte === byteObjectClose) return "EndObject";
+  if (byte === byteArrayClose) return "EndArray";
+  if (byte === 0x74) return "True";
+  if (byte === 0x66) return "False";
+  if (byte === 0x6e) return "Null";
+  return byte === 0x2d || (byte >= 0x30 && byte <= 0x39) ? "Integer" : "";
+}
+
+/** The position behind the value that begins at `at` (no space), or -1 when `end` cuts it. Hot. */
+export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number {
+  const first = bytes[at] as number;
+  if (first === byteQuote) return rawStringEnd(bytes, at, end);
+  let i = at + 1;
+  if (first === byteObjectOpen || first === byteArrayOpen) {
+    let depth = 1;
+    while (i < end) {
+      const byte = bytes[i] as number;
+      if (byte === byteQuote) {
+        i = rawStringEnd(bytes, i, end);
+        if (i < 0) return -1;
+        continue;
+      }
+      i++;
+      if (byte === byteObjectOpen || byte === byteArrayOpen) depth++;
+      else if (byte === byteObjectClose || byte === byteArrayClose) {
+        depth--;
+        if (depth === 0) return i;
+      }
+    }
+    return -1;
+  }
+  while (i < end) {
+    const byte = bytes[i] as number;
+    if (byte === byteComma || byte === byteObjectClose || byte === byteArrayClose || byte <= 0x20) {
+      return i;
+    }
+    i++;
+  }
+  return -1;
+}
+
+function rawStringEnd(bytes: Uint8Array, at: number, end: number): number {
+  let i = at + 1;
+  while (i < end) {
+    const byte = bytes[i] as number;
+    if (byte === byteQuote) return i + 1;
+    i += byte === byteBackslash ? 2 : 1;
+  }
+  return -1;
+}
+
+/**
+ * Calls `member` with each member of the object that begins at `at`: its key's text and the span of its value.
+ * @returns the position behind the object.
+ * @throws EngineError json-truncated, json-invalid
+ */
+export function eachRawMember(
+  bytes: Buffer,
+  at: number,
+  end: number,
+  member: (key: string, from: number, to: number) => void,
+): number {
+  let i = skipSpace(bytes, at + 1, end);
+  if (bytes[i] === byteObjectClose && i < end) return i + 1;
+  for (;;) {
+    const { key, valueFrom } = rawKey(bytes, i, end);
+    const to = rawValueEnd(bytes, valueFrom, end);
+    if (to < 0) throw truncated();
+    member(key, valueFrom, to);
+    i = skipSpace(bytes, to, end);
+    if (i >= end) throw truncated();
+    if (bytes[i] === byteObjectClose) return i + 1;
+    if (bytes[i] !== byteComma) throw misplaced(bytes, i);
+    i = skipSpace(bytes, i + 1, end);
+  }
+}
+
+/** The key at `at` and where its value begins. @throws EngineError json-truncated, json-invalid */
+export function rawKey(
+  bytes: Buffer,
+  at: number,
+  end: number,
+): { readonly key: string; readonly valueFrom: number } {
+  if (at >= end) throw truncated();
+  if (bytes[at] !== byteQuote) throw misplaced(bytes, at);
+  const to = rawStringEnd(bytes, at, end);
+  if (to < 0) throw truncated();
+  const colon = skipSpace(bytes, to, end);
+  if (colon >= end) throw truncated();
+  if (bytes[colon] !== byteColon) throw misplaced(bytes, colon);
+  const valueFrom = skipSpace(bytes, colon + 1, end);
+  if (valueFrom >= end) throw truncated();
+  return { key: rawString(bytes, at, to), valueFrom };
+}
+
+/** The text of the string `[from, to)`, quotes included in the span. @throws EngineError json-invalid */
+export function rawString(bytes: Buffer, from: number, to: number): string {
+  for (let i = from + 1; i < to - 1; i++) {
+    const byte = bytes[i] as number;
+    if (byte < 0x20 || byte >= 0x7f || byte === byteBackslash) {
+      return parsedText(bytes, from, to) as string;
+    }
+  }
+  return bytes.latin1Slice(from + 1, to - 1);
+}
+
+/** The value `[from, to)` for JavaScript; numbers are the nearest doubles. @throws EngineError json-invalid */
+export function parsedText(bytes: Buffer, from: number, to: number): unknown {
+  if (!isUtf8(bytes.subarray(from, to))) throw new EngineError("json-invalid", "Not UTF-8");
+  try {
+    return JSON.parse(bytes.utf8Slice(from, to)) as unknown;
+  } catch (error) {
+    throw new EngineError("json-invalid", `Not JSON: ${(error as Error).message}`);
+  }
+}
+
+export function truncated(): EngineError {
+  return new EngineError("json-truncated", "Attempted to read past the end of the stream.");
+}
+
+export function misplaced(bytes: Uint8Array, at: number): EngineError {
+  const character = String.fromCharCode(bytes[at] as number);
+  return new EngineError("json-invalid", `Cannot have a '${character}' in position ${at}`);
+}

@@ -1,0 +1,152 @@
+/**
+ * Finds and removes repeated keys of one object in minified text: of members with the same key only
+ * the last stays, where it is. Works on the members that the parser found; knows nothing else of it.
+ *
+ * A member takes three slots of `members`: begin and end (exclusive) of its key in the text, quotes
+ * included, and a hash that equal keys share. Each member reaches to the comma before the next.
+ */
+import { bytesEqual } from "./bytes.ts";
+
+const slots = 3;
+/** Members up to which comparing all pairs is faster than a table. */
+const pairsMax = 16;
+/** Members passed over in one search, above which the keys are hostile to the table's hash. */
+const probesMax = 64;
+
+/**
+ * False when the hashes alone show that no key repeats. Cheap for few members, true for many.
+ * @param from,to the slots of the object's members.
+ */
+export function mayRepeat(members: Int32Array, from: number, to: number): boolean {
+  if (to - from > pairsMax * slots) return true;
+  for (let a = from + slots; a < to; a += slots) {
+    const hash = members[a + 2] as number;
+    for (let b = from; b < a; b += slots) if (members[b + 2] === hash) return true;
+  }
+  return false;
+}
+
+/** What is left of an object, when keys were removed. */
+export interface Shortened {
+  /** End of its members on the stack. */
+  readonly memberTop: number;
+  /** Position of its closing brace in the text. */
+  readonly textEnd: number;
+}
+
+/**
+ * Removes members whose key comes again later, in `text` and in `members`.
+ * @param from,to the slots of the object's members.
+ * @param textEnd where the last member ends: the position of the closing brace.
+ * @returns null when no key repeats; then nothing was changed. Cost: the bytes of the keys, and of
+ *   the object when keys repeat.
+ */
+export function removeRepeatedKeys(
+  text: Buffer,
+  members: Int32Array,
+  from: number,
+  to: number,
+  textEnd: number,
+): Shortened | null {
+  const repeated =
+    to - from > pairsMax * slots
+      ? findInTable(text, members, from, to)
+      : findInPairs(text, members, from, to);
+  if (repeated === null) return null;
+  let textTo = members[from] as number;
+  let memberTo = from;
+  for (let at = from; at < to; at += slots) {
+    if (repeated.has(at)) continue;
+    const begin = members[at] as number;
+    const end = at + slots < to ? (members[at + slots] as number) - 1 : textEnd;
+    if (memberTo > from) text[textTo++] = 0x2c;
+    text.copyWithin(textTo, begin, end);
+    members[memberTo] = textTo;
+    members[memberTo + 1] = textTo + (members[at + 1] as number) - begin;
+    members[memberTo + 2] = members[at + 2] as number;
+    memberTo += slots;
+    textTo += end - begin;
+  }
+  return { memberTop: memberTo, textEnd: textTo };
+}
+
+function sameKey(text: Buffer, members: Int32Array, a: number, b: number): boolean {
+  const aFrom = members[a] as number;
+  const bFrom = members[b] as number;
+  const length = (members[a + 1] as number) - aFrom;
+  return (
+    length === (members[b + 1] as number) - bFrom && bytesEqual(text, aFrom, text, bFrom, length)
+  );
+}
+
+/** The slots of the members to remove, or null when there are none. */
+function findInPairs(
+  text: Buffer,
+  members: Int32Array,
+  from: number,
+  to: number,
+): Set<number> | null {
+  let repeated: Set<number> | null = null;
+  for (let a = from; a < to; a += slots) {
+    for (let b = a + slots; b < to; b += slots) {
+      if (members[a + 2] !== members[b + 2] || !sameKey(text, members, a, b)) continue;
+      repeated ??= new Set();
+      repeated.add(a);
+      break;
+    }
+  }
+  return repeated;
+}
+
+/** As `findInPairs`, for many members. */
+function findInTable(
+  text: Buffer,
+  members: Int32Array,
+  from: number,
+  to: number,
+): Set<number> | null {
+  const count = (to - from) / slots;
+  const mask = 2 ** Math.ceil(Math.log2(2 * count)) - 1;
+  // Holds slot + 1 of the last member seen with a key; 0 is free.
+  const table = new Int32Array(mask + 1);
+  let repeated: Set<number> | null = null;
+  for (let at = from; at < to; at += slots) {
+    let place = hashKey(text, members[at] as number, members[at + 1] as number) & mask;
+    let probes = 0;
+    for (; table[place] !== 0; place = (place + 1) & mask) {
+      const other = (table[place] as number) - 1;
+      if (sameKey(text, members, at, other)) {
+        repeated ??= new Set();
+        repeated.add(other);
+        break;
+      }
+      if (++probes > probesMax) return findByText(text, members, from, to);
+    }
+    table[place] = at + 1;
+  }
+  return repeated;
+}
+
+/** As `findInPairs`, for keys made to collide: the engine's own string hash has a secret seed. */
+function findByText(
+  text: Buffer,
+  members: Int32Array,
+  from: number,
+  to: number,
+): Set<number> | null {
+  const last = new Map<string, number>();
+  const repeated = new Set<number>();
+  for (let at = from; at < to; at += slots) {
+    const key = text.latin1Slice(members[at], members[at + 1]);
+    const other = last.get(key);
+    if (other !== undefined) repeated.add(other);
+    last.set(key, at);
+  }
+  return repeated.size > 0 ? repeated : null;
+}
+
+function hashKey(text: Buffer, from: number, to: number): number {
+  let hash = to - from;
+  for (let i = from; i < to; i++) hash = Math.imul(hash ^ (text[i] as number), 0x01000193);
+  return hash ^ (hash >>> 15);
+}

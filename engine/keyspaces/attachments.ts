@@ -1,0 +1,53 @@
+/**
+ * Attachments: names of binary content that belongs to documents. The content itself is in the blob store,
+ * once for each hash; here is who refers to it.
+ *
+ * Names are compared without regard to case, and a put in another spelling renames.
+ */
+import { EngineError } from "../errors.ts";
+import { nameBytesMax } from "../limits.ts";
+import { recordKinds } from "../log/record.ts";
+import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+export interface Attachment {
+  readonly name: string;
+  /** Base64 of the content's BLAKE2b-256, 44 characters. */
+  readonly hash: string;
+  readonly contentType: string;
+  /** Bytes. */
+  readonly size: number;
+  /** The change vector of the attachment itself. */
+  readonly changeVector: string;
+}
+
+export function makeAttachments(dead: DeadRecordListener): EntryKeyspace<Attachment> {
+  return new EntryKeyspace<Attachment>("attachments", recordKinds.attachment, dead);
+}
+
+/** Key of one attachment; `attachmentKey(id, "")` is the prefix of all of a document's. */
+export function attachmentKey(documentId: string, name: string): string {
+  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
+}
+
+/** @throws EngineError invalid-argument over `nameBytesMax` bytes. */
+export function checkAttachmentName(name: string): void {
+  const bytes = Buffer.byteLength(name);
+  if (bytes > nameBytesMax) {
+    throw new EngineError(
+      "invalid-argument",
+      `Attachment name cannot exceed ${nameBytesMax} bytes, but the name was ${bytes} bytes. The invalid name is '${name}'.`,
+    );
+  }
+}
+
+/** The text of a document's `@attachments`: sorted by name without regard to case. Null when there are none. */
+export function attachmentsText(attachments: Iterable<Attachment>): string | null {
+  const rows: string[] = [];
+  for (const { name, hash, contentType, size } of attachments) {
+    rows.push(
+      `{"Name":${JSON.stringify(name)},"Hash":"${hash}","ContentType":${JSON.stringify(contentType)},"Size":${size}}`,
+    );
+  }
+  return rows.length === 0 ? null : `[${rows.join(",")}]`;
+}

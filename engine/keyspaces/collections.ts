@@ -1,0 +1,85 @@
+/**
+ * Collections: names and the small numbers that rows carry for them. A collection is made by the first document
+ * that names it, keeps that spelling, and is never forgotten (its number is on disk in every record).
+ *
+ * Number 0 is `@empty`, the collection of documents that name none; it has no record.
+ */
+
+import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import { collectionCountMax } from "../limits.ts";
+import { recordKinds } from "../log/record.ts";
+import { EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+export const emptyCollectionId = 0;
+export const emptyCollectionName = "@empty";
+
+/** The record of a collection; its key is the lower-cased name. */
+export interface CollectionEntry {
+  readonly id: number;
+  readonly name: string;
+}
+
+/**
+ * Numbers are given out at once, when a transaction names a new collection, and stay given even when that
+ * transaction fails; each transaction that uses a number without a durable or staged record writes one.
+ */
+export class Collections {
+  readonly records: EntryKeyspace<CollectionEntry>;
+  readonly #names: string[] = [emptyCollectionName];
+  /** 1 where the record is durable. */
+  readonly #recorded: number[] = [1];
+  readonly #ids = new Map<string, number>([[emptyCollectionName, emptyCollectionId]]);
+
+  constructor(dead: DeadRecordListener) {
+    this.records = new EntryKeyspace<CollectionEntry>("collections", recordKinds.collection, dead);
+    this.records.listen((key, entry) => {
+      if (entry !== undefined) this.#learn(key, entry);
+    });
+  }
+
+  /** The number of `name`, or -1 when no document ever named it. */
+  find(name: string): number {
+    return this.#ids.get(name) ?? this.#ids.get(name.toLowerCase()) ?? -1;
+  }
+
+  /** The number of `name`, a new one if need be. @throws EngineError too-large when there are too many. */
+  intern(name: string): number {
+    const known = this.find(name);
+    if (known >= 0) return known;
+    const id = this.#names.length;
+    if (id >= collectionCountMax) {
+      throw new EngineError(
+        "too-large",
+        `A database has at most ${collectionCountMax} collections; '${name}' would be one more.`,
+      );
+    }
+    this.#names.push(name);
+    this.#ids.set(name.toLowerCase(), id);
+    return id;
+  }
+
+  /** The name in its first spelling. */
+  nameOf(id: number): string {
+    const name = this.#names[id];
+    assert(name !== undefined, "rows name collections that exist");
+    return name;
+  }
+
+  get count(): number {
+    return this.#names.length;
+  }
+
+  /** Is the number's record durable? The empty collection needs none. */
+  isRecorded(id: number): boolean {
+    return this.#recorded[id] === 1;
+  }
+
+  #learn(key: string, entry: CollectionEntry): void {
+    while (this.#names.length <= entry.id) this.#names.push("");
+    this.#names[entry.id] = entry.name;
+    this.#recorded[entry.id] = 1;
+    this.#ids.set(key, entry.id);
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Counters: named 64-bit signed integers of documents.
+ *
+ * Knows nothing of transactions; they check that the document exists and write its list of names.
+ * Names are compared without regard to case; the spelling of the first increment is kept.
+ */
+import { EngineError } from "../errors.ts";
+import { nameBytesMax } from "../limits.ts";
+import { recordKinds } from "../log/record.ts";
+import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+/** `value` is the integer as decimal text: JSON numbers are not exact above 2^53. */
+export interface Counter {
+  readonly name: string;
+  readonly value: string;
+}
+
+const int64Max = 2n ** 63n - 1n;
+const int64Min = -(2n ** 63n);
+
+export function makeCounters(dead: DeadRecordListener): EntryKeyspace<Counter> {
+  return new EntryKeyspace<Counter>("counters", recordKinds.counter, dead);
+}
+
+/** Key of one counter; `counterKey(id, "")` is the prefix of all counters of a document. */
+export function counterKey(documentId: string, name: string): string {
+  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
+}
+
+/** The nearest 64-bit integer: where a delta of the wire is beyond the range, RavenDB 7.2.7 takes its end. */
+export function clampInt64(value: bigint): bigint {
+  if (value > int64Max) return int64Max;
+  return value < int64Min ? int64Min : value;
+}
+
+/** @throws EngineError counter-overflow when the sum leaves the 64-bit range. */
+export function addToCounter(
+  documentId: string,
+  name: string,
+  value: bigint,
+  delta: bigint,
+): bigint {
+  const sum = value + delta;
+  if (sum > int64Max || sum < int64Min) {
+    throw new EngineError(
+      "counter-overflow",
+      `Could not increment counter '${name}' from document '${documentId}' with value '${value}' by '${delta}'.`,
+    );
+  }
+  return sum;
+}
+
+/** @throws EngineError invalid-argument over `nameBytesMax` bytes. */
+export function checkCounterName(name: string): void {
+  if (Buffer.byteLength(name) > nameBytesMax) {
+    throw new EngineError(
+      "invalid-argument",
+      `Counter name cannot exceed ${nameBytesMax} bytes, but counter name has ${name.length} characters. The invalid counter name is '${name}'.`,
+    );
+  }
+}

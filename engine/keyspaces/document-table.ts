@@ -1,0 +1,532 @@
+/**
+ * The rows of all documents of one database, packed in typed arrays: no object or string for each
+ * document, nothing for the garbage collector to look at.
+ *
+ * A document is known by its number, `docNum`: dense from 0, given when its id is first seen, never
+ * given to another id. Its parts stand in engine/tree/: ids (id-slab, id-hash, id-order), rows
+ * (row-columns, staged-rows) and the lists in etag order (etag-list). What a record is, is not known here.
+ *
+ * Ids are compared without regard to case, and only the lower-cased text is kept.
+ *
+ * Invariants:
+ * - Readers see committed rows; staged ones wait, in order, until they are committed or discarded.
+ * - A view sees the rows of its moment, whatever is written after it.
+ * - `checkInvariants` says the rest.
+ */
+import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import { collectionCountMax, nameBytesMax } from "../limits.ts";
+import type { SnapshotSection } from "../log/log.ts";
+import { EtagCursor, EtagList } from "../tree/etag-list.ts";
+import { IdHash } from "../tree/id-hash.ts";
+import { IdKey } from "../tree/id-key.ts";
+import { IdCursor, IdOrder } from "../tree/id-order.ts";
+import { IdSlab } from "../tree/id-slab.ts";
+import { type RowColumns, RowStore, rowParts } from "../tree/row-columns.ts";
+import { ByteReader, bytesOf } from "../tree/sections.ts";
+import { StagedRows } from "../tree/staged-rows.ts";
+import { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
+
+export { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
+
+const sectionVersion = 1;
+
+/** Sizes of chunks, all powers of two; tests make them tiny. */
+export interface DocumentTableOptions {
+  readonly rowsPerChunk?: number;
+  /** Of the columns that no view shares. */
+  readonly numbersPerChunk?: number;
+  readonly slabChunkBytes?: number;
+  readonly hashPageSlots?: number;
+  readonly listChunkEntries?: number;
+  readonly orderLeafEntries?: number;
+  readonly stagedPerChunk?: number;
+  /** 32 random bits, so that nobody outside can foresee which ids collide. */
+  readonly hashSeed?: number;
+  /** Milliseconds of a clock that never goes backward. */
+  readonly monotonicMs?: () => number;
+}
+
+/**
+ * Told of each row as it is committed, before it is replaced: what the document had until now.
+ * `previousLength` 0: there was no document. It must not change the table.
+ */
+export type RowListener = (
+  docNum: number,
+  previousEtag: number,
+  previousPosition: number,
+  previousLength: number,
+  previousCollection: number,
+) => void;
+
+export class DocumentTable implements DocumentReader {
+  readonly #options: Required<DocumentTableOptions>;
+  #key: IdKey;
+  readonly #slab: IdSlab;
+  readonly #hash: IdHash;
+  readonly #order: IdOrder;
+  readonly #rows: RowStore;
+  readonly #staged: StagedRows;
+  readonly #all: EtagList;
+  /** The list of each collection, made when it gets its first document. */
+  readonly #lists: (EtagList | undefined)[] = [];
+
+  constructor(options: DocumentTableOptions = {}) {
+    this.#options = {
+      rowsPerChunk: 4096,
+      numbersPerChunk: 32 * 1024,
+      slabChunkBytes: 256 * 1024,
+      hashPageSlots: 8192,
+      listChunkEntries: 4096,
+      orderLeafEntries: 1024,
+      stagedPerChunk: 4096,
+      hashSeed: 0x811c9dc5,
+      monotonicMs: () => performance.now(),
+      ...options,
+    };
+    const { rowsPerChunk, numbersPerChunk, slabChunkBytes, orderLeafEntries } = this.#options;
+    this.#key = new IdKey(this.#options.hashSeed);
+    this.#slab = new IdSlab(slabChunkBytes, numbersPerChunk);
+    this.#hash = new IdHash(this.#slab, this.#options.hashPageSlots);
+    this.#order = new IdOrder(this.#slab, orderLeafEntries, numbersPerChunk);
+    this.#rows = new RowStore(rowsPerChunk);
+    this.#staged = new StagedRows(this.#options.stagedPerChunk, numbersPerChunk);
+    this.#all = new EtagList(this.#options.listChunkEntries);
+  }
+
+  // Ids
+
+  /** How many ids are known; document numbers are below it. */
+  get docCount(): number {
+    return this.#slab.count;
+  }
+
+  /**
+   * The number of the document with this id; a new one, with an empty row, when the id is new.
+   * @throws EngineError invalid-argument when it cannot be an id: too long, or half a surrogate pair in it.
+   */
+  intern(id: string): number {
+    return this.#internKey(this.#key.set(id));
+  }
+
+  /** `intern` for UTF-8 bytes `bytes[start, end)`. */
+  internBytes(bytes: Buffer, start: number, end: number): number {
+    return this.#internKey(this.#key.setBytes(bytes, start, end));
+  }
+
+  /** The number that an id was given, or -1 when it was never interned. */
+  lookup(id: string): number {
+    return this.#key.set(id) ? this.#hash.find(this.#key) : -1;
+  }
+
+  /** `lookup` for UTF-8 bytes `bytes[start, end)`. */
+  lookupBytes(bytes: Buffer, start: number, end: number): number {
+    return this.#key.setBytes(bytes, start, end) ? this.#hash.find(this.#key) : -1;
+  }
+
+  find(id: string): number {
+    const docNum = this.lookup(id);
+    return docNum >= 0 && this.etagOf(docNum) !== 0 ? docNum : -1;
+  }
+
+  /** `find` for UTF-8 bytes `bytes[start, end)`. */
+  findBytes(bytes: Buffer, start: number, end: number): number {
+    const docNum = this.lookupBytes(bytes, start, end);
+    return docNum >= 0 && this.etagOf(docNum) !== 0 ? docNum : -1;
+  }
+
+  lowerIdOf(docNum: number): string {
+    return this.#slab.textOf(docNum);
+  }
+
+  compareIds(left: number, right: number): number {
+    return this.#slab.compare(left, right);
+  }
+
+  #internKey(isId: boolean): number {
+    if (!isId) {
+      throw new EngineError(
+        "invalid-argument",
+        `A document id is well-formed text of at most ${nameBytesMax} bytes`,
+      );
+    }
+    const found = this.#hash.find(this.#key);
+    if (found >= 0) return found;
+    const place = this.#slab.add(this.#key.bytes, this.#key.length);
+    this.#hash.insert(this.#key.hash, place);
+    return this.#slab.count - 1;
+  }
+
+  // Committed rows
+
+  get documentCount(): number {
+    return this.#rows.columns.documentCount;
+  }
+
+  get lastEtag(): number {
+    return this.#rows.columns.lastEtag;
+  }
+
+  countOfCollection(collection: number): number {
+    return this.#rows.columns.countOfCollection(collection);
+  }
+
+  etagOf(docNum: number): number {
+    return this.#rows.columns.etagOf(docNum);
+  }
+
+  positionOf(docNum: number): number {
+    return this.#rows.columns.positionOf(docNum);
+  }
+
+  lengthOf(docNum: number): number {
+    return this.#rows.columns.lengthOf(docNum);
+  }
+
+  collectionOf(docNum: number): number {
+    return this.#rows.columns.collectionOf(docNum);
+  }
+
+  flagsOf(docNum: number): number {
+    return this.#rows.columns.flagsOf(docNum);
+  }
+
+  // Staged rows
+
+  get stagedCount(): number {
+    return this.#staged.count;
+  }
+
+  /**
+   * Lets the document have this row once it is committed. `length` 0 deletes it.
+   * @param collection, flags - 16 bits each.
+   */
+  stage(
+    docNum: number,
+    etag: number,
+    position: number,
+    length: number,
+    collection: number,
+    flags: number,
+  ): void {
+    assert(docNum < this.#slab.count, "a staged document has an id");
+    assert(etag > 0 && collection <= collectionCountMax, "a staged row has an etag and collection");
+    this.#staged.push(docNum, etag, position, length, ((collection << 16) | flags) >>> 0);
+  }
+
+  /** The etag as it will be when all that is staged is committed; 0: no document, as in the following. */
+  newestEtag(docNum: number): number {
+    const slot = this.#staged.newestOf(docNum);
+    if (slot < 0) return this.etagOf(docNum);
+    return this.#staged.lengthOf(slot) === 0 ? 0 : this.#staged.etagOf(slot);
+  }
+
+  newestPosition(docNum: number): number {
+    const slot = this.#staged.newestOf(docNum);
+    if (slot < 0) return this.positionOf(docNum);
+    return this.#staged.lengthOf(slot) === 0 ? 0 : this.#staged.positionOf(slot);
+  }
+
+  newestLength(docNum: number): number {
+    const slot = this.#staged.newestOf(docNum);
+    return slot < 0 ? this.lengthOf(docNum) : this.#staged.lengthOf(slot);
+  }
+
+  newestCollection(docNum: number): number {
+    const slot = this.#staged.newestOf(docNum);
+    if (slot < 0) return this.collectionOf(docNum);
+    return this.#staged.lengthOf(slot) === 0 ? 0 : this.#staged.wordOf(slot) >>> 16;
+  }
+
+  newestFlags(docNum: number): number {
+    const slot = this.#staged.newestOf(docNum);
+    if (slot < 0) return this.flagsOf(docNum);
+    return this.#staged.lengthOf(slot) === 0 ? 0 : this.#staged.wordOf(slot) & 0xffff;
+  }
+
+  /**
+   * The documents whose id begins with `prefix`, as they will be when all that is staged is committed, in no order.
+   * Cost: those under the prefix and all that is staged.
+   */
+  newestWithPrefix(prefix: string): number[] {
+    const lowerPrefix = prefix.toLowerCase();
+    const found = new Set<number>();
+    const cursor = this.byId(prefix);
+    const batch = new Uint32Array(256);
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const docNum of batch.subarray(0, count)) found.add(docNum);
+    }
+    for (const docNum of this.#staged.docNums()) {
+      if (this.lowerIdOf(docNum).startsWith(lowerPrefix)) found.add(docNum);
+    }
+    return [...found].filter((docNum) => this.newestEtag(docNum) !== 0);
+  }
+
+  /** Commits the `count` oldest staged rows in order. Hot. */
+  commitStaged(count: number, listener?: RowListener): void {
+    const staged = this.#staged;
+    assert(count <= staged.count, "only what is staged is committed");
+    for (let left = count; left > 0; left--) {
+      const slot = staged.oldest();
+      const docNum = staged.docNumOf(slot);
+      if (listener !== undefined) this.#tell(docNum, listener);
+      const etag = staged.etagOf(slot);
+      this.#commit(
+        docNum,
+        etag,
+        staged.positionOf(slot),
+        staged.lengthOf(slot),
+        staged.wordOf(slot),
+      );
+      staged.shift();
+    }
+  }
+
+  /** Drops the `count` newest staged rows, as if they had never been staged. */
+  discardStaged(count: number): void {
+    assert(count <= this.#staged.count, "only what is staged is discarded");
+    for (let left = count; left > 0; left--) this.#staged.pop();
+  }
+
+  /**
+   * Commits a row at once, for replay; `length` 0 deletes the document.
+   * @returns false when the document already has a newer row: then nothing is changed.
+   */
+  applyCommitted(
+    docNum: number,
+    etag: number,
+    position: number,
+    length: number,
+    collection: number,
+    flags: number,
+    listener?: RowListener,
+  ): boolean {
+    assert(docNum < this.#slab.count, "a replayed document has an id");
+    assert(
+      etag > 0 && collection <= collectionCountMax,
+      "a replayed row has an etag and collection",
+    );
+    if (etag < this.etagOf(docNum)) return false;
+    if (listener !== undefined) this.#tell(docNum, listener);
+    this.#commit(docNum, etag, position, length, ((collection << 16) | flags) >>> 0);
+    return true;
+  }
+
+  /**
+   * The record of this document and etag stands at `position` now.
+   * @returns false when neither the committed row nor a staged one has this etag.
+   */
+  relocate(docNum: number, etag: number, position: number): boolean {
+    if (this.etagOf(docNum) === etag) {
+      this.#rows.setPosition(docNum, position);
+      return true;
+    }
+    let slot = this.#staged.newestOf(docNum);
+    while (slot >= 0 && this.#staged.etagOf(slot) !== etag) slot = this.#staged.previousOf(slot);
+    if (slot < 0) return false;
+    this.#staged.setPosition(slot, position);
+    return true;
+  }
+
+  /** Does the committed row or a staged one of this document have its record at `position`? */
+  hasPosition(docNum: number, position: number): boolean {
+    if (this.etagOf(docNum) !== 0 && this.positionOf(docNum) === position) return true;
+    let slot = this.#staged.newestOf(docNum);
+    while (slot >= 0 && this.#staged.positionOf(slot) !== position) {
+      slot = this.#staged.previousOf(slot);
+    }
+    return slot >= 0;
+  }
+
+  #tell(docNum: number, listener: RowListener): void {
+    const columns = this.#rows.columns;
+    listener(
+      docNum,
+      columns.etagOf(docNum),
+      columns.positionOf(docNum),
+      columns.lengthOf(docNum),
+      columns.collectionOf(docNum),
+    );
+  }
+
+  /** Replaces a row and keeps counts, lists and order in step. Hot. */
+  #commit(docNum: number, etag: number, position: number, length: number, word: number): void {
+    const rows = this.#rows;
+    const previousEtag = rows.columns.etagOf(docNum);
+    const previous = rows.columns.collectionOf(docNum);
+    if (length === 0) {
+      if (previousEtag === 0) return;
+      rows.set(docNum, 0, 0, 0, 0);
+    } else rows.set(docNum, etag, position, length, word);
+    if (previousEtag === etag && length !== 0 && previous === word >>> 16) return; // it only moved
+    if (previousEtag !== 0) {
+      rows.count(previous, -1);
+      const list = this.#listOf(previous);
+      list.remove();
+      this.#all.remove();
+      if (length === 0) {
+        list.sweep(rows);
+        this.#all.sweep(rows);
+        return;
+      }
+    }
+    const collection = word >>> 16;
+    rows.count(collection, 1);
+    rows.noteEtag(etag);
+    const list = this.#listOf(collection);
+    list.add(docNum, etag);
+    list.sweep(rows);
+    this.#all.add(docNum, etag);
+    this.#all.sweep(rows);
+    if (previousEtag === 0) this.#order.add(docNum);
+  }
+
+  #listOf(collection: number): EtagList {
+    let list = this.#lists[collection];
+    if (list === undefined) {
+      list = new EtagList(this.#options.listChunkEntries);
+      while (this.#lists.length < collection) this.#lists.push(undefined);
+      this.#lists[collection] = list;
+    }
+    return list;
+  }
+
+  // Orders
+
+  byEtag(collection: number, from: number, descending = false): EtagCursor {
+    return this.etagCursor(() => this.#rows.columns, collection, from, descending);
+  }
+
+  byId(prefix: string, after?: string): IdCursor {
+    return this.idCursor(() => this.#rows.columns, prefix, after);
+  }
+
+  /** For views: a cursor that sees what `rows` has. */
+  etagCursor(
+    rows: () => RowColumns,
+    collection: number,
+    from: number,
+    descending: boolean,
+  ): EtagCursor {
+    const list = collection === allCollections ? this.#all : this.#lists[collection];
+    return new EtagCursor(list, rows, from, descending);
+  }
+
+  /** For views: a cursor that sees what `rows` has. */
+  idCursor(rows: () => RowColumns, prefix: string, after: string | undefined): IdCursor {
+    this.#order.settlePending(this.#rows);
+    const afterBytes = after === undefined ? undefined : Buffer.from(after.toLowerCase());
+    return new IdCursor(this.#order, rows, Buffer.from(prefix.toLowerCase()), afterBytes);
+  }
+
+  /**
+   * Puts new documents into the order by id, for about `budgetMs`. Before a read by id of a large
+   * database, call it until it gives true, returning to the event loop between the calls; what it
+   * leaves undone, the read does in one go.
+   * @returns whether all is in order.
+   */
+  settleOrder(budgetMs: number): boolean {
+    const end = this.#options.monotonicMs() + budgetMs;
+    return this.#order.settle(this.#rows, () => this.#options.monotonicMs() < end);
+  }
+
+  // Views and snapshots
+
+  /** A frozen picture of the committed rows. Cost: microseconds. Release it. */
+  view(): DocumentView {
+    return new DocumentView(this, this.#rows, this.#hash);
+  }
+
+  /** The bytes of a view for a snapshot on disk; good until the view is released. Cost: O(chunks). */
+  sections(view: DocumentView): SnapshotSection[] {
+    assert(isLittleEndian, "snapshots are little-endian");
+    const columns = view.freeze(this);
+    const lists: Uint8Array[] = this.#all.parts(columns.lastEtag);
+    for (const list of this.#lists) {
+      lists.push(bytesOf(Uint32Array.of(list === undefined ? 0 : 1)));
+      if (list !== undefined) lists.push(...list.parts(columns.lastEtag));
+    }
+    const head = Int32Array.of(sectionVersion, this.#key.seed, this.#lists.length);
+    return [
+      { name: "documents.head", parts: [bytesOf(head)] },
+      { name: "documents.ids", parts: this.#slab.parts() },
+      { name: "documents.hash", parts: this.#hash.parts() },
+      { name: "documents.rows", parts: rowParts(columns) },
+      { name: "documents.lists", parts: lists },
+      { name: "documents.order", parts: this.#order.parts() },
+    ];
+  }
+
+  /**
+   * Fills this table, in which nothing was interned yet, from the sections of a snapshot.
+   * @throws EngineError database-damaged when they do not fit together; the table is then useless.
+   */
+  restore(sections: readonly SnapshotSection[]): void {
+    assert(this.#slab.count === 0, "only an empty table is restored");
+    const head = readerOf(sections, "documents.head");
+    head.expect(head.uint32() === sectionVersion, "version");
+    this.#key = new IdKey(head.uint32());
+    const listCount = head.uint32();
+    head.expect(listCount <= collectionCountMax + 1, "number of lists");
+    const ids = readerOf(sections, "documents.ids");
+    this.#slab.restore(ids);
+    const hash = readerOf(sections, "documents.hash");
+    this.#hash.restore(hash);
+    const rows = readerOf(sections, "documents.rows");
+    this.#rows.restore(rows);
+    const lists = readerOf(sections, "documents.lists");
+    this.#all.restore(lists, this.documentCount);
+    for (let collection = 0; collection < listCount; collection++) {
+      if (lists.uint32() === 0) this.#lists.push(undefined);
+      else this.#listOf(collection).restore(lists, this.countOfCollection(collection));
+    }
+    const order = readerOf(sections, "documents.order");
+    this.#order.restore(order);
+    for (const reader of [head, ids, hash, rows, lists, order]) reader.end();
+  }
+
+  // Care
+
+  /** Bytes of all arrays, those that only views hold included. */
+  memoryBytes(): number {
+    let bytes = this.#slab.memoryBytes() + this.#hash.memoryBytes() + this.#rows.memoryBytes();
+    bytes += this.#staged.memoryBytes() + this.#order.memoryBytes() + this.#all.memoryBytes();
+    for (const list of this.#lists) bytes += list?.memoryBytes() ?? 0;
+    return bytes;
+  }
+
+  /** @throws InvariantError when the parts do not agree. Cost: O(documents), for tests and checks. */
+  checkInvariants(): void {
+    const count = this.#slab.count;
+    this.#slab.checkInvariants();
+    this.#hash.checkInvariants();
+    for (let docNum = 0; docNum < count; docNum++) {
+      assert(this.lookup(this.lowerIdOf(docNum)) === docNum, "every id is found");
+    }
+    this.#rows.checkInvariants(count);
+    this.#staged.checkInvariants(count);
+    this.#order.checkInvariants(this.#rows);
+    this.#all.checkInvariants(this.#rows);
+    assert(this.#all.live === this.documentCount, "all documents are in the list of all");
+    for (const [collection, list] of this.#lists.entries()) {
+      list?.checkInvariants(this.#rows);
+      const live = list?.live ?? 0;
+      assert(
+        live === this.countOfCollection(collection),
+        "a collection's documents are in its list",
+      );
+    }
+  }
+}
+
+const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
+/** @throws EngineError database-damaged when the section is not there. */
+function readerOf(sections: readonly SnapshotSection[], name: string): ByteReader {
+  const section = sections.find((each) => each.name === name);
+  if (section === undefined) {
+    throw new EngineError("database-damaged", `Snapshot section ${name} is missing`);
+  }
+  return new ByteReader(name, section.parts);
+}

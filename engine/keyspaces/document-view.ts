@@ -1,0 +1,144 @@
+/**
+ * What readers see of the table of documents: the table itself as it is, or a view of one moment.
+ *
+ * Invariants:
+ * - A view gives the same answers from its making to its release, whatever is written meanwhile.
+ */
+import { assert } from "../assert.ts";
+import type { EtagCursor } from "../tree/etag-list.ts";
+import type { IdHash } from "../tree/id-hash.ts";
+import type { IdCursor } from "../tree/id-order.ts";
+import { type HeldRows, RowColumns, type RowStore } from "../tree/row-columns.ts";
+import type { DocumentTable } from "./document-table.ts";
+
+/** Stands for "of every collection" where a collection is asked for. */
+export const allCollections = -1;
+
+/** What can be read of a table and of a view alike. */
+export interface DocumentReader {
+  readonly documentCount: number;
+  /** The greatest etag that any document has had. */
+  readonly lastEtag: number;
+  countOfCollection(collection: number): number;
+  /** The number of the document with this id, or -1 when there is no document. */
+  find(id: string): number;
+  /** 0 when there is no document, as in the following. Hot. */
+  etagOf(docNum: number): number;
+  positionOf(docNum: number): number;
+  lengthOf(docNum: number): number;
+  collectionOf(docNum: number): number;
+  flagsOf(docNum: number): number;
+  /** The lower-cased id. */
+  lowerIdOf(docNum: number): string;
+  /** Orders two documents by their lower-cased ids' UTF-8 bytes. */
+  compareIds(left: number, right: number): number;
+  /**
+   * Documents of a collection (or `allCollections`) in etag order, from etag `from` on, inclusive:
+   * ascending those with etag >= from, descending those with etag <= from.
+   */
+  byEtag(collection: number, from: number, descending?: boolean): EtagCursor;
+  /**
+   * Documents whose id begins with `prefix`, ascending by id; only those after the id `after`, when
+   * it is given (no document needs to have it). Settles the order first, see `settleOrder`.
+   */
+  byId(prefix: string, after?: string): IdCursor;
+}
+
+/** The committed rows of one moment. It must not be used after `release`. */
+export class DocumentView implements DocumentReader {
+  readonly #table: DocumentTable;
+  readonly #store: RowStore;
+  readonly #hash: IdHash;
+  readonly #held: HeldRows;
+  #columns: RowColumns;
+  #isFrozen = false;
+  #isReleased = false;
+
+  /** Made by `DocumentTable.view`. */
+  constructor(table: DocumentTable, store: RowStore, hash: IdHash) {
+    this.#table = table;
+    this.#store = store;
+    this.#hash = hash;
+    this.#held = store.hold();
+    this.#columns = this.#held.columns;
+  }
+
+  get documentCount(): number {
+    return this.#columns.documentCount;
+  }
+
+  get lastEtag(): number {
+    return this.#columns.lastEtag;
+  }
+
+  countOfCollection(collection: number): number {
+    return this.#columns.countOfCollection(collection);
+  }
+
+  find(id: string): number {
+    const docNum = this.#table.lookup(id);
+    return docNum >= 0 && this.#columns.etagOf(docNum) !== 0 ? docNum : -1;
+  }
+
+  etagOf(docNum: number): number {
+    return this.#columns.etagOf(docNum);
+  }
+
+  positionOf(docNum: number): number {
+    return this.#columns.positionOf(docNum);
+  }
+
+  lengthOf(docNum: number): number {
+    return this.#columns.lengthOf(docNum);
+  }
+
+  collectionOf(docNum: number): number {
+    return this.#columns.collectionOf(docNum);
+  }
+
+  flagsOf(docNum: number): number {
+    return this.#columns.flagsOf(docNum);
+  }
+
+  lowerIdOf(docNum: number): string {
+    return this.#table.lowerIdOf(docNum);
+  }
+
+  compareIds(left: number, right: number): number {
+    return this.#table.compareIds(left, right);
+  }
+
+  byEtag(collection: number, from: number, descending = false): EtagCursor {
+    return this.#table.etagCursor(() => this.#readable(), collection, from, descending);
+  }
+
+  byId(prefix: string, after?: string): IdCursor {
+    return this.#table.idCursor(() => this.#readable(), prefix, after);
+  }
+
+  /** Keeps the ids' hash as it is until the release; gives the columns. For `DocumentTable.sections`. */
+  freeze(table: DocumentTable): RowColumns {
+    assert(table === this.#table, "a view belongs to its table");
+    if (!this.#isFrozen) this.#hash.freeze();
+    this.#isFrozen = true;
+    return this.#readable();
+  }
+
+  /** Gives back what only this view needs. A second call does nothing. */
+  release(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    if (this.#isFrozen) this.#hash.thaw();
+    this.#columns = noColumns; // its chunks may be used again
+    this.#store.release(this.#held);
+  }
+
+  /** What a view saw may be gone once it is released, so a cursor of it must not go on. */
+  #readable(): RowColumns {
+    assert(!this.#isReleased, "a view is not read after its release");
+    return this.#columns;
+  }
+}
+
+/** What a released view reads: no documents. */
+const noColumns = new RowColumns(0, [], [], new Uint32Array(0));

@@ -1,0 +1,237 @@
+/**
+ * A keyspace of named entries: a text key and a JSON value, kept in memory whole. Counters, attachments,
+ * identities, compare-exchange values and the like are each one of these; documents are not (they are packed).
+ *
+ *   +----------------+---------------------+-------------------------+-----------+
+ *   | record header  | key                 | value, JSON text        | pad to 8  |
+ *   | 24 bytes       | keyLength bytes     | `word` bytes            |           |
+ *   +----------------+---------------------+-------------------------+-----------+
+ *
+ * Bit 1 of `flags` marks a deletion; it has no value. `etag` is the database's counter when the record was
+ * written, which orders deletions against compacted segments.
+ *
+ * Invariants:
+ * - A key has at most one entry; the newest record in log order decides.
+ */
+
+import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import type { Position, SnapshotSection } from "../log/log.ts";
+import {
+  type RecordKind,
+  recordEtagAt,
+  recordFlagsAt,
+  recordHeaderBytes,
+  recordKeyLengthAt,
+  recordKindAt,
+  recordLengthAt,
+  recordWordAt,
+} from "../log/record.ts";
+import { StagedMap } from "../tree/staged-map.ts";
+import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
+
+export const deletionFlag = 1;
+
+/** One entry: its value, and where its record stands. */
+export interface Entry<Value> {
+  readonly value: Value;
+  readonly etag: number;
+  position: Position;
+  length: number;
+}
+
+/** Called for each change that becomes visible; `undefined` means that there is none. */
+export type EntryListener<Value> = (
+  key: string,
+  value: Value | undefined,
+  previous: Value | undefined,
+) => void;
+
+const snapshotPartBytes = 256 * 1024;
+
+/** A key of several parts (a document and a counter name): ordered by the first part, then the second. */
+export function compositeKey(first: string, second: string): string {
+  return `${first}\u0000${second}`;
+}
+
+export class EntryKeyspace<Value> implements Keyspace {
+  readonly name: string;
+  readonly kind: RecordKind;
+  readonly #entries = new StagedMap<Entry<Value>>();
+  readonly #dead: DeadRecordListener;
+  #listener: EntryListener<Value> | undefined;
+
+  constructor(name: string, kind: RecordKind, dead: DeadRecordListener) {
+    this.name = name;
+    this.kind = kind;
+    this.#dead = dead;
+  }
+
+  /** Hears of every change when it becomes visible, also during replay. At most one listener. */
+  listen(listener: EntryListener<Value>): void {
+    this.#listener = listener;
+  }
+
+  /** The committed value. */
+  get(key: string): Value | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  /** The committed entry with its etag. */
+  entry(key: string): Readonly<Entry<Value>> | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** The staged value when there is one, else the committed one: what a writer builds on. */
+  newest(key: string): Value | undefined {
+    return this.#entries.newest(key)?.value;
+  }
+
+  newestEntry(key: string): Readonly<Entry<Value>> | undefined {
+    return this.#entries.newest(key);
+  }
+
+  get count(): number {
+    return this.#entries.size;
+  }
+
+  /** Committed entries whose key begins with `prefix`, in key order. */
+  *withPrefix(prefix: string): Generator<[string, Value]> {
+    for (const [key, entry] of this.#entries.entries(prefix)) yield [key, entry.value];
+  }
+
+  /** As `withPrefix`, over what a writer builds on. */
+  *newestWithPrefix(prefix: string): Generator<[string, Readonly<Entry<Value>>]> {
+    yield* this.#entries.newestEntries(prefix);
+  }
+
+  /** Bytes of the record for `key` and `value`. Writes it when `target` has room from `at` on. */
+  static encode(
+    target: Buffer,
+    at: number,
+    kind: RecordKind,
+    key: Buffer,
+    value: Buffer | undefined,
+    etag: number,
+  ): number {
+    const valueLength = value === undefined ? 0 : value.length;
+    const used = recordHeaderBytes + key.length + valueLength;
+    const length = (used + 7) & ~7;
+    assert(key.length < 65_536, "a key's length has 16 bits");
+    assert(at + length <= target.length, "the record fits into its target");
+    target.writeUInt32LE(length, at + recordLengthAt);
+    target[at + recordKindAt] = kind;
+    target[at + recordFlagsAt] = value === undefined ? deletionFlag : 0;
+    target.writeUInt16LE(key.length, at + recordKeyLengthAt);
+    target.writeUInt32LE(valueLength, at + recordWordAt);
+    target.writeBigUInt64LE(BigInt(etag), at + recordEtagAt);
+    key.copy(target, at + recordHeaderBytes);
+    if (value !== undefined) value.copy(target, at + recordHeaderBytes + key.length);
+    target.fill(0, at + used, at + length);
+    return length;
+  }
+
+  static encodedLength(keyBytes: number, valueBytes: number): number {
+    return (recordHeaderBytes + keyBytes + valueBytes + 7) & ~7;
+  }
+
+  stage(key: string, entry: Entry<Value> | undefined): void {
+    this.#entries.stage(key, entry);
+  }
+
+  commitStaged(count: number): void {
+    this.#entries.commitStaged(count, (key, entry, previous) =>
+      this.#changed(key, entry, previous),
+    );
+  }
+
+  discardStaged(count: number): void {
+    this.#entries.discardStaged(count);
+  }
+
+  /** Removes a committed entry without a record: only where replay comes to the same by other records. */
+  drop(key: string): void {
+    this.#changed(key, undefined, this.#entries.apply(key, undefined));
+  }
+
+  replay(bytes: Buffer, start: number, length: number, position: Position): void {
+    const key = keyOf(bytes, start);
+    const isDeletion = ((bytes[start + recordFlagsAt] ?? 0) & deletionFlag) !== 0;
+    const entry = isDeletion ? undefined : this.#decode(bytes, start, length, position);
+    this.#changed(key, entry, this.#entries.apply(key, entry));
+  }
+
+  isLive(bytes: Buffer, start: number, _length: number, position: Position): boolean {
+    return this.#entries.get(keyOf(bytes, start))?.position === position;
+  }
+
+  hasKeyOf(bytes: Buffer, start: number): boolean {
+    return this.#entries.get(keyOf(bytes, start)) !== undefined;
+  }
+
+  relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {
+    const entry = this.#entries.get(keyOf(bytes, start));
+    if (entry === undefined || entry.etag !== etagOf(bytes, start)) return false;
+    entry.position = target;
+    return true;
+  }
+
+  sections(): SnapshotSection[] {
+    const parts: Buffer[] = [];
+    let part = Buffer.allocUnsafe(snapshotPartBytes);
+    let used = 0;
+    for (const [key, entry] of this.#entries.entries()) {
+      const keyBytes = Buffer.from(key);
+      const value = Buffer.from(JSON.stringify(entry.value));
+      const needed = 8 + EntryKeyspace.encodedLength(keyBytes.length, value.length);
+      if (used + needed > part.length) {
+        parts.push(part.subarray(0, used));
+        part = Buffer.allocUnsafe(Math.max(snapshotPartBytes, needed));
+        used = 0;
+      }
+      part.writeDoubleLE(entry.position, used);
+      part.writeUInt32LE(0, used + 8 + 4);
+      EntryKeyspace.encode(part, used + 8, this.kind, keyBytes, value, entry.etag);
+      used += needed;
+    }
+    parts.push(part.subarray(0, used));
+    return [{ name: `entries.${this.name}`, parts }];
+  }
+
+  restore(sections: ReadonlyMap<string, Buffer>): void {
+    const bytes = sections.get(`entries.${this.name}`);
+    if (bytes === undefined) {
+      throw new EngineError("database-damaged", `the index snapshot has no ${this.name}`);
+    }
+    for (let at = 0; at < bytes.length; ) {
+      const length = bytes.readUInt32LE(at + 8 + recordLengthAt);
+      this.replay(bytes, at + 8, length, bytes.readDoubleLE(at));
+      at += 8 + length;
+    }
+  }
+
+  checkInvariants(): void {
+    this.#entries.checkInvariants();
+  }
+
+  #decode(bytes: Buffer, start: number, length: number, position: Position): Entry<Value> {
+    const valueStart = start + recordHeaderBytes + bytes.readUInt16LE(start + recordKeyLengthAt);
+    const valueLength = bytes.readUInt32LE(start + recordWordAt);
+    const text = bytes.toString("utf8", valueStart, valueStart + valueLength);
+    return { value: JSON.parse(text) as Value, etag: etagOf(bytes, start), position, length };
+  }
+
+  #changed(key: string, entry: Entry<Value> | undefined, previous: Entry<Value> | undefined): void {
+    if (previous !== undefined) this.#dead(previous.position, previous.length);
+    this.#listener?.(key, entry?.value, previous?.value);
+  }
+}
+
+function keyOf(bytes: Buffer, start: number): string {
+  const keyStart = start + recordHeaderBytes;
+  return bytes.toString("utf8", keyStart, keyStart + bytes.readUInt16LE(start + recordKeyLengthAt));
+}
+
+function etagOf(bytes: Buffer, start: number): number {
+  return Number(bytes.readBigUInt64LE(start + recordEtagAt));
+}

@@ -1,0 +1,17 @@
+/**
+ * Identities: named counters that hand out document ids (`users|` gives `users/1`, `users/2`, ...).
+ * Keys are lower-cased names ending in `|`; the value is the last number given, which may be negative.
+ */
+import { recordKinds } from "../log/record.ts";
+import { EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+export function makeIdentities(dead: DeadRecordListener): EntryKeyspace<number> {
+  return new EntryKeyspace<number>("identities", recordKinds.identity, dead);
+}
+
+/** `Users` and `users|` name the same identity. */
+export function identityKey(name: string): string {
+  const lower = name.toLowerCase();
+  return lower.endsWith("|") ? lower : `${lower}|`;
+}

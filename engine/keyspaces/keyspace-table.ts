@@ -1,0 +1,58 @@
+/**
+ * All small keyspaces of a database, by name and by the kind of their records: what replay, commits, compaction and
+ * snapshots go through.
+ */
+import { assert } from "../assert.ts";
+import { type Attachment, makeAttachments } from "./attachments.ts";
+import { Collections } from "./collections.ts";
+import { type CompareExchangeValue, makeCompareExchange } from "./compare-exchange.ts";
+import { type Counter, makeCounters } from "./counters.ts";
+import type { EntryKeyspace } from "./entry-keyspace.ts";
+import { makeIdentities } from "./identities.ts";
+import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
+import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
+import { Tombstones } from "./tombstones.ts";
+import { makeValues } from "./values.ts";
+
+export class KeyspaceTable {
+  readonly collections: Collections;
+  readonly tombstones: Tombstones;
+  readonly counters: EntryKeyspace<Counter>;
+  readonly attachments: EntryKeyspace<Attachment>;
+  readonly identities: EntryKeyspace<number>;
+  readonly compareExchange: EntryKeyspace<CompareExchangeValue>;
+  readonly indexDefinitions: EntryKeyspace<JsonObject>;
+  readonly values: EntryKeyspace<unknown>;
+  readonly all: readonly Keyspace[];
+  readonly #byKind: (Keyspace | undefined)[] = [];
+
+  constructor(dead: DeadRecordListener) {
+    this.collections = new Collections(dead);
+    this.tombstones = new Tombstones(dead);
+    this.counters = makeCounters(dead);
+    this.attachments = makeAttachments(dead);
+    this.identities = makeIdentities(dead);
+    this.compareExchange = makeCompareExchange(dead);
+    this.indexDefinitions = makeIndexDefinitions(dead);
+    this.values = makeValues(dead);
+    this.all = [
+      this.collections.records,
+      this.tombstones.records,
+      this.counters,
+      this.attachments,
+      this.identities,
+      this.compareExchange,
+      this.indexDefinitions,
+      this.values,
+    ];
+    for (const keyspace of this.all) {
+      assert(this.#byKind[keyspace.kind] === undefined, "a record kind has one keyspace");
+      this.#byKind[keyspace.kind] = keyspace;
+    }
+  }
+
+  /** The keyspace of a record kind; undefined for documents and shapes, which are no entries. */
+  ofKind(kind: number): Keyspace | undefined {
+    return this.#byKind[kind];
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Tombstones: what was deleted, in the order of etags, for whoever follows the changes of a database (indexes,
+ * subscriptions, exports). The cleaner drops those that all followers have passed.
+ *
+ * A document that is stored again loses its tombstone: that needs no record, replay of the document does it too.
+ */
+
+import { recordKinds } from "../log/record.ts";
+import { EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+/** One deletion. `collection` is the name of the collection of the document. */
+export interface Tombstone {
+  readonly type: "document" | "attachment" | "revision";
+  readonly id: string;
+  readonly collection: string;
+  readonly etag: number;
+  readonly changeVector: string;
+  /** Microseconds since 1970. */
+  readonly lastModified: number;
+}
+
+/** Keys sort as etags do. */
+export function tombstoneKey(etag: number): string {
+  return etag.toString().padStart(16, "0");
+}
+
+export class Tombstones {
+  readonly records: EntryKeyspace<Tombstone>;
+  /** Lower-cased id of a deleted document -> key of its tombstone. */
+  readonly #byDocument = new Map<string, string>();
+
+  constructor(dead: DeadRecordListener) {
+    this.records = new EntryKeyspace<Tombstone>("tombstones", recordKinds.tombstone, dead);
+    this.records.listen((key, tombstone, previous) => {
+      if (previous?.type === "document") {
+        const id = previous.id.toLowerCase();
+        if (this.#byDocument.get(id) === key) this.#byDocument.delete(id);
+      }
+      if (tombstone?.type === "document") {
+        this.dropDocument(tombstone.id.toLowerCase());
+        this.#byDocument.set(tombstone.id.toLowerCase(), key);
+      }
+    });
+  }
+
+  get isEmpty(): boolean {
+    return this.#byDocument.size === 0;
+  }
+
+  /** The document is stored again, or deleted once more. */
+  dropDocument(lowerId: string): void {
+    const key = this.#byDocument.get(lowerId);
+    if (key !== undefined) this.records.drop(key);
+  }
+
+  get count(): number {
+    return this.records.count;
+  }
+}

@@ -1,0 +1,11 @@
+/**
+ * Named JSON values of the database itself: its record (settings, configurations), and small state such as the
+ * next operation id. Keys are exact.
+ */
+import { recordKinds } from "../log/record.ts";
+import { EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+
+export function makeValues(dead: DeadRecordListener): EntryKeyspace<unknown> {
+  return new EntryKeyspace<unknown>("values", recordKinds.value, dead);
+}

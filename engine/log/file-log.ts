@@ -1,0 +1,492 @@
+/**
+ * The log of one database, on disk or in memory. In memory skips only the files: the same segments, the same group
+ * commit and the same compaction, without what would outlive the process.
+ *
+ *   const log = await openLog(options);       // takes the folder; finds the newest whole snapshot of the index
+ *   restore(log.snapshot?.sections);          // the owner takes the state of the snapshot, when there is one
+ *   const report = await log.replay();        // owner.relocate and owner.replay for what came after it
+ *   log.append(payload, length);              // from here on
+ *   await log.close(sections);                // with a last snapshot, when there is something to save
+ *
+ * Files: `MANIFEST` (manifest.ts), `log/<number>.seg` (segment.ts, frame.ts), `snap/<number>.idx` (snapshot-file.ts).
+ * Knows of records only what record.ts says; what they mean is the owner's.
+ *
+ * Invariants:
+ * - What was reported durable is found again by `replay`, or opening refuses and says what is damaged.
+ */
+import { assert } from "../assert.ts";
+import type { Clock, DirectoryLock, FileSystem, Timer } from "../environment.ts";
+import { EngineError } from "../errors.ts";
+import { diskReserveBytes } from "../limits.ts";
+import {
+  type CompactionOptions,
+  type CompactionReport,
+  Compactor,
+  loadWhole,
+} from "./compaction.ts";
+import { Health } from "./health.ts";
+import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
+import { positionSegmentFactor } from "./log.ts";
+import { findSegments, openFolder } from "./log-folder.ts";
+import { LogWriter } from "./log-writer.ts";
+import { Recovery, type RecoveryResult } from "./recovery.ts";
+import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
+import type { Segment } from "./segment.ts";
+import type { SegmentCache } from "./segment-cache.ts";
+import { type Disk, SegmentStore } from "./segment-store.ts";
+import { type LoadedSnapshot, readSnapshotFile, snapshotFileName } from "./snapshot-file.ts";
+import { Snapshots } from "./snapshots.ts";
+import { SpaceGuard } from "./space-guard.ts";
+import { Throttle } from "./throttle.ts";
+
+export interface LogOptions {
+  readonly files: FileSystem;
+  /** Null for an in-memory log: then `files` is not used. */
+  readonly folder: string | null;
+  readonly clock: Clock;
+  /** Random bytes for salts and for the id of a new database. */
+  random(count: number): Buffer;
+  readonly owner: RecordOwner;
+  readonly listener: LogListener;
+  /** Shared by all logs of the process. */
+  readonly cache: SegmentCache;
+  /** Bytes of the first segment; each next one is twice as large, up to `segmentBytesMax`. */
+  readonly segmentBytesMin: number;
+  readonly segmentBytesMax: number;
+  /** 16 bytes for a new database; random when left out. One that exists keeps its own. */
+  readonly databaseId?: Buffer;
+  /** Refuse to make a new database. */
+  readonly mustExist?: boolean;
+  /** See limits.ts. */
+  readonly diskReserveBytes?: number;
+  /** Compact by itself, this fast, when a segment is half dead. Left out: only when `compact` is called. */
+  readonly compaction?: CompactionOptions;
+}
+
+/** How long a segment that is half dead waits for more to die. */
+const compactionDelayMs = 1000;
+
+/** Sizes, all in bytes but the counts. Exact, also after recovery. */
+export interface LogMetrics {
+  readonly segments: number;
+  /** Of the segments' files (or images, in memory), with those that a pin still holds. */
+  readonly segmentBytes: number;
+  /** Of all records, live and dead. */
+  readonly recordBytes: number;
+  readonly deadBytes: number;
+  readonly snapshots: number;
+  readonly unsyncedBytes: number;
+}
+
+/** What opening found. */
+export interface ReplayReport {
+  /** Transactions that were replayed, not counting those in the snapshot. */
+  readonly transactions: number;
+  /** The log was closed in good order before. */
+  readonly wasClosed: boolean;
+  /** Bytes of a torn end that was cut off; nothing in it had been acknowledged. */
+  readonly tornBytes: number;
+  /** Snapshots that were not whole and were passed over. */
+  readonly snapshotsIgnored: number;
+}
+
+/**
+ * Opens a log, making it when the folder is empty. Its parent folder must exist.
+ * @throws EngineError database-locked, database-damaged, database-missing
+ */
+export async function openLog(options: LogOptions): Promise<FileLog> {
+  if (options.folder === null) return new FileLog(options, null, null);
+  const disk: Disk = { files: options.files, folder: options.folder };
+  await disk.files.makeDirectory(disk.folder);
+  const lock = await disk.files.lockDirectory(disk.folder);
+  try {
+    const log = new FileLog(options, disk, lock);
+    await log.openFolder();
+    return log;
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+export class FileLog implements CommitLog {
+  readonly #options: LogOptions;
+  readonly #health = new Health();
+  readonly #lock: DirectoryLock | null;
+  readonly #space: SpaceGuard;
+  #store: SegmentStore;
+  #writer: LogWriter | null = null;
+  #loaded: LoadedSnapshot | null = null;
+  #snapshotsIgnored = 0;
+  #snapshots: Snapshots | null = null;
+  #compactor: Compactor | null = null;
+  #compaction: Promise<unknown> | null = null;
+  #compactionTimer: Timer | null = null;
+  #closed: Promise<void> | null = null;
+
+  /** Use `openLog`. */
+  constructor(options: LogOptions, disk: Disk | null, lock: DirectoryLock | null) {
+    this.#options = options;
+    this.#lock = lock;
+    const reserve = options.diskReserveBytes ?? diskReserveBytes;
+    this.#space = new SpaceGuard(disk, options.clock, reserve);
+    const databaseId = options.databaseId ?? options.random(16);
+    const { cache, random } = options;
+    this.#store = new SegmentStore(disk, databaseId, cache, this.#health, random);
+  }
+
+  /** First half of opening; see `openLog`. */
+  async openFolder(): Promise<void> {
+    const store = this.#store;
+    assert(store.disk !== null, "only a log on disk has a folder");
+    const { disk } = store;
+    const manifest = await openFolder(disk, store.databaseId, this.#options.mustExist === true);
+    store.databaseId = manifest.databaseId;
+    store.nextNumber = manifest.nextSegmentNumber;
+    store.nextSnapshotNumber = manifest.nextSnapshotNumber;
+    store.snapshots = [...manifest.snapshots];
+    store.order = await findSegments(disk, manifest);
+    for (const segment of store.order) store.adopt(segment);
+    for (const { number } of [...manifest.snapshots].reverse()) {
+      const path = `${disk.folder}/snap/${snapshotFileName(number)}`;
+      const { databaseId } = manifest;
+      this.#loaded = await readSnapshotFile(disk.files, path, { databaseId, number });
+      if (this.#loaded !== null) break;
+      this.#snapshotsIgnored++;
+      store.snapshots = store.snapshots.filter((snapshot) => snapshot.number !== number);
+    }
+    await this.#space.check();
+  }
+
+  /** 16 bytes: the same for the life of the database. */
+  get databaseId(): Buffer {
+    return this.#store.databaseId;
+  }
+
+  /** The sections of the newest whole snapshot, between opening and `replay`. */
+  get snapshot(): { readonly sections: ReadonlyMap<string, Buffer> } | null {
+    return this.#loaded;
+  }
+
+  /**
+   * Gives the owner what came after the snapshot, then opens the log for `append`. Once, before anything else.
+   * @throws EngineError database-damaged; then nothing on disk was changed, and the log can only be closed.
+   */
+  async replay(): Promise<ReplayReport> {
+    assert(this.#writer === null, "a log is replayed once");
+    const { clock, owner } = this.#options;
+    const cut = this.#loaded?.cut ?? null;
+    this.#loaded = null;
+    const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
+    const result = await new Recovery(this.#store, owner, cut, throttle).run();
+    if (this.#store.disk !== null) await this.#settleEnd(result);
+    this.#writer = new LogWriter(
+      { ...this.#options, store: this.#store, space: this.#space },
+      {
+        active: result.active,
+        wasClosed: result.wasClosed,
+        lastNumber: result.lastNumber,
+        lastCrc: result.lastCrc,
+        plannedSize: this.#plannedSize(),
+      },
+    );
+    this.#snapshots = new Snapshots(this.#store, this.#writer, clock);
+    this.#compactor = this.#newCompactor(this.#writer, this.#snapshots);
+    return {
+      transactions: result.replayedTransactions,
+      wasClosed: result.wasClosed,
+      tornBytes: result.tornBytes,
+      snapshotsIgnored: this.#snapshotsIgnored,
+    };
+  }
+
+  #newCompactor(writer: LogWriter, snapshots: Snapshots): Compactor {
+    const { owner, clock, segmentBytesMax } = this.#options;
+    return new Compactor({
+      store: this.#store,
+      owner,
+      clock,
+      segmentBytesMax,
+      durableNumber: () => writer.durableNumber,
+      cuts: () => snapshots.cuts(),
+    });
+  }
+
+  /** Bytes of the next new segment: twice the last one's. */
+  #plannedSize(): number {
+    const { segmentBytesMin, segmentBytesMax } = this.#options;
+    const last = (this.#store.spare ?? this.#store.order.at(-1))?.size ?? segmentBytesMin / 2;
+    return Math.max(segmentBytesMin, Math.min(last * 2, segmentBytesMax));
+  }
+
+  /** Makes the end of the log safe to add to. A crash in here leaves what the next recovery reads the same way. */
+  async #settleEnd(result: RecoveryResult): Promise<void> {
+    const store = this.#store;
+    const { active } = result;
+    const keptCount =
+      active === null
+        ? store.order.findLastIndex(isCompacted) + 1
+        : store.order.indexOf(active) + 1;
+    const unused = store.order.slice(keptCount);
+    if (result.wasClosed && active !== null) {
+      await this.#openForWriting(active);
+      if (unused.length === 0) return;
+      if (unused.length === 1) {
+        const spare = unused[0] as Segment;
+        await this.#openForWriting(spare);
+        store.order = store.order.slice(0, -1);
+        store.spare = spare;
+        return;
+      }
+    } else if (active !== null) {
+      await this.#rewrite(active);
+    }
+    if (unused.length === 0) return;
+    await store.saveManifest(() => {
+      store.order = store.order.slice(0, keptCount);
+      return () => {
+        store.order = [...store.order, ...unused];
+      };
+    });
+    store.retire(unused);
+  }
+
+  async #openForWriting(segment: Segment): Promise<void> {
+    const { disk } = this.#store;
+    assert(disk !== null, "only a log on disk has files");
+    await segment.file?.close();
+    segment.file = null;
+    segment.file = await disk.files.open(this.#store.pathOf(segment), "update");
+  }
+
+  /** Writes the file of `segment` anew, whole frames and zeros, and puts it in the place of the old one. */
+  async #rewrite(segment: Segment): Promise<void> {
+    const store = this.#store;
+    const { disk } = store;
+    const { image } = segment;
+    assert(disk !== null && image !== null, "the last segment on disk was read into memory");
+    image.fill(0, segment.end);
+    const path = store.pathOf(segment);
+    const temporary = `${path}.tmp`;
+    const file = await disk.files.open(temporary, "create");
+    try {
+      await file.write(image, 0, image.length, 0);
+      await store.sync(file);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+    await segment.file?.close();
+    segment.file = file;
+    await disk.files.rename(temporary, path);
+    await store.syncDirectory(`${disk.folder}/log`);
+  }
+
+  get #ready(): LogWriter {
+    assert(this.#writer !== null, "a log is replayed before it is used");
+    return this.#writer;
+  }
+
+  /**
+   * See `CommitLog.append`. With `evenIfFull` (deletions) it may use the last of the device, see `diskReserveBytes`.
+   * Whoever appends much waits for `whenUnsyncedBelow` in between.
+   */
+  append(payload: Buffer, length: number, evenIfFull = false): Position {
+    return this.#ready.append(payload, length, evenIfFull);
+  }
+
+  get appendedCount(): number {
+    return this.#writer?.appendedCount ?? 0;
+  }
+
+  get durableCount(): number {
+    return this.#writer?.durableCount ?? 0;
+  }
+
+  /** Bytes of transactions that are not durable yet. */
+  get unsyncedBytes(): number {
+    return this.#writer?.unsyncedBytes ?? 0;
+  }
+
+  /** Resolves when `unsyncedBytes` is at most `bytes`; rejects when the log stops. */
+  whenUnsyncedBelow(bytes: number): Promise<void> {
+    return this.#ready.whenUnsyncedBelow(bytes);
+  }
+
+  /** Are writes refused, but for deletions, because the device is full? */
+  get isDiskFull(): boolean {
+    return this.#space.isFull();
+  }
+
+  flush(): Promise<void> {
+    return this.#ready.flush();
+  }
+
+  peek(position: Position, length: number): Buffer | null {
+    return this.#store.peek(position, length);
+  }
+
+  read(position: Position, length: number): Promise<Buffer> {
+    return this.#store.read(position, length);
+  }
+
+  /**
+   * Brings the whole segment of `position` into memory with a few large reads, for a scan. @returns whether `peek`
+   * finds it now (until the next turn at least); false when it is damaged, then `read` finds what is whole of it.
+   */
+  async load(position: Position): Promise<boolean> {
+    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
+    if (segment === undefined) return false;
+    if (segment.image !== null) return true;
+    segment.loading ??= this.#load(segment).finally(() => {
+      segment.loading = null;
+    });
+    await segment.loading;
+    return segment.image !== null;
+  }
+
+  async #load(segment: Segment): Promise<void> {
+    const image = await loadWhole(this.#store, segment);
+    if (image === null || this.#store.find(segment.number) !== segment) return;
+    segment.image = image;
+    this.#store.cache.add(segment);
+  }
+
+  /** The image of a whole segment from its byte 0 on, for loops over many records; null when not in memory. */
+  peekSegment(position: Position): Buffer | null {
+    return this.#store.peekSegment(position);
+  }
+
+  /**
+   * The record there is no longer needed. Call it when what supersedes it is durable, once for each record; for a
+   * deletion's own record too, as soon as it is durable itself. Positions in segments that are gone are ignored.
+   */
+  markDead(position: Position, length: number): void {
+    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
+    if (segment === undefined) return;
+    segment.deadBytes += length;
+    if (segment.sealed && segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
+  }
+
+  /**
+   * May compaction leave out the deletion at `position`? Only when no record that it deletes is left, neither in a
+   * segment before it nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
+   */
+  canDropDeletion(position: Position): boolean {
+    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
+    return segment !== undefined && this.#compactor?.canDrop(segment) === true;
+  }
+
+  /**
+   * Compacts what is worth it, see compaction.ts; waits for one that is under way first.
+   * @throws EngineError disk-full, database-stopped
+   */
+  async compact(
+    options: CompactionOptions = { bytesPerSecond: Number.POSITIVE_INFINITY },
+  ): Promise<CompactionReport> {
+    assert(this.#compactor !== null, "a log is replayed before it is used");
+    const compactor = this.#compactor;
+    while (this.#compaction !== null) await this.#compaction;
+    const compaction = compactor.compact(options);
+    this.#compaction = compaction.catch(() => undefined);
+    try {
+      return await compaction;
+    } finally {
+      this.#compaction = null;
+    }
+  }
+
+  #compactSoon(): void {
+    const { compaction, clock } = this.#options;
+    if (compaction === undefined || this.#compactionTimer !== null || this.#closed !== null) return;
+    if (this.#compactor?.isWorthwhile() !== true) return;
+    this.#compactionTimer = clock.setTimer(compactionDelayMs, () => {
+      this.#compactionTimer = null;
+      if (this.#closed !== null || this.#health.stopped !== null) return;
+      this.compact(compaction).catch((error: unknown) => {
+        // Where there is no room it is tried again when more has died.
+        if (!(error instanceof EngineError)) this.#health.stop(error);
+      });
+    });
+  }
+
+  /**
+   * Writes a snapshot of the index. `sections` are the owner's state with exactly what it was told to be durable;
+   * their bytes must not change before it resolves. In memory it does nothing.
+   * @returns bytes of the file. @throws EngineError disk-full, database-stopped
+   */
+  async writeSnapshot(
+    sections: readonly SnapshotSection[],
+    bytesPerSecond = Number.POSITIVE_INFINITY,
+  ): Promise<number> {
+    assert(this.#snapshots !== null, "a log is replayed before it is used");
+    return await this.#snapshots.write(sections, bytesPerSecond);
+  }
+
+  /**
+   * Reads all sealed segments from the device and reports every damaged record; see scrub.ts.
+   * `onDamage` must not throw.
+   */
+  scrub(onDamage: (damage: Damage) => void, bytesPerSecond: number): Promise<ScrubReport> {
+    return scrub(this.#store, this.#options.clock, bytesPerSecond, onDamage);
+  }
+
+  metrics(): LogMetrics {
+    const { order } = this.#store;
+    let recordBytes = 0;
+    let deadBytes = 0;
+    for (const segment of order) {
+      recordBytes += segment.payloadBytes;
+      deadBytes += segment.deadBytes;
+    }
+    return {
+      segments: order.length,
+      segmentBytes: this.#store.segmentBytes(),
+      recordBytes,
+      deadBytes,
+      snapshots: this.#store.snapshots.length,
+      unsyncedBytes: this.unsyncedBytes,
+    };
+  }
+
+  pin(): Pin {
+    return this.#store.pin();
+  }
+
+  /**
+   * Makes all durable, ends the log, and lets go of its folder; also after a failure. With `sections` it writes a
+   * last snapshot: give them after `flush`, so that they hold everything.
+   */
+  close(sections?: readonly SnapshotSection[]): Promise<void> {
+    this.#closed ??= this.#close(sections);
+    return this.#closed;
+  }
+
+  async #close(sections: readonly SnapshotSection[] | undefined): Promise<void> {
+    try {
+      this.#compactionTimer?.cancel();
+      await this.#compaction;
+      if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {
+        assert(this.appendedCount === this.durableCount, "a last snapshot holds everything");
+        if (!this.#snapshots.isCurrent()) await this.#lastSnapshot(this.#snapshots, sections);
+      }
+      await this.#writer?.close();
+    } finally {
+      await this.#store.close();
+      await this.#lock?.release();
+    }
+  }
+
+  /** Without room for it, the next start replays more. */
+  async #lastSnapshot(snapshots: Snapshots, sections: readonly SnapshotSection[]): Promise<void> {
+    try {
+      await snapshots.write(sections, Number.POSITIVE_INFINITY);
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "disk-full") throw error;
+    }
+  }
+}
+
+function isCompacted(segment: Segment): boolean {
+  return segment.kind === "compacted";
+}

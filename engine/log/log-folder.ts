@@ -1,0 +1,178 @@
+/**
+ * Opening the folder of a log: makes a new one, or finds what the manifest lists and clears away what a crash left.
+ *
+ * Invariants:
+ * - A new log is made only where there is nothing, or where making one never came to its end.
+ * - Nothing is removed that a manifest could still need: log files newer than the manifest are damage.
+ */
+import { EngineError } from "../errors.ts";
+import { decodeFrameHeader, frameHeaderBytes } from "./frame.ts";
+import { type Manifest, manifestTemporaryName, readManifest, writeManifest } from "./manifest.ts";
+import {
+  decodeSegmentHeader,
+  Segment,
+  segmentFileName,
+  segmentHeaderBytes,
+  segmentNumberOf,
+} from "./segment.ts";
+import type { Disk } from "./segment-store.ts";
+import { snapshotFileName } from "./snapshot-file.ts";
+
+/** The lock's file; it may be there before anything else. */
+export const lockFileName = "LOCK";
+
+/**
+ * Reads the manifest, or makes a new log with `newDatabaseId` when the folder is empty.
+ * @throws EngineError database-damaged, database-missing when `mustExist` and there is nothing.
+ */
+export async function openFolder(
+  disk: Disk,
+  newDatabaseId: Buffer,
+  mustExist: boolean,
+): Promise<Manifest> {
+  const manifest = await readManifest(disk.files, disk.folder);
+  if (manifest !== null) {
+    await removeLeftovers(disk, manifest);
+    return manifest;
+  }
+  await checkNeverUsed(disk);
+  if (mustExist) {
+    throw new EngineError("database-missing", `There is no database in ${disk.folder}.`);
+  }
+  return await createFolder(disk, newDatabaseId);
+}
+
+async function createFolder(disk: Disk, databaseId: Buffer): Promise<Manifest> {
+  const { files, folder } = disk;
+  await files.makeDirectory(`${folder}/log`);
+  await files.makeDirectory(`${folder}/snap`);
+  await files.syncDirectory(folder);
+  await files.syncDirectory(parentOf(folder));
+  const manifest: Manifest = {
+    databaseId,
+    nextSegmentNumber: 1,
+    nextSnapshotNumber: 1,
+    segments: [],
+    snapshots: [],
+  };
+  await writeManifest(files, folder, manifest);
+  return manifest;
+}
+
+/** @throws EngineError database-damaged when the folder has more in it than the beginnings of a new log. */
+async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
+  for (const name of await files.list(folder)) {
+    if (name === lockFileName || name === manifestTemporaryName) continue;
+    const isFolder = name === "log" || name === "snap";
+    const content = isFolder ? await files.list(`${folder}/${name}`) : [name];
+    if (content.length === 0) continue;
+    throw new EngineError(
+      "database-damaged",
+      `${folder}/MANIFEST is missing, and the folder is not empty (${isFolder ? `${name}/` : ""}${content[0]}). ` +
+        "Nothing was changed; the records can be salvaged.",
+    );
+  }
+}
+
+async function removeLeftovers(disk: Disk, manifest: Manifest): Promise<void> {
+  const { files, folder } = disk;
+  const kept = new Set([
+    ...manifest.segments.map((segment) => `log/${segmentFileName(segment.number)}`),
+    ...manifest.snapshots.map((snapshot) => `snap/${snapshotFileName(snapshot.number)}`),
+  ]);
+  const present: string[] = [];
+  for (const name of await files.list(folder)) {
+    if (name === "log" || name === "snap") {
+      for (const inner of await files.list(`${folder}/${name}`)) present.push(`${name}/${inner}`);
+    }
+  }
+  for (const path of present) {
+    if (kept.has(path)) continue;
+    const number = path.startsWith("log/") ? segmentNumberOf(path.slice(4)) : null;
+    if (number !== null && number >= manifest.nextSegmentNumber) {
+      await checkUnused(disk, path);
+    }
+    if (number !== null || path.startsWith("snap/") || path.endsWith(".tmp")) {
+      await files.unlink(`${folder}/${path}`);
+    }
+  }
+}
+
+/** A log segment is listed before anything is written to it: one that is not, and is used, tells of a manifest too old. */
+async function checkUnused({ files, folder }: Disk, path: string): Promise<void> {
+  const file = await files.open(`${folder}/${path}`, "read");
+  const head = Buffer.alloc(segmentHeaderBytes + frameHeaderBytes);
+  try {
+    await file.read(head, 0, head.length, 0);
+  } finally {
+    await file.close();
+  }
+  const header = decodeSegmentHeader(head);
+  if (header?.kind !== "log") return;
+  // Anything but a frame's header is what a crash left of the zeros that a new file is filled with.
+  const limit = Number.POSITIVE_INFINITY;
+  if (decodeFrameHeader(head, segmentHeaderBytes, limit, header.salt) === null) return;
+  throw new EngineError(
+    "database-damaged",
+    `${folder}/MANIFEST is older than ${path}, which it does not list. Nothing was changed.`,
+  );
+}
+
+/** The listed segments, each with a file that has its size and header. @throws EngineError database-damaged */
+export async function findSegments(disk: Disk, manifest: Manifest): Promise<Segment[]> {
+  const segments: Segment[] = [];
+  for (const listed of manifest.segments) {
+    const path = `${disk.folder}/log/${segmentFileName(listed.number)}`;
+    const salt = await checkSegmentFile(disk, manifest.databaseId, listed, path);
+    const segment = new Segment({ ...listed, salt });
+    segment.firstNumber = listed.firstNumber;
+    segment.lastNumber = listed.lastNumber;
+    segment.lastCrc = listed.lastCrc;
+    segment.cleanThrough = listed.cleanThrough;
+    segment.deadBytesAtBirth = listed.deadBytesAtBirth;
+    segment.ready = Promise.resolve();
+    segments.push(segment);
+  }
+  return segments;
+}
+
+async function checkSegmentFile(
+  disk: Disk,
+  databaseId: Buffer,
+  listed: Manifest["segments"][number],
+  path: string,
+): Promise<number> {
+  if (!(await disk.files.exists(path))) throw damaged(`${path} is missing`);
+  const file = await disk.files.open(path, "read");
+  try {
+    const size = await file.size();
+    if (size < listed.size) {
+      throw damaged(`${path} ends at byte ${size}, it should have ${listed.size} bytes`);
+    }
+    const head = Buffer.alloc(segmentHeaderBytes);
+    await file.read(head, 0, head.length, 0);
+    const header = decodeSegmentHeader(head);
+    if (header === null) throw damaged(`${path} is damaged at byte 0: it has no whole header`);
+    const isOurs =
+      header.number === listed.number &&
+      header.kind === listed.kind &&
+      header.size === listed.size &&
+      header.databaseId.equals(databaseId);
+    if (!isOurs) throw damaged(`${path} is another file than the manifest lists`);
+    return header.salt;
+  } finally {
+    await file.close();
+  }
+}
+
+function damaged(what: string): EngineError {
+  return new EngineError(
+    "database-damaged",
+    `${what}. Nothing was changed; the records can be salvaged.`,
+  );
+}
+
+function parentOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash < 0 ? "." : slash === 0 ? "/" : path.slice(0, slash);
+}

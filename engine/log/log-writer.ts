@@ -1,0 +1,494 @@
+/**
+ * Group commit. Transactions are copied into the image of the active segment, behind each other in an open frame.
+ * When the device is idle the open frame is sealed, written and synced; what arrives meanwhile goes into the next.
+ * There are no timers: the slower the device, the larger the frames.
+ *
+ *   image of the active segment
+ *   +--------+---------+---------+------------------------+----------------------+------------+
+ *   | header | frame 1 | frame 2 | frame 3, being synced  | open frame, growing  | free       |
+ *   +--------+---------+---------+------------------------+----------------------+------------+
+ *                                ^ segment.end            ^ #frameStart          ^ #tail      ^ segment.size
+ *
+ * Invariants:
+ * - At most one frame is on its way to the device. The next is written when it is there, so that a crash can tear
+ *   only the last one, and every frame of a segment is durable before the first of the next segment is written.
+ * - Transactions become durable, and are reported, in the order in which they were appended.
+ * - A transaction that was reported lost is not on the device: where its bytes may be, zeros are written and synced.
+ */
+import { assert } from "../assert.ts";
+import type { Clock, Timer } from "../environment.ts";
+import { EngineError } from "../errors.ts";
+import { transactionBytesMax } from "../limits.ts";
+import { encodeFrameHeader, frameFlags, frameHeaderBytes, payloadCrcOf } from "./frame.ts";
+import { diskFull, isDiskFull } from "./health.ts";
+import { type LogListener, type Position, positionSegmentFactor } from "./log.ts";
+import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
+import type { SegmentStore } from "./segment-store.ts";
+import type { SpaceGuard } from "./space-guard.ts";
+
+/** After this long without a write an empty frame covers the last one. */
+const barrierDelayMs = 50;
+
+/** One group commit on its way. */
+interface Frame {
+  readonly segment: Segment;
+  readonly start: number;
+  readonly end: number;
+  readonly transactionCount: number;
+  readonly number: number;
+  readonly crc: number;
+}
+
+interface Waiter {
+  readonly count: number;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/** Where the log goes on after recovery. */
+export interface WriterStart {
+  /** Null when nothing can be added to the last segment. Its image is in memory. */
+  readonly active: Segment | null;
+  /** The last frame is the one that closed the log in good order. */
+  readonly wasClosed: boolean;
+  readonly lastNumber: number;
+  readonly lastCrc: number;
+  /** Bytes of the next new segment. */
+  readonly plannedSize: number;
+}
+
+export interface WriterOptions {
+  readonly store: SegmentStore;
+  readonly space: SpaceGuard;
+  readonly clock: Clock;
+  readonly listener: LogListener;
+  readonly segmentBytesMin: number;
+  readonly segmentBytesMax: number;
+}
+
+export class LogWriter {
+  appendedCount = 0;
+  durableCount = 0;
+  /** Bytes appended and not yet durable. */
+  unsyncedBytes = 0;
+  /** Of the last durable frame that was reported. */
+  durableNumber: number;
+  durableCrc: number;
+  readonly #store: SegmentStore;
+  readonly #space: SpaceGuard;
+  readonly #clock: Clock;
+  readonly #listener: LogListener;
+  readonly #segmentBytesMin: number;
+  readonly #segmentBytesMax: number;
+  #plannedSize: number;
+  #active: Segment | null;
+  #frameStart = 0;
+  #tail = 0;
+  #openTransactions = 0;
+  /** Sealed frames of segments before the active one. */
+  #sealed: Frame[] = [];
+  /** Of the last sealed frame. */
+  #lastNumber: number;
+  #lastCrc: number;
+  #flushWaiters: Waiter[] = [];
+  #spaceWaiters: Waiter[] = [];
+  #running = false;
+  #idle: Promise<void> = Promise.resolve();
+  #barrierTimer: Timer | null = null;
+  #lastIsEmpty = true;
+  #closing = false;
+  /** The spare while its file is being made. */
+  #coming: Segment | null = null;
+  /** Is the frame that closed the log still to be written again? See `#repeatClosing`. */
+  #closingFrame: { readonly segment: Segment; readonly start: number } | null;
+
+  constructor(options: WriterOptions, start: WriterStart) {
+    this.#store = options.store;
+    this.#space = options.space;
+    this.#clock = options.clock;
+    this.#listener = options.listener;
+    this.#segmentBytesMin = options.segmentBytesMin;
+    this.#segmentBytesMax = options.segmentBytesMax;
+    this.#plannedSize = start.plannedSize;
+    this.#active = start.active;
+    const { active } = start;
+    this.#closingFrame =
+      start.wasClosed && active !== null
+        ? { segment: active, start: active.end - frameHeaderBytes }
+        : null;
+    this.#lastNumber = start.lastNumber;
+    this.#lastCrc = start.lastCrc;
+    this.durableNumber = start.lastNumber;
+    this.durableCrc = start.lastCrc;
+    if (start.active !== null) this.#openFrameAt(start.active.end);
+    this.#store.health.onStop = (error) => this.#stopped(error);
+  }
+
+  /** See `FileLog.append`. */
+  append(payload: Buffer, length: number, evenIfFull: boolean): Position {
+    this.#store.health.check();
+    assert(!this.#closing, "nothing is appended to a log that is closed");
+    assert(length > 0 && length % 8 === 0, "a transaction is made of whole records");
+    if (length > transactionBytesMax) {
+      throw new EngineError("too-large", `A transaction of ${length} bytes is too large.`);
+    }
+    if (!evenIfFull && this.#space.isFull()) throw diskFull();
+    let segment = this.#active;
+    if (segment === null || this.#tail + length + frameHeaderBytes > segment.size) {
+      segment = this.#roll(length);
+    }
+    const image = segment.image;
+    assert(image !== null, "the active segment is in memory");
+    const at = this.#tail;
+    payload.copy(image, at, 0, length);
+    this.#tail = at + length;
+    this.#openTransactions++;
+    this.appendedCount++;
+    this.unsyncedBytes += length;
+    this.#wake();
+    return segment.number * positionSegmentFactor + at;
+  }
+
+  flush(): Promise<void> {
+    const { stopped } = this.#store.health;
+    if (this.durableCount >= this.appendedCount) {
+      return stopped === null ? Promise.resolve() : Promise.reject(stopped);
+    }
+    const count = this.appendedCount;
+    return new Promise((resolve, reject) => this.#flushWaiters.push({ count, resolve, reject }));
+  }
+
+  /** Resolves when at most `bytes` are not yet durable. Rejects when the log stops. */
+  whenUnsyncedBelow(bytes: number): Promise<void> {
+    if (this.#store.health.stopped !== null) return Promise.reject(this.#store.health.stopped);
+    if (this.unsyncedBytes <= bytes) return Promise.resolve();
+    return new Promise((resolve, reject) =>
+      this.#spaceWaiters.push({ count: bytes, resolve, reject }),
+    );
+  }
+
+  /** The segment that is written to, and its last byte in use; for snapshots. */
+  get active(): Segment | null {
+    return this.#active;
+  }
+
+  /** Waits until nothing is under way, then ends the log with a frame that says so. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#barrierTimer?.cancel();
+    await this.#idle;
+    await this.#coming?.ready?.catch(() => undefined);
+    const segment = this.#active;
+    if (this.#store.health.stopped !== null || segment === null || this.#store.disk === null)
+      return;
+    // A segment that was taken but whose file never came about has nothing to close.
+    if (segment.file === null || this.#frameStart + frameHeaderBytes > segment.size) return;
+    const frame = this.#seal(segment, frameFlags.cleanClose);
+    try {
+      await this.#write(frame);
+    } catch (error) {
+      // The next start finds no clean end and rewrites the tail: nothing is lost.
+      if (!isDiskFull(error)) throw error;
+    }
+  }
+
+  #openFrameAt(start: number): void {
+    this.#frameStart = start;
+    this.#tail = start + frameHeaderBytes;
+    this.#openTransactions = 0;
+  }
+
+  /** Goes to the next segment, which has room for `length` bytes. */
+  #roll(length: number): Segment {
+    const before = this.#active;
+    if (before !== null && this.#openTransactions > 0) this.#sealed.push(this.#seal(before, 0));
+    if (before !== null && before.end === this.#frameStart) this.#sealSegment(before);
+    const needed = segmentHeaderBytes + frameHeaderBytes + length + frameHeaderBytes;
+    const segment = this.#takeSpare(needed) ?? this.#newSegment(needed);
+    segment.image = newImage(segment.size);
+    this.#active = segment;
+    this.#openFrameAt(segmentHeaderBytes);
+    return segment;
+  }
+
+  /** The segment that was made, or is being made, ahead of need. It is the spare until its first frame is written. */
+  #takeSpare(needed: number): Segment | null {
+    const ahead = this.#store.spare ?? this.#coming;
+    if (ahead === null || ahead.isTaken || ahead.size < needed) return null;
+    ahead.isTaken = true;
+    return ahead;
+  }
+
+  #newSegment(needed: number): Segment {
+    const planned = this.#space.isFull() ? this.#segmentBytesMin : this.#plannedSize;
+    if (needed <= planned) this.#planNext(planned);
+    return this.#store.newSegment("log", Math.max(planned, needed));
+  }
+
+  #planNext(size: number): void {
+    this.#plannedSize = Math.min(size * 2, this.#segmentBytesMax);
+  }
+
+  /** Writes the header of the open frame into the image, and opens the next one behind it. */
+  #seal(segment: Segment, flags: number): Frame {
+    const image = segment.image;
+    assert(image !== null, "a segment that is written to is in memory");
+    const start = this.#frameStart;
+    const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
+    const number = this.#lastNumber + 1;
+    const crc = encodeFrameHeader(image, start, segment.salt, {
+      payloadLength,
+      payloadCrc: this.#store.disk === null ? 0 : payloadCrcOf(image, start, payloadLength),
+      number,
+      firstNumber: number,
+      durableNumber: this.durableNumber,
+      previousCrc: this.#lastCrc,
+      flags,
+      transactionCount: this.#openTransactions,
+      wallClockMicros: this.#clock.nowMicros(),
+    });
+    const end = start + frameHeaderBytes + payloadLength;
+    const transactionCount = this.#openTransactions;
+    this.#lastNumber = number;
+    this.#lastCrc = crc;
+    this.#openFrameAt(end);
+    return { segment, start, end, transactionCount, number, crc };
+  }
+
+  #wake(): void {
+    if (this.#running) return;
+    this.#running = true;
+    this.#barrierTimer?.cancel();
+    this.#barrierTimer = null;
+    this.#idle = new Promise((resolve) => {
+      setImmediate(() => {
+        this.#run().then(resolve, (error: unknown) => {
+          this.#store.health.stop(error);
+          resolve();
+        });
+      });
+    });
+  }
+
+  async #run(): Promise<void> {
+    while (this.#store.health.stopped === null) {
+      const frame = this.#takeFrame();
+      if (frame === null) break;
+      try {
+        await this.#write(frame);
+      } catch (error) {
+        this.#fail(error);
+        continue;
+      }
+      if (this.#store.health.stopped === null) this.#becameDurable(frame);
+    }
+    this.#running = false;
+    this.#scheduleBarrier();
+  }
+
+  /** The next frame to write; the open one when nothing older waits. */
+  #takeFrame(): Frame | null {
+    const oldest = this.#sealed.shift();
+    if (oldest !== undefined) return oldest;
+    if (this.#active === null || this.#openTransactions === 0) return null;
+    return this.#seal(this.#active, 0);
+  }
+
+  async #write(frame: Frame): Promise<void> {
+    const { segment, start, end } = frame;
+    await this.#store.prepare(segment, () => this.#store.append(segment));
+    if (this.#store.spare === segment) {
+      // The manifest lists the spare behind the others: it stays as it is.
+      this.#store.spare = null;
+      this.#store.append(segment);
+    }
+    if (this.#store.disk === null) return;
+    const { file, image } = segment;
+    assert(file !== null && image !== null, "a prepared segment has a file and an image");
+    await this.#repeatClosing();
+    try {
+      await file.write(image, start, end - start, start);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      await this.#wipe(frame);
+      throw error;
+    }
+    await this.#store.sync(file);
+  }
+
+  /**
+   * Writes the frame that closed the log once more, before the first frame after it. If its sync failed, recovery
+   * may have found it in the memory of the system only; the log must not go on behind a frame that is not there.
+   * It is synced by itself, so that a crash in between tears nothing but this empty frame.
+   */
+  async #repeatClosing(): Promise<void> {
+    const closing = this.#closingFrame;
+    this.#closingFrame = null;
+    if (closing === null) return;
+    const { file, image } = closing.segment;
+    assert(file !== null && image !== null, "the last segment is open and in memory");
+    await file.write(image, closing.start, frameHeaderBytes, closing.start);
+    await this.#store.sync(file);
+  }
+
+  /** Makes sure that a frame which was written in part will never be found. */
+  async #wipe(frame: Frame): Promise<void> {
+    const { file } = frame.segment;
+    assert(file !== null, "a frame is written to a file");
+    try {
+      const length = frame.end - frame.start;
+      await file.write(Buffer.alloc(length), 0, length, frame.start);
+    } catch (error) {
+      throw this.#store.health.stop(error);
+    }
+    await this.#store.sync(file);
+  }
+
+  #becameDurable(frame: Frame): void {
+    const { segment } = frame;
+    const payloadLength = frame.end - frame.start - frameHeaderBytes;
+    segment.end = frame.end;
+    segment.payloadBytes += payloadLength;
+    segment.lastNumber = frame.number;
+    segment.lastCrc = frame.crc;
+    this.durableNumber = frame.number;
+    this.durableCrc = frame.crc;
+    this.#lastIsEmpty = frame.transactionCount === 0;
+    this.durableCount += frame.transactionCount;
+    this.unsyncedBytes -= payloadLength;
+    if (frame.transactionCount > 0) this.#listener.durable(this.durableCount);
+    if (segment !== this.#active && this.#sealed[0]?.segment !== segment)
+      this.#sealSegment(segment);
+    this.#settle(this.#flushWaiters, (waiter) => waiter.count <= this.durableCount);
+    this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
+    this.#space.wrote();
+    this.#prepareSpare();
+  }
+
+  #sealSegment(segment: Segment): void {
+    segment.sealed = true;
+    if (segment.end === segmentHeaderBytes) {
+      // Nothing was ever written to it: it stands for no frames.
+      segment.lastNumber = this.durableNumber;
+      segment.lastCrc = this.durableCrc;
+    }
+    if (this.#store.disk === null) return;
+    this.#store.cache.add(segment);
+    this.#store.keepOpen(segment);
+  }
+
+  #settle(waiters: Waiter[], isDone: (waiter: Waiter) => boolean): void {
+    while (waiters.length > 0 && isDone(waiters[0] as Waiter)) waiters.shift()?.resolve();
+  }
+
+  /** Makes the next segment's file while the active one still has room. */
+  #prepareSpare(): void {
+    const segment = this.#active;
+    const store = this.#store;
+    if (segment === null || store.disk === null || this.#closing || this.#space.isFull()) return;
+    if (store.spare !== null || this.#coming !== null || this.#tail < segment.size / 2) return;
+    const coming = store.newSegment("log", this.#plannedSize);
+    this.#planNext(coming.size);
+    this.#coming = coming;
+    store
+      .prepare(coming, () => this.#listComing(coming))
+      .catch((error: unknown) => {
+        if (isDiskFull(error)) this.#space.becameFull();
+        // When it was taken meanwhile, the writer meets the same error.
+        if (!coming.isTaken) store.drop(coming);
+      })
+      .finally(() => {
+        if (this.#coming === coming) this.#coming = null;
+      });
+  }
+
+  #listComing(coming: Segment): () => void {
+    this.#store.spare = coming;
+    return () => {
+      this.#store.spare = null;
+    };
+  }
+
+  #fail(error: unknown): void {
+    if (!isDiskFull(error) || this.#store.health.stopped !== null) {
+      this.#store.health.stop(error);
+      return;
+    }
+    this.#space.becameFull();
+    this.#cutBack();
+    this.#lose(diskFull(error));
+  }
+
+  /** Takes the image back to the last durable frame; segments behind it, whose files are not there, go. */
+  #cutBack(): void {
+    const unborn = new Set(this.#sealed.map((frame) => frame.segment));
+    if (this.#active !== null) unborn.add(this.#active);
+    this.#sealed = [];
+    for (const segment of unborn) {
+      if (this.#store.order.includes(segment)) continue;
+      segment.image = null;
+      segment.isTaken = false;
+      if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
+    }
+    const last = this.#store.order.at(-1);
+    this.#active = null;
+    this.#openFrameAt(0);
+    this.#lastNumber = this.durableNumber;
+    this.#lastCrc = this.durableCrc;
+    if (last === undefined || last.kind !== "log" || last.image === null || last.sealed) return;
+    this.#active = last;
+    this.#openFrameAt(last.end);
+    for (const segment of this.#store.order) {
+      if (segment !== last && !segment.sealed) this.#sealSegment(segment);
+    }
+  }
+
+  /** The log has stopped, wherever the reason was met. A frame that is on its way may be found again or not. */
+  #stopped(error: EngineError): void {
+    this.#sealed = [];
+    this.#lose(error);
+    for (const waiter of this.#spaceWaiters.splice(0)) waiter.reject(error);
+  }
+
+  #lose(error: EngineError): void {
+    const isLost = this.appendedCount > this.durableCount;
+    this.appendedCount = this.durableCount;
+    this.unsyncedBytes = 0;
+    this.#openTransactions = 0;
+    if (isLost) this.#listener.lost(this.durableCount, error);
+    for (const waiter of this.#flushWaiters.splice(0)) waiter.reject(error);
+    this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
+  }
+
+  /** Plans the empty frame that tells damage to the last frame from a torn end. */
+  #scheduleBarrier(): void {
+    if (this.#lastIsEmpty || this.#closing || this.#store.disk === null) return;
+    if (this.#store.health.stopped !== null) return;
+    this.#barrierTimer = this.#clock.setTimer(barrierDelayMs, () => {
+      this.#barrierTimer = null;
+      if (this.#running || this.#closing) return;
+      this.#running = true;
+      this.#idle = this.#writeBarrier().then(
+        () => this.#run(),
+        (error: unknown) => {
+          this.#store.health.stop(error);
+        },
+      );
+    });
+  }
+
+  async #writeBarrier(): Promise<void> {
+    const segment = this.#active;
+    this.#lastIsEmpty = true;
+    // It leaves room for the frame that closes the log.
+    if (segment === null || this.#frameStart + 2 * frameHeaderBytes > segment.size) return;
+    if (segment.file === null || this.#openTransactions > 0) return;
+    const frame = this.#seal(segment, 0);
+    try {
+      await this.#write(frame);
+      if (this.#store.health.stopped === null) this.#becameDurable(frame);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+}

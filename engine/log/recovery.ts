@@ -1,0 +1,366 @@
+/**
+ * Reads a log from its segments, in commit order, and finds its end.
+ *
+ * A frame that is not whole is one of two things. If a later header says that it was durable, or a later segment was
+ * begun, it had been acknowledged: the log is damaged, and recovery refuses. Else it is the torn end of a log whose
+ * last write a crash interrupted: it is cut off quietly, for nobody was told that it is safe.
+ *
+ * Invariants:
+ * - The owner is given whole frames only, in commit order, from the snapshot's cut (or the beginning) to the end.
+ * - Nothing is changed on disk before the end is found.
+ * - After a log that was not closed in good order, the file that ends it is written anew before anything is added:
+ *   what was read may be in the memory of the system and not on the device (a sync that failed leaves such pages).
+ */
+import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import {
+  decodeFrameHeader,
+  type FrameHeader,
+  findMagic,
+  frameCrc,
+  frameFlags,
+  frameHeaderBytes,
+  isZero,
+  payloadIsWhole,
+} from "./frame.ts";
+import { positionSegmentFactor, type RecordOwner } from "./log.ts";
+import { recordHeaderBytes, recordLengthAt } from "./record.ts";
+import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
+import type { SegmentStore } from "./segment-store.ts";
+import type { SnapshotCut, SnapshotSegment } from "./snapshot-file.ts";
+import type { Throttle } from "./throttle.ts";
+
+/** What recovery found. */
+export interface RecoveryResult {
+  /** The last log segment with frames; its image is in memory. Null when there is none. */
+  readonly active: Segment | null;
+  readonly lastNumber: number;
+  readonly lastCrc: number;
+  /** The log was closed in good order: its files are as they were left. */
+  readonly wasClosed: boolean;
+  /** Transactions that were given to the owner's `replay`. */
+  readonly replayedTransactions: number;
+  /** Bytes of a torn end that were cut off; 0 when there was none. */
+  readonly tornBytes: number;
+}
+
+export class Recovery {
+  readonly #store: SegmentStore;
+  readonly #owner: RecordOwner;
+  readonly #cut: SnapshotCut | null;
+  readonly #known = new Map<number, SnapshotSegment>();
+  readonly #throttle: Throttle;
+  /** Of the last whole frame so far. */
+  #lastNumber = 0;
+  #lastCrc = 0;
+  #lastFlags = 0;
+  #active: Segment | null = null;
+  #replayedTransactions = 0;
+  #tornBytes = 0;
+
+  constructor(
+    store: SegmentStore,
+    owner: RecordOwner,
+    cut: SnapshotCut | null,
+    throttle: Throttle,
+  ) {
+    this.#store = store;
+    this.#owner = owner;
+    this.#cut = cut;
+    this.#throttle = throttle;
+    for (const segment of cut?.segments ?? []) this.#known.set(segment.number, segment);
+  }
+
+  /** @throws EngineError database-damaged naming file, offset and what follows. */
+  async run(): Promise<RecoveryResult> {
+    const segments = this.#store.order;
+    let isTorn = false;
+    for (let index = 0; index < segments.length; index++) {
+      const segment = segments[index] as Segment;
+      if (segment.kind === "compacted") await this.#readCompacted(segment);
+      else if (!this.#skip(segment))
+        isTorn = await this.#readLog(segment, segments.slice(index + 1));
+      if (isTorn) break;
+    }
+    const wasClosed =
+      !isTorn && ((this.#lastFlags & frameFlags.cleanClose) !== 0 || this.#active === null);
+    return {
+      active: this.#active,
+      lastNumber: this.#lastNumber,
+      lastCrc: this.#lastCrc,
+      wasClosed,
+      replayedTransactions: this.#replayedTransactions,
+      tornBytes: this.#tornBytes,
+    };
+  }
+
+  /** Takes a segment that the snapshot covers whole from the snapshot. */
+  #skip(segment: Segment): boolean {
+    const known = this.#known.get(segment.number);
+    if (known === undefined) return false;
+    takeFromSnapshot(segment, known);
+    if (known === this.#cut?.segments.at(-1)) return false;
+    segment.sealed = true;
+    this.#lastNumber = known.lastNumber;
+    this.#lastCrc = known.lastCrc;
+    return true;
+  }
+
+  async #readCompacted(segment: Segment): Promise<void> {
+    const known = this.#known.get(segment.number);
+    segment.sealed = true;
+    this.#sealActive();
+    this.#lastFlags = 0;
+    if (segment.firstNumber !== this.#lastNumber + 1) {
+      throw this.#damaged(segment, segmentHeaderBytes, segment.lastNumber - this.#lastNumber);
+    }
+    if (known !== undefined) takeFromSnapshot(segment, known);
+    else await this.#replayCompacted(segment);
+    this.#lastNumber = segment.lastNumber;
+    this.#lastCrc = segment.lastCrc;
+  }
+
+  /** Every frame must be whole: the segment was complete before it was listed. */
+  async #replayCompacted(segment: Segment): Promise<void> {
+    const image = await this.#load(segment);
+    const through = this.#cut?.throughNumber ?? 0;
+    let previousCrc = 0;
+    let at = segmentHeaderBytes;
+    while (at < segment.size) {
+      const header = decodeFrameHeader(image, at, segment.size, segment.salt);
+      const isNext = header !== null && header.previousCrc === previousCrc;
+      if (!isNext || !payloadIsWhole(image, at, header)) throw this.#damaged(segment, at, 0);
+      const start = at + frameHeaderBytes;
+      const end = start + header.payloadLength;
+      if (header.firstNumber > through) {
+        this.#replay(segment, image, start, end);
+        this.#replayedTransactions += header.transactionCount;
+      } else {
+        if (header.number > through) throw this.#damaged(segment, at, 0);
+        this.#relocate(segment, image, start, end);
+      }
+      segment.payloadBytes += header.payloadLength;
+      previousCrc = frameCrc(image, at);
+      at = end;
+      if (this.#throttle.isDue()) await this.#throttle.yield();
+    }
+    segment.end = at;
+    this.#keep(segment, image);
+  }
+
+  /** @returns true when the log ends here with a torn frame. */
+  async #readLog(segment: Segment, later: readonly Segment[]): Promise<boolean> {
+    const known = this.#known.get(segment.number);
+    if (known === undefined && (await this.#isUnused(segment))) {
+      segment.lastNumber = this.#lastNumber;
+      segment.lastCrc = this.#lastCrc;
+      // A log that goes on behind it left it empty when the disk was full.
+      segment.sealed = true;
+      return false;
+    }
+    const image = await this.#load(segment);
+    if (known !== undefined) {
+      const bad = findDamagedFrame(segment, image, known.end);
+      if (bad !== null) throw this.#damaged(segment, bad, known.lastNumber - this.#lastNumber);
+      this.#lastNumber = known.lastNumber;
+      this.#lastCrc = known.lastCrc;
+      this.#lastFlags = this.#flagsAtCut(segment, image);
+    }
+    await this.#replayLog(segment, image);
+    const { end } = segment;
+    const isAtEnd = isZero(image, end, segment.size);
+    if (!isAtEnd && !(await this.#goesOn(later))) {
+      await this.#checkTorn(segment, image, later);
+      this.#tornBytes = segment.size - end;
+      this.#makeActive(segment, image);
+      return true;
+    }
+    this.#makeActive(segment, image);
+    return false;
+  }
+
+  /** Was the frame at the snapshot's cut the one that closed the log? It stands right before the cut. */
+  #flagsAtCut(segment: Segment, image: Buffer): number {
+    const at = segment.end - frameHeaderBytes;
+    if (at < segmentHeaderBytes) return 0;
+    const header = decodeFrameHeader(image, at, segment.end, segment.salt);
+    return header?.payloadLength === 0 ? header.flags : 0;
+  }
+
+  async #replayLog(segment: Segment, image: Buffer): Promise<void> {
+    for (;;) {
+      const at = segment.end;
+      const header = decodeFrameHeader(image, at, segment.size, segment.salt);
+      if (header === null || !this.#isNext(header) || !payloadIsWhole(image, at, header)) return;
+      const start = at + frameHeaderBytes;
+      const end = start + header.payloadLength;
+      this.#replay(segment, image, start, end);
+      this.#replayedTransactions += header.transactionCount;
+      this.#lastNumber = header.number;
+      this.#lastCrc = frameCrc(image, at);
+      this.#lastFlags = header.flags;
+      segment.payloadBytes += header.payloadLength;
+      segment.lastNumber = this.#lastNumber;
+      segment.lastCrc = this.#lastCrc;
+      segment.end = end;
+      if (this.#throttle.isDue()) await this.#throttle.yield();
+    }
+  }
+
+  #isNext(header: FrameHeader): boolean {
+    return header.number === this.#lastNumber + 1 && header.previousCrc === this.#lastCrc;
+  }
+
+  /** Does the next used segment begin with the frame that comes next? Then what is behind the end is no frame. */
+  async #goesOn(later: readonly Segment[]): Promise<boolean> {
+    for (const segment of later) {
+      if (segment.kind === "compacted") return segment.firstNumber === this.#lastNumber + 1;
+      if (await this.#isUnused(segment)) continue;
+      const head = await this.#read(segment, segmentHeaderBytes + frameHeaderBytes);
+      const limit = Number.POSITIVE_INFINITY;
+      const header = decodeFrameHeader(head, segmentHeaderBytes, limit, segment.salt);
+      return header !== null && this.#isNext(header);
+    }
+    return false;
+  }
+
+  /** @throws EngineError database-damaged when the bad frame at the end of `segment` had been durable. */
+  async #checkTorn(segment: Segment, image: Buffer, later: readonly Segment[]): Promise<void> {
+    const number = this.#lastNumber + 1;
+    const found = { durableNumber: 0, number: 0 };
+    scanHeaders(segment, image, segment.end, found);
+    for (const next of later) {
+      const nextImage = await this.#load(next);
+      // The first frame of a segment is written when all before it is durable.
+      if (isZero(nextImage, segmentHeaderBytes, next.size)) continue;
+      scanHeaders(next, nextImage, segmentHeaderBytes, found);
+      found.durableNumber = Math.max(found.durableNumber, number);
+    }
+    if (found.durableNumber < number) return;
+    throw this.#damaged(segment, segment.end, Math.max(found.number, number) - number);
+  }
+
+  #damaged(segment: Segment, at: number, behind: number): EngineError {
+    const path = this.#store.pathOf(segment);
+    return new EngineError(
+      "database-damaged",
+      `${path} is damaged at byte ${at}: commit ${this.#lastNumber + 1} was durable and is not whole; ` +
+        `${behind} later commits follow it. Nothing was changed; the records can be salvaged.`,
+      { details: { file: path, offset: at, commitsBehind: behind } },
+    );
+  }
+
+  #replay(segment: Segment, image: Buffer, start: number, end: number): void {
+    const base = segment.number * positionSegmentFactor;
+    for (let at = start; at < end; ) {
+      const length = recordLengthIn(image, at, end);
+      this.#owner.replay(image, at, length, base + at);
+      at += length;
+    }
+  }
+
+  #relocate(segment: Segment, image: Buffer, start: number, end: number): void {
+    const base = segment.number * positionSegmentFactor;
+    for (let at = start; at < end; ) {
+      const length = recordLengthIn(image, at, end);
+      if (!this.#owner.relocate(image, at, length, base + at)) segment.deadBytes += length;
+      at += length;
+    }
+  }
+
+  #makeActive(segment: Segment, image: Buffer): void {
+    this.#sealActive();
+    this.#active = segment;
+    segment.image = image;
+  }
+
+  /** The log goes on behind the segment that seemed to be its end. */
+  #sealActive(): void {
+    const segment = this.#active;
+    if (segment === null) return;
+    this.#active = null;
+    segment.sealed = true;
+    this.#keep(segment, segment.image);
+  }
+
+  /** Leaves the image of a sealed segment in memory while there is room. */
+  #keep(segment: Segment, image: Buffer | null): void {
+    segment.image = null;
+    if (image === null || !this.#store.cache.hasRoom(segment.size)) return;
+    segment.image = image;
+    this.#store.cache.add(segment);
+  }
+
+  /** Was no frame ever written to it? */
+  async #isUnused(segment: Segment): Promise<boolean> {
+    const head = await this.#read(segment, segmentHeaderBytes + frameHeaderBytes);
+    return isZero(head, segmentHeaderBytes, head.length);
+  }
+
+  async #read(segment: Segment, length: number): Promise<Buffer> {
+    const head = newImage(length);
+    const count = await this.#store.readFrom(segment, head, 0);
+    if (count === length) return head;
+    throw this.#damaged(segment, count, 0);
+  }
+
+  async #load(segment: Segment): Promise<Buffer> {
+    const path = this.#store.pathOf(segment);
+    const image = newImage(segment.size);
+    const count = await this.#store.readFrom(segment, image, 0);
+    if (count < segment.size) throw shortFile(path, count, segment.size);
+    return image;
+  }
+}
+
+function shortFile(path: string, count: number, size: number): EngineError {
+  return new EngineError(
+    "database-damaged",
+    `${path} ends at byte ${count}, it should have ${size} bytes. Nothing was changed; the records can be salvaged.`,
+    { details: { file: path, offset: count } },
+  );
+}
+
+/** Where the first frame before `end` stands that is not whole, or null. */
+export function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
+  let at = segmentHeaderBytes;
+  while (at < end) {
+    const header = decodeFrameHeader(image, at, end, segment.salt);
+    if (header === null || !payloadIsWhole(image, at, header)) return at;
+    at += frameHeaderBytes + header.payloadLength;
+  }
+  return null;
+}
+
+function takeFromSnapshot(segment: Segment, known: SnapshotSegment): void {
+  segment.end = known.end;
+  segment.payloadBytes = known.payloadBytes;
+  segment.deadBytes = known.deadBytes;
+  segment.lastNumber = known.lastNumber;
+  segment.lastCrc = known.lastCrc;
+}
+
+/** The length of the record at `at`, in a payload whose checksum holds. */
+export function recordLengthIn(image: Buffer, at: number, end: number): number {
+  const length = image.readUInt32LE(at + recordLengthAt);
+  assert(length >= recordHeaderBytes, "a record in a whole frame has a header");
+  assert(at + length <= end, "a record in a whole frame ends in it");
+  return length;
+}
+
+/** Raises `found` to the highest numbers in headers of this segment from `from` on, whether or not they are chained. */
+function scanHeaders(
+  segment: Segment,
+  image: Buffer,
+  from: number,
+  found: { durableNumber: number; number: number },
+): void {
+  for (let at = findMagic(image, from, segment.size); at >= 0; ) {
+    const header = decodeFrameHeader(image, at, segment.size, segment.salt);
+    if (header !== null) {
+      found.durableNumber = Math.max(found.durableNumber, header.durableNumber);
+      found.number = Math.max(found.number, header.number);
+    }
+    at = findMagic(image, at + 8, segment.size);
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * Reads what can still be read of a damaged log, with or without its manifest, and gives it to a sink in the order
+ * in which it was committed, as far as that can be known. The source is opened for reading only.
+ *
+ * A record that was superseded or deleted may come back when what superseded it is lost: that is what the report is
+ * for. What compaction had already replaced is left out when the compacted segment is whole.
+ *
+ * Invariants:
+ * - Every record given to the sink stood in a whole frame, or its own check is right.
+ */
+import type { FileSystem } from "../environment.ts";
+import { EngineError } from "../errors.ts";
+import {
+  decodeFrameHeader,
+  decodeFrameWithoutSalt,
+  type FrameHeader,
+  findMagic,
+  frameFlags,
+  frameHeaderBytes,
+  payloadIsWhole,
+} from "./frame.ts";
+import { positionSegmentFactor, type RecordOwner } from "./log.ts";
+import { type Manifest, readManifest } from "./manifest.ts";
+import { recordLengthAt, verifyRecord } from "./record.ts";
+import { recordLengthIn } from "./recovery.ts";
+import { findRecord } from "./scrub.ts";
+import { decodeSegmentHeader, newImage, segmentHeaderBytes, segmentNumberOf } from "./segment.ts";
+
+export interface SalvageReport {
+  readonly segments: number;
+  readonly frames: number;
+  readonly records: number;
+  /** What could not be read: parts of files, and segments that the manifest lists and that are gone. */
+  readonly losses: readonly SalvageLoss[];
+}
+
+export interface SalvageLoss {
+  readonly file: string;
+  readonly offset: number;
+  readonly length: number;
+  readonly reason: string;
+}
+
+interface FoundFrame {
+  readonly at: number;
+  readonly header: FrameHeader;
+  readonly isWhole: boolean;
+}
+
+interface Source {
+  readonly number: number;
+  readonly file: string;
+  readonly size: number;
+  readonly isCompacted: boolean;
+  /** A compacted segment has its last frame. */
+  readonly isComplete: boolean;
+  readonly frames: readonly FoundFrame[];
+}
+
+/**
+ * Gives every readable record of the log in `folder` to `sink`. One segment's file is in memory at a time.
+ * @throws EngineError database-missing when there are no log files.
+ */
+export async function salvage(
+  files: FileSystem,
+  folder: string,
+  sink: Pick<RecordOwner, "replay">,
+): Promise<SalvageReport> {
+  const manifest = await readManifestIfWhole(files, folder);
+  const logFolder = `${folder}/log`;
+  const names = (await files.exists(logFolder)) ? await files.list(logFolder) : [];
+  const numbers = names.map(segmentNumberOf).filter((number) => number !== null);
+  if (numbers.length === 0) {
+    throw new EngineError("database-missing", `There are no log files in ${logFolder}.`);
+  }
+  const report = { segments: 0, frames: 0, records: 0, losses: [] as SalvageLoss[] };
+  const sources: Source[] = [];
+  for (const number of numbers.sort((one, other) => one - other)) {
+    const file = `${logFolder}/${names.find((name) => segmentNumberOf(name) === number)}`;
+    const image = await readAll(files, file);
+    sources.push(examine(number, file, image, report.losses));
+  }
+  for (const source of inOrder(sources, manifest, report.losses, logFolder)) {
+    report.segments++;
+    await give(files, source, sink, report);
+  }
+  return report;
+}
+
+async function readManifestIfWhole(files: FileSystem, folder: string): Promise<Manifest | null> {
+  try {
+    return await readManifest(files, folder);
+  } catch (error) {
+    if (error instanceof EngineError) return null;
+    throw error;
+  }
+}
+
+async function readAll(files: FileSystem, path: string): Promise<Buffer> {
+  const file = await files.open(path, "read");
+  try {
+    const image = newImage(await file.size());
+    const count = await file.read(image, 0, image.length, 0);
+    return image.subarray(0, count);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Finds the frames of a segment, wherever they begin. */
+function examine(number: number, file: string, image: Buffer, losses: SalvageLoss[]): Source {
+  const segmentHeader = decodeSegmentHeader(image);
+  const salt = segmentHeader?.salt ?? null;
+  const frames: FoundFrame[] = [];
+  let end = segmentHeaderBytes;
+  for (let at = findMagic(image, segmentHeaderBytes, image.length); at >= 0; ) {
+    const frame = frameAt(image, at, salt);
+    if (frame === null) {
+      at = findMagic(image, at + 8, image.length);
+      continue;
+    }
+    if (at > end) losses.push({ file, offset: end, length: at - end, reason: "no whole frame" });
+    frames.push(frame);
+    end = at + frameHeaderBytes + frame.header.payloadLength;
+    at = findMagic(image, end, image.length);
+  }
+  const flags = frames.at(-1)?.header.flags ?? 0;
+  const isCompacted = segmentHeader?.kind === "compacted" || (flags & frameFlags.compacted) !== 0;
+  const isComplete = isCompacted && (flags & frameFlags.last) !== 0 && end === image.length;
+  return { number, file, size: image.length, isCompacted, isComplete, frames };
+}
+
+/** The frame at `at`, if its header or its payload proves that it is one. */
+function frameAt(image: Buffer, at: number, salt: number | null): FoundFrame | null {
+  const proven = salt === null ? null : decodeFrameHeader(image, at, image.length, salt);
+  if (proven !== null) return { at, header: proven, isWhole: payloadIsWhole(image, at, proven) };
+  const header = decodeFrameWithoutSalt(image, at, image.length);
+  return header === null ? null : { at, header, isWhole: true };
+}
+
+/** The segments to read, in commit order: as the manifest says, or by the numbers of their frames. */
+function inOrder(
+  sources: readonly Source[],
+  manifest: Manifest | null,
+  losses: SalvageLoss[],
+  logFolder: string,
+): Source[] {
+  if (manifest !== null) {
+    const byNumber = new Map(sources.map((source) => [source.number, source]));
+    return manifest.segments.flatMap(({ number, size }) => {
+      const source = byNumber.get(number);
+      if (source !== undefined) return [source];
+      const file = `${logFolder}/${number}`;
+      losses.push({ file, offset: 0, length: size, reason: "the file is missing" });
+      return [];
+    });
+  }
+  const used = sources.filter((source) => source.frames.length > 0);
+  return used
+    .filter((source) => !isReplaced(source, used))
+    .sort((one, other) => lastNumberOf(one) - lastNumberOf(other) || one.number - other.number);
+}
+
+/** Is all of `source` in a compacted segment that is newer and complete? */
+function isReplaced(source: Source, all: readonly Source[]): boolean {
+  return all.some(
+    (other) =>
+      other.isComplete &&
+      other.number > source.number &&
+      firstNumberOf(other) <= firstNumberOf(source) &&
+      lastNumberOf(other) >= lastNumberOf(source),
+  );
+}
+
+function firstNumberOf(source: Source): number {
+  return source.frames[0]?.header.firstNumber ?? 0;
+}
+
+function lastNumberOf(source: Source): number {
+  return source.frames.at(-1)?.header.number ?? 0;
+}
+
+async function give(
+  files: FileSystem,
+  source: Source,
+  sink: Pick<RecordOwner, "replay">,
+  report: { frames: number; records: number; readonly losses: SalvageLoss[] },
+): Promise<void> {
+  const image = await readAll(files, source.file);
+  const base = source.number * positionSegmentFactor;
+  for (const { at, header, isWhole } of source.frames) {
+    const start = at + frameHeaderBytes;
+    const end = start + header.payloadLength;
+    report.frames++;
+    for (let record = start; record < end; ) {
+      const length = isWhole ? recordLengthIn(image, record, end) : recordIn(image, record, end);
+      if (length === 0) {
+        const next = findRecord(image, record + 8, end);
+        const { file } = source;
+        const reason = "a record's check is wrong";
+        report.losses.push({ file, offset: record, length: next - record, reason });
+        record = next;
+        continue;
+      }
+      sink.replay(image, record, length, base + record);
+      report.records++;
+      record += length;
+    }
+  }
+}
+
+/** The length of the whole record at `at`, 0 when there is none. */
+function recordIn(image: Buffer, at: number, end: number): number {
+  const length = image.readUInt32LE(at + recordLengthAt);
+  return verifyRecord(image.subarray(0, end), at, length) ? length : 0;
+}

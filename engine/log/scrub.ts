@@ -1,0 +1,113 @@
+/**
+ * Reads all sealed segments from their files, whether or not they are in memory, and tells of every record that is
+ * damaged, so that it is found while a copy of it may still exist elsewhere.
+ *
+ * Invariants:
+ * - Changes nothing but marks damaged segments, which compaction then leaves alone.
+ */
+import type { Clock } from "../environment.ts";
+import { decodeFrameHeader, frameHeaderBytes, payloadIsWhole } from "./frame.ts";
+import { type Position, positionSegmentFactor } from "./log.ts";
+import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
+import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
+import type { SegmentStore } from "./segment-store.ts";
+import { Throttle } from "./throttle.ts";
+
+/** What is wrong at one place. */
+export interface Damage {
+  readonly position: Position;
+  /** Bytes of the record, or of all that can no longer be told apart. */
+  readonly length: number;
+  readonly file: string;
+  readonly offset: number;
+  /** The bytes of a record whose check is wrong: its key may or may not be right. Null when it is no record. */
+  readonly record: Buffer | null;
+}
+
+export interface ScrubReport {
+  readonly segments: number;
+  readonly bytes: number;
+  readonly damages: number;
+}
+
+/** Reads every segment that is sealed now. `onDamage` must not throw. */
+export async function scrub(
+  store: SegmentStore,
+  clock: Clock,
+  bytesPerSecond: number,
+  onDamage: (damage: Damage) => void,
+): Promise<ScrubReport> {
+  const throttle = new Throttle(clock, bytesPerSecond);
+  const report = { segments: 0, bytes: 0, damages: 0 };
+  if (store.disk === null) return report;
+  const pin = store.pin();
+  try {
+    for (const segment of store.order.filter((listed) => listed.sealed)) {
+      const image = newImage(segment.end);
+      const count = await store.readFrom(segment, image, 0);
+      await throttle.spend(count);
+      report.segments++;
+      report.bytes += count;
+      const damages = findDamages(segment, image.subarray(0, count), store.pathOf(segment));
+      if (damages.length > 0) segment.damaged = true;
+      report.damages += damages.length;
+      for (const damage of damages) onDamage(damage);
+      await throttle.yield();
+    }
+  } finally {
+    pin.release();
+  }
+  return report;
+}
+
+function findDamages(segment: Segment, image: Buffer, file: string): Damage[] {
+  const base = segment.number * positionSegmentFactor;
+  const damages: Damage[] = [];
+  const report = (offset: number, length: number, record: Buffer | null) =>
+    damages.push({ position: base + offset, length, file, offset, record });
+  let at = segmentHeaderBytes;
+  while (at < segment.end) {
+    const header = decodeFrameHeader(image, at, image.length, segment.salt);
+    if (header === null) {
+      // Without its header nobody knows where the next frame begins.
+      report(at, segment.end - at, null);
+      break;
+    }
+    const start = at + frameHeaderBytes;
+    const end = start + header.payloadLength;
+    if (!payloadIsWhole(image, at, header)) findDamagedRecords(image, start, end, report);
+    at = end;
+  }
+  return damages;
+}
+
+/** In a frame that is not whole: which records are damaged. */
+function findDamagedRecords(
+  image: Buffer,
+  start: number,
+  end: number,
+  report: (offset: number, length: number, record: Buffer | null) => void,
+): void {
+  let at = start;
+  while (at < end) {
+    const length = image.readUInt32LE(at + recordLengthAt);
+    if (verifyRecord(image.subarray(0, end), at, length)) {
+      at += length;
+      continue;
+    }
+    const next = findRecord(image, at + 8, end);
+    const isRecord = length === next - at && length >= recordHeaderBytes;
+    report(at, next - at, isRecord ? Buffer.from(image.subarray(at, next)) : null);
+    at = next;
+  }
+}
+
+/** Where the next whole record begins, from `at` on; `end` when there is none. */
+export function findRecord(image: Buffer, at: number, end: number): number {
+  const payload = image.subarray(0, end);
+  for (let start = at; start + recordHeaderBytes <= end; start += 8) {
+    const length = image.readUInt32LE(start + recordLengthAt);
+    if (length >= recordHeaderBytes && verifyRecord(payload, start, length)) return start;
+  }
+  return end;
+}

@@ -1,0 +1,383 @@
+/**
+ * The segments of one log: which there are, in which order, where their bytes are. Makes, lists, reads and removes
+ * them; knows nothing of commits. With `disk` null it does the same without files.
+ *
+ * Invariants:
+ * - The manifest on the device lists exactly `order`, then the spare, as of the last change that resolved.
+ * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
+ */
+import { assert } from "../assert.ts";
+import type { FileHandle, FileSystem } from "../environment.ts";
+import { EngineError } from "../errors.ts";
+import { type Health, isDiskFull } from "./health.ts";
+import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
+import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
+import { verifyRecord } from "./record.ts";
+import {
+  encodeSegmentHeader,
+  Segment,
+  type SegmentKind,
+  segmentFileName,
+  segmentHeaderBytes,
+} from "./segment.ts";
+import type { SegmentCache } from "./segment-cache.ts";
+
+/** Where a log has its files. */
+export interface Disk {
+  readonly files: FileSystem;
+  readonly folder: string;
+}
+
+/** Handles of sealed segments that stay open for reading. */
+const openFilesMax = 128;
+const fillBytes = 1024 * 1024;
+const zeros = Buffer.alloc(fillBytes);
+
+/** Changes what the manifest is made of. @returns what takes it back. */
+export type ManifestChange = () => () => void;
+
+interface Retired {
+  readonly segment: Segment;
+  readonly generation: number;
+}
+
+export class SegmentStore {
+  readonly disk: Disk | null;
+  databaseId: Buffer;
+  readonly cache: SegmentCache;
+  readonly health: Health;
+  /** In commit order, without the spare. */
+  order: Segment[] = [];
+  /** Made ahead of need; the next one in order. */
+  spare: Segment | null = null;
+  nextNumber = 1;
+  nextSnapshotNumber = 1;
+  snapshots: ManifestSnapshot[] = [];
+  readonly #random: (count: number) => Buffer;
+  readonly #byNumber = new Map<number, Segment>();
+  readonly #pins = new Map<symbol, number>();
+  readonly #retired: Retired[] = [];
+  readonly #openForReading = new Set<Segment>();
+  #generation = 0;
+  #manifestTurn: Promise<void> = Promise.resolve();
+  #removals: Promise<void> = Promise.resolve();
+
+  constructor(
+    disk: Disk | null,
+    databaseId: Buffer,
+    cache: SegmentCache,
+    health: Health,
+    random: (count: number) => Buffer,
+  ) {
+    this.disk = disk;
+    this.databaseId = databaseId;
+    this.cache = cache;
+    this.health = health;
+    this.#random = random;
+  }
+
+  find(number: number): Segment | undefined {
+    return this.#byNumber.get(number);
+  }
+
+  pathOf(segment: Segment): string {
+    assert(this.disk !== null, "only a log on disk has paths");
+    return `${this.disk.folder}/log/${segmentFileName(segment.number)}`;
+  }
+
+  /** A new segment with an empty image, known to readers at once; its file comes with `prepare`. */
+  newSegment(kind: SegmentKind, size: number): Segment {
+    const number = this.nextNumber++;
+    const segment = new Segment({ number, kind, salt: this.#newSalt(), size });
+    this.#byNumber.set(number, segment);
+    return segment;
+  }
+
+  /** Takes a segment that recovery found. */
+  adopt(segment: Segment): void {
+    assert(!this.#byNumber.has(segment.number), "segment numbers are unique");
+    this.#byNumber.set(segment.number, segment);
+  }
+
+  /** A change that lists `segment` behind all others. */
+  append(segment: Segment): () => void {
+    this.order = [...this.order, segment];
+    return () => {
+      this.order = this.order.filter((other) => other !== segment);
+    };
+  }
+
+  /** Forgets a segment that nothing durable is in. */
+  drop(segment: Segment): void {
+    this.#byNumber.delete(segment.number);
+    this.cache.remove(segment);
+    if (this.spare === segment) this.spare = null;
+    this.order = this.order.filter((other) => other !== segment);
+  }
+
+  /**
+   * Makes the file of a log segment: header, zeros, synced; then runs `list` and writes the manifest.
+   * @throws what the disk throws; when it is full, no file is left.
+   */
+  prepare(segment: Segment, list: ManifestChange): Promise<void> {
+    segment.ready ??= this.#prepare(segment, list);
+    return segment.ready;
+  }
+
+  async #prepare(segment: Segment, list: ManifestChange): Promise<void> {
+    if (this.disk === null) {
+      list();
+      return;
+    }
+    const header = Buffer.alloc(segmentHeaderBytes);
+    encodeSegmentHeader(header, { ...segment, databaseId: this.databaseId });
+    segment.file = await this.createFile(segment, async (file) => {
+      await file.write(header, 0, header.length, 0);
+      for (let at = segmentHeaderBytes; at < segment.size; at += fillBytes) {
+        await file.write(zeros, 0, Math.min(fillBytes, segment.size - at), at);
+      }
+    });
+    try {
+      await this.saveManifest(list);
+    } catch (error) {
+      // After any other failure the manifest on the device may list it.
+      if (isDiskFull(error)) await this.removeFile(segment);
+      throw error;
+    }
+  }
+
+  /** Creates the file of `segment`, has it filled, and syncs it and the folder. Leaves no file when the disk is full. */
+  async createFile(
+    segment: Segment,
+    fill: (file: FileHandle) => Promise<void>,
+  ): Promise<FileHandle> {
+    assert(this.disk !== null, "only a log on disk has files");
+    const { files, folder } = this.disk;
+    const path = this.pathOf(segment);
+    let file: FileHandle | undefined;
+    try {
+      file = await files.open(path, "create");
+      await fill(file);
+      await this.sync(file);
+      await this.syncDirectory(`${folder}/log`);
+      return file;
+    } catch (error) {
+      await file?.close();
+      if (!isDiskFull(error)) throw this.health.stop(error);
+      if (file !== undefined) await files.unlink(path);
+      throw error;
+    }
+  }
+
+  /** @throws EngineError database-stopped when the device does not take it: never tried again. */
+  async sync(file: FileHandle): Promise<void> {
+    this.health.check();
+    try {
+      await file.sync();
+    } catch (error) {
+      throw this.health.stop(error);
+    }
+  }
+
+  async syncDirectory(path: string): Promise<void> {
+    assert(this.disk !== null, "only a log on disk has folders");
+    this.health.check();
+    try {
+      await this.disk.files.syncDirectory(path);
+    } catch (error) {
+      throw this.health.stop(error);
+    }
+  }
+
+  /**
+   * Runs `change` on the list of segments or snapshots, then makes the manifest say so. One at a time.
+   * @throws the disk's error when it is full (the change is undone), else EngineError database-stopped.
+   */
+  saveManifest(change: ManifestChange): Promise<void> {
+    const turn = this.#manifestTurn.then(() => this.#saveManifest(change));
+    this.#manifestTurn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #saveManifest(change: ManifestChange): Promise<void> {
+    this.health.check();
+    const undo = change();
+    if (this.disk === null) return;
+    try {
+      await writeManifest(this.disk.files, this.disk.folder, this.manifest());
+    } catch (error) {
+      if (!isDiskFull(error)) throw this.health.stop(error);
+      undo();
+      throw error;
+    }
+  }
+
+  manifest(): Manifest {
+    const listed = this.spare === null ? this.order : [...this.order, this.spare];
+    return {
+      databaseId: this.databaseId,
+      nextSegmentNumber: this.nextNumber,
+      nextSnapshotNumber: this.nextSnapshotNumber,
+      segments: listed.map((segment) => ({
+        number: segment.number,
+        kind: segment.kind,
+        firstNumber: segment.firstNumber,
+        size: segment.size,
+        lastNumber: segment.kind === "compacted" ? segment.lastNumber : 0,
+        lastCrc: segment.kind === "compacted" ? segment.lastCrc : 0,
+        cleanThrough: segment.cleanThrough,
+        deadBytesAtBirth: segment.deadBytesAtBirth,
+      })),
+      snapshots: this.snapshots,
+    };
+  }
+
+  /** See `CommitLog.peek`. */
+  peek(position: Position, length: number): Buffer | null {
+    const number = Math.floor(position / positionSegmentFactor);
+    const segment = this.#byNumber.get(number);
+    if (segment === undefined || segment.image === null) return null;
+    this.cache.touch(segment);
+    const start = position - number * positionSegmentFactor;
+    return segment.image.subarray(start, start + length);
+  }
+
+  /** See `FileLog.peekSegment`. */
+  peekSegment(position: Position): Buffer | null {
+    const segment = this.#byNumber.get(Math.floor(position / positionSegmentFactor));
+    if (segment === undefined || segment.image === null) return null;
+    this.cache.touch(segment);
+    return segment.image;
+  }
+
+  /** Bytes of all segments, listed or not yet removed. */
+  segmentBytes(): number {
+    let bytes = 0;
+    for (const segment of this.#byNumber.values()) bytes += segment.size;
+    return bytes;
+  }
+
+  /** See `CommitLog.read`. */
+  async read(position: Position, length: number): Promise<Buffer> {
+    const inMemory = this.peek(position, length);
+    if (inMemory !== null) return inMemory;
+    const number = Math.floor(position / positionSegmentFactor);
+    const start = position - number * positionSegmentFactor;
+    const segment = this.#byNumber.get(number);
+    if (segment === undefined) {
+      throw new EngineError("record-damaged", `There is no segment ${number} in the log.`);
+    }
+    const bytes = Buffer.from(new ArrayBuffer(length));
+    const count = await this.readFrom(segment, bytes, start);
+    if (count !== length || !verifyRecord(bytes, 0, length)) {
+      throw new EngineError(
+        "record-damaged",
+        `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
+        { details: { position, length } },
+      );
+    }
+    return bytes;
+  }
+
+  /** Fills `target` from byte `start` of the file. @returns bytes read. */
+  async readFrom(segment: Segment, target: Buffer, start: number): Promise<number> {
+    segment.readers++;
+    try {
+      const file = await this.#openForReads(segment);
+      return await file.read(target, 0, target.length, start);
+    } finally {
+      segment.readers--;
+      if (segment.closeAfterRead && segment.readers === 0) this.#closeFile(segment);
+    }
+  }
+
+  /** Closes the handle once nobody reads: the number of a closed descriptor may soon mean another file. */
+  #closeFile(segment: Segment): void {
+    segment.closeAfterRead = segment.readers > 0;
+    const file = segment.file;
+    if (segment.closeAfterRead || file === null) return;
+    segment.file = null;
+    file.close().catch(() => undefined);
+  }
+
+  async #openForReads(segment: Segment): Promise<FileHandle> {
+    if (segment.file !== null) return segment.file;
+    assert(this.disk !== null, "the image of an in-memory segment is always there");
+    segment.opening ??= this.disk.files.open(this.pathOf(segment), "read");
+    try {
+      segment.file = await segment.opening;
+    } finally {
+      segment.opening = null;
+    }
+    this.keepOpen(segment);
+    return segment.file;
+  }
+
+  /** Counts the handle of a sealed segment among those kept open, and closes the one opened longest ago. */
+  keepOpen(segment: Segment): void {
+    this.#openForReading.add(segment);
+    if (this.#openForReading.size <= openFilesMax) return;
+    for (const oldest of this.#openForReading) {
+      this.#openForReading.delete(oldest);
+      this.#closeFile(oldest);
+      return;
+    }
+  }
+
+  pin(): Pin {
+    const key = Symbol("pin");
+    this.#pins.set(key, this.#generation);
+    return {
+      release: () => {
+        if (this.#pins.delete(key)) this.removeRetired();
+      },
+    };
+  }
+
+  /** These segments are no longer listed: they go as soon as no older pin is held. */
+  retire(segments: readonly Segment[]): void {
+    this.#generation++;
+    for (const segment of segments) this.#retired.push({ segment, generation: this.#generation });
+    this.removeRetired();
+  }
+
+  removeRetired(): void {
+    let oldestPin = Number.POSITIVE_INFINITY;
+    for (const generation of this.#pins.values()) oldestPin = Math.min(oldestPin, generation);
+    while (this.#retired.length > 0) {
+      const retired = this.#retired[0] as Retired;
+      if (retired.generation > oldestPin) return;
+      this.#retired.shift();
+      this.#byNumber.delete(retired.segment.number);
+      this.cache.remove(retired.segment);
+      this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
+    }
+  }
+
+  /** A file that cannot be removed is no harm: it is not listed, and the next recovery removes it. */
+  async removeFile(segment: Segment): Promise<void> {
+    if (this.disk === null) return;
+    this.#openForReading.delete(segment);
+    this.#closeFile(segment);
+    try {
+      await this.disk.files.unlink(this.pathOf(segment));
+    } catch {}
+  }
+
+  /** Waits for what is under way, closes all files and lets go of the memory. */
+  async close(): Promise<void> {
+    await this.#manifestTurn;
+    await this.#removals;
+    for (const segment of this.#byNumber.values()) {
+      const file = segment.file;
+      segment.file = null;
+      this.cache.remove(segment);
+      await file?.close().catch(() => undefined);
+    }
+    this.#openForReading.clear();
+  }
+
+  #newSalt(): number {
+    return (this.#random(4).readUInt32LE(0) | 1) >>> 0;
+  }
+}

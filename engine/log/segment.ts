@@ -1,0 +1,141 @@
+/**
+ * A segment: one file of the log and what is known of it, or, in an in-memory log, its image alone.
+ *
+ *   0          8        12        16            32       40     44     46     48            56        64
+ *   +----------+--------+---------+-------------+--------+------+------+------+-------------+---------+--- ... ---+
+ *   | JACKDAW1 | header | version | database id | number | salt | kind | zero | size        | zero    | frames    |
+ *   | 8 bytes  | crc u32| u32     | 16 bytes    | u64    | u32  | u16  | u16  | u64         | 8 bytes | ...       |
+ *   +----------+--------+---------+-------------+--------+------+------+------+-------------+---------+--- ... ---+
+ *
+ * All integers are little-endian. `header crc` is CRC-32 of bytes 12 to 63. These widths are on disk: never change
+ * them. The file has `size` bytes from the beginning, filled with zeros: writing over zeros that are on the device
+ * is two to four times faster than making a file longer.
+ *
+ * Invariants:
+ * - The header and all zeros are on the device before the manifest lists the segment.
+ * - A log segment keeps room for one empty frame at its end, so that a log can always be closed in good order.
+ */
+
+import { crc32 } from "node:zlib";
+import type { FileHandle } from "../environment.ts";
+import { readInteger, writeInteger } from "./frame.ts";
+
+export const segmentHeaderBytes = 64;
+const magic = "JACKDAW1";
+const formatVersion = 1;
+
+/** "log": frames as they were committed. "compacted": what was live of one or more segments, in their order. */
+export type SegmentKind = "log" | "compacted";
+
+const kindCodes: Readonly<Record<SegmentKind, number>> = { log: 0, compacted: 1 };
+
+export interface SegmentHeader {
+  readonly databaseId: Buffer;
+  readonly number: number;
+  readonly salt: number;
+  readonly kind: SegmentKind;
+  /** Bytes of the file. */
+  readonly size: number;
+}
+
+/** What a new segment starts from. */
+export interface SegmentIdentity {
+  readonly number: number;
+  readonly kind: SegmentKind;
+  readonly salt: number;
+  readonly size: number;
+}
+
+export class Segment {
+  readonly number: number;
+  readonly kind: SegmentKind;
+  readonly salt: number;
+  /** Bytes of the file, and of the image. */
+  readonly size: number;
+  /** The bytes, in an ArrayBuffer of their own from offset 0 on, while they are in memory. */
+  image: Buffer | null = null;
+  /** When the image was last used, in ticks of the cache. */
+  usedAt = 0;
+  /** Where the last durable frame ends. */
+  end = segmentHeaderBytes;
+  /** Bytes of all records in durable frames. */
+  payloadBytes = 0;
+  /** How many of them belong to records that are no longer needed. */
+  deadBytes = 0;
+  /** In a compacted segment: how many of them were so when it was made (deletions that must be kept). */
+  deadBytesAtBirth = 0;
+  /** In a compacted segment: the first frame of the segments it stands for. 0 in a log segment. */
+  firstNumber = 0;
+  /** Of the last durable frame; in a compacted segment, of the last frame of the segments it stands for. */
+  lastNumber = 0;
+  lastCrc = 0;
+  /** Nothing in here was superseded by a frame up to this number. 0 for log segments. */
+  cleanThrough = 0;
+  /** No frame will be added, and all are durable and reported. */
+  sealed = false;
+  /** Scrub or compaction met damage: it is not compacted. */
+  damaged = false;
+  /** The snapshot of an index may speak of positions in here: no compaction is still moving records. */
+  settled = true;
+  /** Made ahead of need, and now the active segment. */
+  isTaken = false;
+  /** Resolves when the file is on the device and listed; null before that is begun. */
+  ready: Promise<void> | null = null;
+  file: FileHandle | null = null;
+  /** Reads under way on `file`; it is closed when they are done if `closeAfterRead`. */
+  readers = 0;
+  closeAfterRead = false;
+  /** The image is being read. */
+  loading: Promise<void> | null = null;
+  /** The file is being opened. */
+  opening: Promise<FileHandle> | null = null;
+
+  constructor(identity: SegmentIdentity) {
+    this.number = identity.number;
+    this.kind = identity.kind;
+    this.salt = identity.salt;
+    this.size = identity.size;
+  }
+}
+
+/** An image of `size` zero bytes, aligned for typed views. */
+export function newImage(size: number): Buffer {
+  return Buffer.from(new ArrayBuffer(size));
+}
+
+export function encodeSegmentHeader(target: Buffer, header: SegmentHeader): void {
+  target.fill(0, 0, segmentHeaderBytes);
+  target.write(magic, 0, "latin1");
+  target.writeUInt32LE(formatVersion, 12);
+  header.databaseId.copy(target, 16, 0, 16);
+  writeInteger(target, 32, header.number);
+  target.writeUInt32LE(header.salt, 40);
+  target.writeUInt16LE(kindCodes[header.kind], 44);
+  writeInteger(target, 48, header.size);
+  target.writeUInt32LE(crc32(target.subarray(12, segmentHeaderBytes)), 8);
+}
+
+/** @returns null when there is no whole header of this format. */
+export function decodeSegmentHeader(source: Buffer): SegmentHeader | null {
+  if (source.length < segmentHeaderBytes) return null;
+  if (source.toString("latin1", 0, 8) !== magic) return null;
+  if (source.readUInt32LE(8) !== crc32(source.subarray(12, segmentHeaderBytes))) return null;
+  if (source.readUInt32LE(12) !== formatVersion) return null;
+  return {
+    databaseId: Buffer.from(source.subarray(16, 32)),
+    number: readInteger(source, 32),
+    salt: source.readUInt32LE(40),
+    kind: source.readUInt16LE(44) === kindCodes.compacted ? "compacted" : "log",
+    size: readInteger(source, 48),
+  };
+}
+
+/** `00000000000000000001.seg` */
+export function segmentFileName(number: number): string {
+  return `${number.toString().padStart(20, "0")}.seg`;
+}
+
+/** The number in a segment's file name; null for other names. */
+export function segmentNumberOf(name: string): number | null {
+  return /^\d{20}\.seg$/.test(name) ? Number(name.slice(0, 20)) : null;
+}

@@ -1,0 +1,216 @@
+/**
+ * A snapshot of the index: the owner's sections, and where in the log they were taken. Saves replaying what came
+ * before; recovery does without it when it is not whole.
+ *
+ *   0          8        12        16            32       40        64
+ *   +----------+--------+---------+-------------+--------+---------+-----------+- - -+------+---------+
+ *   | JACKSNAP | crc    | version | database id | number | zero    | section 1 |     | text | trailer |
+ *   | 8 bytes  | u32    | u32     | 16 bytes    | u64    | 24 bytes|           |     |      | 64 bytes|
+ *   +----------+--------+---------+-------------+--------+---------+-----------+- - -+------+---------+
+ *
+ *   trailer:  | JACKTAIL 8 bytes | crc u32 | crc of the text u32 | offset of the text u64 | its length u64 | zero |
+ *
+ * `crc` is CRC-32 of the 64 bytes with the field itself zero. The text is JSON (`SnapshotText`): the cut, the
+ * segments, and for each section its place and a CRC-32 for every `blockBytes` of it. Sections begin at multiples of 64.
+ *
+ * Invariants:
+ * - A section is given back only when all its blocks are whole.
+ */
+import { crc32 } from "node:zlib";
+import type { FileHandle, FileSystem } from "../environment.ts";
+import { readInteger, writeInteger } from "./frame.ts";
+import type { SnapshotSection } from "./log.ts";
+import type { Throttle } from "./throttle.ts";
+
+const edgeBytes = 64;
+const blockBytes = 1024 * 1024;
+const formatVersion = 1;
+
+/** What the snapshot knows of one segment, as of the cut. */
+export interface SnapshotSegment {
+  readonly number: number;
+  readonly end: number;
+  readonly payloadBytes: number;
+  readonly deadBytes: number;
+  readonly lastNumber: number;
+  readonly lastCrc: number;
+}
+
+/** The cut: everything up to frame `throughNumber` is in the sections, nothing behind it. */
+export interface SnapshotCut {
+  readonly throughNumber: number;
+  readonly throughCrc: number;
+  /** Segments up to the cut, in commit order. Frames go on at the `end` of the last. */
+  readonly segments: readonly SnapshotSegment[];
+}
+
+interface SectionText {
+  readonly name: string;
+  readonly offset: number;
+  readonly length: number;
+  readonly crcs: readonly number[];
+}
+
+interface SnapshotText extends SnapshotCut {
+  readonly blockBytes: number;
+  readonly sections: readonly SectionText[];
+}
+
+export interface SnapshotIdentity {
+  readonly databaseId: Buffer;
+  readonly number: number;
+}
+
+export interface LoadedSnapshot {
+  readonly cut: SnapshotCut;
+  readonly sections: ReadonlyMap<string, Buffer>;
+}
+
+/** `0000000007.idx` */
+export function snapshotFileName(number: number): string {
+  return `${number.toString().padStart(10, "0")}.idx`;
+}
+
+/** Writes the whole file and syncs it. @returns its length. The parts must not change before it resolves. */
+export async function writeSnapshotFile(
+  file: FileHandle,
+  identity: SnapshotIdentity,
+  cut: SnapshotCut,
+  sections: readonly SnapshotSection[],
+  throttle: Throttle,
+): Promise<number> {
+  const edge = Buffer.alloc(edgeBytes);
+  edge.write("JACKSNAP", 0, "latin1");
+  edge.writeUInt32LE(formatVersion, 12);
+  identity.databaseId.copy(edge, 16, 0, 16);
+  writeInteger(edge, 32, identity.number);
+  edge.writeUInt32LE(crc32(edge), 8);
+  await file.write(edge, 0, edgeBytes, 0);
+  const written: SectionText[] = [];
+  let at = edgeBytes;
+  for (const section of sections) {
+    const writer = new SectionWriter(file, at, throttle);
+    for (const part of section.parts) await writer.add(part);
+    await writer.end();
+    written.push({ name: section.name, offset: at, length: writer.length, crcs: writer.crcs });
+    at = Math.ceil((at + writer.length) / edgeBytes) * edgeBytes;
+  }
+  const fields: SnapshotText = { ...cut, blockBytes, sections: written };
+  const text = Buffer.from(JSON.stringify(fields));
+  await file.write(text, 0, text.length, at);
+  const trailer = Buffer.alloc(edgeBytes);
+  trailer.write("JACKTAIL", 0, "latin1");
+  trailer.writeUInt32LE(crc32(text), 12);
+  writeInteger(trailer, 16, at);
+  writeInteger(trailer, 24, text.length);
+  trailer.writeUInt32LE(crc32(trailer), 8);
+  await file.write(trailer, 0, edgeBytes, at + text.length);
+  await file.sync();
+  return at + text.length + edgeBytes;
+}
+
+/** Gathers the parts of one section into blocks. */
+class SectionWriter {
+  readonly crcs: number[] = [];
+  length = 0;
+  readonly #file: FileHandle;
+  readonly #offset: number;
+  readonly #throttle: Throttle;
+  readonly #block = Buffer.allocUnsafeSlow(blockBytes);
+  #used = 0;
+
+  constructor(file: FileHandle, offset: number, throttle: Throttle) {
+    this.#file = file;
+    this.#offset = offset;
+    this.#throttle = throttle;
+  }
+
+  async add(part: Uint8Array): Promise<void> {
+    for (let at = 0; at < part.length; ) {
+      const count = Math.min(blockBytes - this.#used, part.length - at);
+      this.#block.set(part.subarray(at, at + count), this.#used);
+      this.#used += count;
+      at += count;
+      if (this.#used === blockBytes) await this.#writeBlock();
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.#used > 0) await this.#writeBlock();
+  }
+
+  async #writeBlock(): Promise<void> {
+    const count = this.#used;
+    this.crcs.push(crc32(this.#block.subarray(0, count)));
+    await this.#file.write(this.#block, 0, count, this.#offset + this.length);
+    this.length += count;
+    this.#used = 0;
+    await this.#throttle.spend(count);
+  }
+}
+
+/** Loads a snapshot. @returns null when it is not there or not whole. */
+export async function readSnapshotFile(
+  files: FileSystem,
+  path: string,
+  identity: SnapshotIdentity,
+): Promise<LoadedSnapshot | null> {
+  if (!(await files.exists(path))) return null;
+  const file = await files.open(path, "read");
+  try {
+    const text = await readText(file, identity);
+    if (text === null) return null;
+    const sections = new Map<string, Buffer>();
+    for (const section of text.sections) {
+      const bytes = await readSection(file, section);
+      if (bytes === null) return null;
+      sections.set(section.name, bytes);
+    }
+    const { throughNumber, throughCrc, segments } = text;
+    return { cut: { throughNumber, throughCrc, segments }, sections };
+  } finally {
+    await file.close();
+  }
+}
+
+async function readText(
+  file: FileHandle,
+  identity: SnapshotIdentity,
+): Promise<SnapshotText | null> {
+  const size = await file.size();
+  if (size < 2 * edgeBytes) return null;
+  const head = await readEdge(file, 0, "JACKSNAP");
+  const trailer = await readEdge(file, size - edgeBytes, "JACKTAIL");
+  if (head === null || trailer === null) return null;
+  if (head.readUInt32LE(12) !== formatVersion) return null;
+  if (head.compare(identity.databaseId, 0, 16, 16, 32) !== 0) return null;
+  if (readInteger(head, 32) !== identity.number) return null;
+  const at = readInteger(trailer, 16);
+  const length = readInteger(trailer, 24);
+  if (at + length + edgeBytes !== size) return null;
+  const text = Buffer.alloc(length);
+  if ((await file.read(text, 0, length, at)) !== length) return null;
+  if (crc32(text) !== trailer.readUInt32LE(12)) return null;
+  const fields = JSON.parse(text.toString()) as SnapshotText;
+  return fields.blockBytes === blockBytes ? fields : null;
+}
+
+async function readEdge(file: FileHandle, at: number, magic: string): Promise<Buffer | null> {
+  const edge = Buffer.alloc(edgeBytes);
+  if ((await file.read(edge, 0, edgeBytes, at)) !== edgeBytes) return null;
+  const crc = edge.readUInt32LE(8);
+  edge.writeUInt32LE(0, 8);
+  return crc32(edge) === crc && edge.toString("latin1", 0, 8) === magic ? edge : null;
+}
+
+async function readSection(file: FileHandle, section: SectionText): Promise<Buffer | null> {
+  const bytes = Buffer.from(new ArrayBuffer(section.length));
+  const count = await file.read(bytes, 0, section.length, section.offset);
+  if (count !== section.length) return null;
+  for (let block = 0; block < section.crcs.length; block++) {
+    const at = block * blockBytes;
+    const crc = crc32(bytes.subarray(at, Math.min(at + blockBytes, section.length)));
+    if (crc !== section.crcs[block]) return null;
+  }
+  return bytes;
+}

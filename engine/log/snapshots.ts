@@ -1,0 +1,134 @@
+/**
+ * Writes snapshots of the index and keeps the two newest: the older one is for the case that the newer is damaged.
+ *
+ * Invariants:
+ * - A snapshot is listed when it is on the device under its final name.
+ */
+import { assert } from "../assert.ts";
+import type { Clock } from "../environment.ts";
+import { diskFull, isDiskFull } from "./health.ts";
+import type { SnapshotSection } from "./log.ts";
+import type { LogWriter } from "./log-writer.ts";
+import { segmentHeaderBytes } from "./segment.ts";
+import type { Disk, SegmentStore } from "./segment-store.ts";
+import {
+  type SnapshotCut,
+  type SnapshotSegment,
+  snapshotFileName,
+  writeSnapshotFile,
+} from "./snapshot-file.ts";
+import { Throttle } from "./throttle.ts";
+
+const keptCount = 2;
+
+export class Snapshots {
+  readonly #store: SegmentStore;
+  readonly #writer: LogWriter;
+  readonly #clock: Clock;
+  /** The cut of the snapshot that is being written. */
+  #cut: SnapshotCut | null = null;
+
+  constructor(store: SegmentStore, writer: LogWriter, clock: Clock) {
+    this.#store = store;
+    this.#writer = writer;
+    this.#clock = clock;
+  }
+
+  /** The last frames of all snapshots that recovery might use. */
+  cuts(): number[] {
+    const cuts = this.#store.snapshots.map((snapshot) => snapshot.throughNumber);
+    if (this.#cut !== null) cuts.push(this.#cut.throughNumber);
+    return cuts;
+  }
+
+  /** Is everything durable in the newest snapshot already? */
+  isCurrent(): boolean {
+    return this.#store.snapshots.at(-1)?.throughNumber === this.#writer.durableNumber;
+  }
+
+  /** See `FileLog.writeSnapshot`. @returns bytes of the file. */
+  async write(sections: readonly SnapshotSection[], bytesPerSecond: number): Promise<number> {
+    const { disk } = this.#store;
+    if (disk === null) return 0;
+    assert(this.#cut === null, "one snapshot at a time");
+    this.#store.health.check();
+    const cut = this.#takeCut();
+    this.#cut = cut;
+    try {
+      return await this.#write(disk, cut, sections, new Throttle(this.#clock, bytesPerSecond));
+    } finally {
+      this.#cut = null;
+    }
+  }
+
+  /** Where the log stands now, as far as the owner was told. */
+  #takeCut(): SnapshotCut {
+    const segments: SnapshotSegment[] = [];
+    for (const segment of this.#store.order) {
+      // Records of a compaction that is still moving them are moved once more by recovery.
+      if (!segment.settled) continue;
+      if (segment.kind === "log" && segment.end === segmentHeaderBytes) continue;
+      const { number, end, payloadBytes, deadBytes, lastNumber, lastCrc } = segment;
+      segments.push({ number, end, payloadBytes, deadBytes, lastNumber, lastCrc });
+    }
+    const { durableNumber, durableCrc } = this.#writer;
+    return { throughNumber: durableNumber, throughCrc: durableCrc, segments };
+  }
+
+  async #write(
+    disk: Disk,
+    cut: SnapshotCut,
+    sections: readonly SnapshotSection[],
+    throttle: Throttle,
+  ): Promise<number> {
+    const store = this.#store;
+    const number = store.nextSnapshotNumber++;
+    const folder = `${disk.folder}/snap`;
+    const path = `${folder}/${snapshotFileName(number)}`;
+    const temporary = `${path}.tmp`;
+    try {
+      const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
+      await disk.files.rename(temporary, path);
+      await store.syncDirectory(folder);
+      const old = await this.#list(number, cut.throughNumber);
+      for (const name of old) await disk.files.unlink(`${folder}/${name}`).catch(() => undefined);
+      return bytes;
+    } catch (error) {
+      if (!isDiskFull(error)) throw store.health.stop(error);
+      for (const name of [temporary, path]) await disk.files.unlink(name).catch(() => undefined);
+      throw diskFull(error);
+    }
+  }
+
+  async #writeFile(
+    disk: Disk,
+    path: string,
+    number: number,
+    cut: SnapshotCut,
+    sections: readonly SnapshotSection[],
+    throttle: Throttle,
+  ): Promise<number> {
+    const file = await disk.files.open(path, "create");
+    try {
+      const { databaseId } = this.#store;
+      return await writeSnapshotFile(file, { databaseId, number }, cut, sections, throttle);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** @returns the names of the snapshots that are no longer listed. */
+  async #list(number: number, throughNumber: number): Promise<string[]> {
+    const store = this.#store;
+    const before = store.snapshots;
+    const after = [...before, { number, throughNumber }].slice(-keptCount);
+    await store.saveManifest(() => {
+      store.snapshots = after;
+      return () => {
+        store.snapshots = before;
+      };
+    });
+    const gone = before.filter((snapshot) => !after.includes(snapshot));
+    return gone.map((snapshot) => snapshotFileName(snapshot.number));
+  }
+}

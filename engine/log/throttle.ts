@@ -1,0 +1,46 @@
+/**
+ * Bounds the speed of work in the background, and gives the event loop back in between.
+ */
+import type { Clock } from "../environment.ts";
+import { sliceMs } from "../limits.ts";
+
+export class Throttle {
+  readonly #clock: Clock;
+  readonly #bytesPerSecond: number;
+  #sliceStartMs: number;
+  #owedMs = 0;
+
+  /** `bytesPerSecond` may be infinite. */
+  constructor(clock: Clock, bytesPerSecond: number) {
+    this.#clock = clock;
+    this.#bytesPerSecond = bytesPerSecond;
+    this.#sliceStartMs = clock.monotonicMs();
+  }
+
+  /** Has the present slice lasted long enough? */
+  isDue(): boolean {
+    return this.#clock.monotonicMs() - this.#sliceStartMs >= sliceMs;
+  }
+
+  /** Lets others run, and starts a new slice. */
+  async yield(): Promise<void> {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    this.#sliceStartMs = this.#clock.monotonicMs();
+  }
+
+  /** Waits as long as `bytes` take at the given speed, less what has passed since the last wait. */
+  async spend(bytes: number): Promise<void> {
+    if (Number.isFinite(this.#bytesPerSecond)) {
+      this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
+      // Shorter waits are not worth a timer.
+      if (this.#owedMs >= sliceMs) {
+        const ms = this.#owedMs;
+        this.#owedMs = 0;
+        await new Promise<void>((resolve) => this.#clock.setTimer(ms, resolve));
+        this.#sliceStartMs = this.#clock.monotonicMs();
+        return;
+      }
+    }
+    if (this.isDue()) await this.yield();
+  }
+}

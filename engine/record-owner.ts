@@ -1,0 +1,175 @@
+/**
+ * What the log asks of a database: apply a record during recovery, say whether one is still needed, and learn where a
+ * record has moved. Dispatches by the kind of the record; holds no state of its own.
+ */
+import { assert } from "./assert.ts";
+import {
+  changeVectorLengthOf,
+  collectionIdOf,
+  documentFlagsOf,
+  etagOf,
+  explicitVectorRowFlag,
+  idLengthOf,
+  idStartOf,
+  lastModifiedOf,
+} from "./document.ts";
+import type { DocumentTable } from "./keyspaces/document-table.ts";
+import { deletionFlag } from "./keyspaces/entry-keyspace.ts";
+import type { DeadRecordListener, Keyspace } from "./keyspaces/keyspace.ts";
+import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
+import type { ShapeTable } from "./keyspaces/shapes.ts";
+import type { Tombstone } from "./keyspaces/tombstones.ts";
+import type { Position, RecordOwner } from "./log/log.ts";
+import {
+  recordFlagsAt,
+  recordHeaderBytes,
+  recordKeyLengthAt,
+  recordKindAt,
+  recordKinds,
+  recordWordAt,
+} from "./log/record.ts";
+
+export class DatabaseRecords implements RecordOwner {
+  readonly #documents: DocumentTable;
+  readonly #shapes: ShapeTable;
+  readonly #keyspaces: KeyspaceTable;
+  readonly #dead: DeadRecordListener;
+  /** Asks the log whether a deletion is still needed; set once the log is open. */
+  canDropDeletion: (position: Position) => boolean = () => false;
+  /** The greatest etag and time of any record that was replayed. */
+  lastEtag = 0;
+  lastModified = 0;
+
+  constructor(
+    documents: DocumentTable,
+    shapes: ShapeTable,
+    keyspaces: KeyspaceTable,
+    dead: DeadRecordListener,
+  ) {
+    this.#documents = documents;
+    this.#shapes = shapes;
+    this.#keyspaces = keyspaces;
+    this.#dead = dead;
+  }
+
+  replay(bytes: Buffer, start: number, length: number, position: Position): void {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    const etag = etagOf(bytes, start);
+    if (etag > this.lastEtag) this.lastEtag = etag;
+    if (kind === recordKinds.document) {
+      this.#replayDocument(bytes, start, length, position, etag);
+      return;
+    }
+    if (kind === recordKinds.shape) {
+      this.#shapes.restore(bytes, start);
+      return;
+    }
+    const keyspace = this.#keyspaces.ofKind(kind);
+    assert(keyspace !== undefined, "a record's kind is one that this version knows");
+    keyspace.replay(bytes, start, length, position);
+    if (isEntryDeletion(bytes, start)) this.#dead(position, length);
+    if (kind === recordKinds.tombstone) this.#replayTombstone(bytes, start, etag);
+  }
+
+  isLive(bytes: Buffer, start: number, length: number, position: Position): boolean {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    if (kind === recordKinds.shape) return true;
+    if (kind === recordKinds.document) {
+      const document = this.#lookup(bytes, start);
+      return document >= 0 && this.#documents.hasPosition(document, position);
+    }
+    const keyspace = this.#keyspaces.ofKind(kind);
+    if (keyspace === undefined) return false;
+    if (keyspace.isLive(bytes, start, length, position)) return true;
+    return this.#deletes(bytes, start, keyspace) && !this.canDropDeletion(position);
+  }
+
+  /**
+   * Does the record say that something is gone which is still gone? Then it is needed as long as an older segment may
+   * have what it deletes.
+   */
+  #deletes(bytes: Buffer, start: number, keyspace: Keyspace): boolean {
+    if (isEntryDeletion(bytes, start)) return !keyspace.hasKeyOf(bytes, start);
+    if (bytes[start + recordKindAt] !== recordKinds.tombstone) return false;
+    const tombstone = tombstoneOf(bytes, start);
+    return tombstone.type === "document" && this.#documents.find(tombstone.id) < 0;
+  }
+
+  relocate(bytes: Buffer, start: number, length: number, target: Position): boolean {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    if (kind === recordKinds.shape) return true;
+    if (kind === recordKinds.document) {
+      const document = this.#lookup(bytes, start);
+      return document >= 0 && this.#documents.relocate(document, etagOf(bytes, start), target);
+    }
+    return this.#keyspaces.ofKind(kind)?.relocate(bytes, start, length, target) ?? false;
+  }
+
+  readonly #superseded = (
+    _document: number,
+    _etag: number,
+    position: Position,
+    length: number,
+  ): void => {
+    if (length > 0) this.#dead(position, length);
+  };
+
+  #lookup(bytes: Buffer, start: number): number {
+    const idStart = idStartOf(bytes, start);
+    return this.#documents.lookupBytes(bytes, idStart, idStart + idLengthOf(bytes, start));
+  }
+
+  #replayDocument(
+    bytes: Buffer,
+    start: number,
+    length: number,
+    position: Position,
+    etag: number,
+  ): void {
+    const idStart = idStartOf(bytes, start);
+    const document = this.#documents.internBytes(
+      bytes,
+      idStart,
+      idStart + idLengthOf(bytes, start),
+    );
+    const flags =
+      documentFlagsOf(bytes, start) |
+      (changeVectorLengthOf(bytes, start) > 0 ? explicitVectorRowFlag : 0);
+    const collection = collectionIdOf(bytes, start);
+    this.#documents.applyCommitted(
+      document,
+      etag,
+      position,
+      length,
+      collection,
+      flags,
+      this.#superseded,
+    );
+    if (!this.#keyspaces.tombstones.isEmpty && this.#documents.etagOf(document) === etag) {
+      this.#keyspaces.tombstones.dropDocument(this.#documents.lowerIdOf(document));
+    }
+    const modified = lastModifiedOf(bytes, start);
+    if (modified > this.lastModified) this.lastModified = modified;
+  }
+
+  #replayTombstone(bytes: Buffer, start: number, etag: number): void {
+    if (isEntryDeletion(bytes, start)) return;
+    const tombstone = tombstoneOf(bytes, start);
+    if (tombstone.lastModified > this.lastModified) this.lastModified = tombstone.lastModified;
+    if (tombstone.type !== "document") return;
+    const document = this.#documents.lookup(tombstone.id);
+    if (document < 0) return;
+    if (this.#documents.lengthOf(document) === 0) return;
+    this.#documents.applyCommitted(document, etag, 0, 0, 0, 0, this.#superseded);
+  }
+}
+
+function tombstoneOf(bytes: Buffer, start: number): Tombstone {
+  const valueStart = start + recordHeaderBytes + bytes.readUInt16LE(start + recordKeyLengthAt);
+  const valueEnd = valueStart + bytes.readUInt32LE(start + recordWordAt);
+  return JSON.parse(bytes.toString("utf8", valueStart, valueEnd)) as Tombstone;
+}
+
+function isEntryDeletion(bytes: Buffer, start: number): boolean {
+  return ((bytes[start + recordFlagsAt] ?? 0) & deletionFlag) !== 0;
+}

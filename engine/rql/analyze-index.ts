@@ -1,0 +1,148 @@
+/**
+ * Which fields a query needs of an automatic index, and how each.
+ *
+ * Invariants:
+ * - Each field is there once, with the options of all its uses.
+ * - In a query that groups, conditions and order use keys and aggregates only.
+ */
+import { EngineError } from "../errors.ts";
+import { summedField } from "./analyze-select.ts";
+import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
+import type { Query } from "./ast.ts";
+import type {
+  AutomaticAggregate,
+  AutomaticField,
+  AutomaticIndexDefinition,
+} from "./auto-index-name.ts";
+import { invalid, type QueryScope } from "./query-scope.ts";
+import { scriptAggregates } from "./script-syntax.ts";
+
+type Use = "plain" | "search" | "exact" | "highlight";
+
+/** The definition that serves a dynamic query alone. @throws query-invalid for fields no group has */
+export function automaticIndexDefinition(
+  scope: QueryScope,
+  query: Query,
+  checked: Pick<AnalyzedQuery, "where" | "groupBy" | "orderBy" | "projection" | "include">,
+): AutomaticIndexDefinition {
+  const { where, groupBy, orderBy, include } = checked;
+  const uses = new Map<string, { field: FieldReference; uses: Set<Use> }>();
+  const add = (field: FieldReference, use: Use): void => {
+    if (field.name === "id()") {
+      if (groupBy !== null) throw idOfGroup(scope);
+      return;
+    }
+    const known = uses.get(field.name) ?? { field, uses: new Set<Use>() };
+    known.field = field;
+    known.uses.add(use);
+    uses.set(field.name, known);
+  };
+  if (where !== null) visitFields(where, add);
+  for (const key of orderBy) {
+    if (key.kind === "field" || key.kind === "custom") add(key.field, "plain");
+    if (key.kind === "id" && groupBy !== null) throw idOfGroup(scope);
+  }
+  for (const { field } of include.highlights) {
+    if (!uses.has(field.name)) add(field, "search");
+    add(field, "highlight");
+  }
+  const collection = query.source.name;
+  if (groupBy === null) {
+    const fields = [...uses.values()].map((entry) => automaticField(entry.field, entry.uses));
+    return { collection, fields, groupBy: null };
+  }
+  const aggregates = aggregatesOf(scope, query, checked);
+  const keys = groupBy.keys.map(({ field, isWholeArray }) => {
+    const found = uses.get(field.name)?.uses ?? new Set<Use>();
+    return { ...automaticField(field, found), isWholeArray };
+  });
+  const known = new Set([...keys, ...aggregates].map(({ name }) => name));
+  for (const name of uses.keys()) {
+    if (known.has(name)) continue;
+    throw invalid(
+      scope,
+      `Field '${name}' is neither an aggregation operation nor part of the group by key`,
+    );
+  }
+  const keyNames = new Set(keys.map(({ name }) => name));
+  const own = aggregates.filter(({ name }) => !keyNames.has(name));
+  return { collection, fields: [], groupBy: { keys, aggregates: own } };
+}
+
+function idOfGroup({ text }: QueryScope): EngineError {
+  return new EngineError(
+    "invalid-argument",
+    `The field 'id()' is not indexed in '', cannot query/sort on fields that are not indexed in query: ${text}`,
+  );
+}
+
+function automaticField(field: FieldReference, uses: ReadonlySet<Use>): AutomaticField {
+  return {
+    name: field.name,
+    path: field.path,
+    isQuoted: field.isQuoted,
+    hasSearch: uses.has("search"),
+    hasExact: uses.has("exact"),
+    hasHighlight: uses.has("highlight"),
+    hasSuggest: false,
+  };
+}
+
+/** What groups compute: what `select` and `order by` ask for. */
+function aggregatesOf(
+  scope: QueryScope,
+  query: Query,
+  { orderBy, projection }: Pick<AnalyzedQuery, "orderBy" | "projection">,
+): AutomaticAggregate[] {
+  const found = new Map<string, AutomaticAggregate>();
+  const addCount = (): void => {
+    found.set("Count", { kind: "count", name: "Count" });
+  };
+  const addSum = ({ name, path, isQuoted }: FieldReference): void => {
+    found.set(name, { kind: "sum", name, path, isQuoted });
+  };
+  if (projection.kind === "fields") {
+    for (const { value } of projection.fields) {
+      if (value.kind === "count") addCount();
+      if (value.kind === "sum") addSum(value.field);
+    }
+  }
+  if (projection.kind === "script") {
+    for (const aggregate of scriptAggregates(projection.script.text)) {
+      if (aggregate.kind === "count") addCount();
+      else {
+        const path = aggregate.path.map((name) => ({ name, arrays: 0 }));
+        addSum({ name: aggregate.path.join("."), path, isQuoted: false, alias: null });
+      }
+    }
+  }
+  query.orderBy.forEach(({ expression }, i) => {
+    if (expression.kind !== "call" || orderBy[i]?.kind !== "field") return;
+    if (expression.name.toLowerCase() === "count") addCount();
+    else addSum(summedField(scope, expression));
+  });
+  return [...found.values()];
+}
+
+/** Calls `visit` for each field of a condition, with how it is used. */
+function visitFields(condition: Condition, visit: (field: FieldReference, use: Use) => void): void {
+  switch (condition.kind) {
+    case "true":
+      return;
+    case "and":
+    case "or":
+    case "intersect":
+      for (const operand of condition.operands) visitFields(operand, visit);
+      return;
+    case "not":
+    case "boost":
+      visitFields(condition.operand, visit);
+      return;
+    case "search":
+    case "proximity":
+      visit(condition.field, "search");
+      return;
+    default:
+      visit(condition.field, "isExact" in condition && condition.isExact ? "exact" : "plain");
+  }
+}

@@ -1,0 +1,59 @@
+/** `limit`, `offset` and `filter_limit`, and what a request says beside them -> one page. */
+import { EngineError } from "../errors.ts";
+import type { AnalyzedPaging } from "./analyzed-query.ts";
+import type { Paging, Value } from "./ast.ts";
+import { typeName } from "./query-parameters.ts";
+import { invalid, type QueryScope, resolveValue } from "./query-scope.ts";
+
+/** `Start` and `PageSize` of a request; undefined when it had none. */
+export interface RequestPaging {
+  readonly start?: number | undefined;
+  readonly pageSize?: number | undefined;
+}
+
+/**
+ * Combines both: the larger start and the smaller size hold.
+ *
+ * @throws query-invalid for a negative number, invalid-operation for what is no integer
+ */
+export function analyzePaging(
+  scope: QueryScope,
+  paging: Paging,
+  request: RequestPaging,
+): AnalyzedPaging {
+  const skip = longOf(scope, paging.skip);
+  const take = longOf(scope, paging.take);
+  const filterTake = longOf(scope, paging.filterTake);
+  const { start = 0, pageSize = Number.MAX_SAFE_INTEGER } = request;
+  refuseNegative(scope, "Limit (PageSize)", take);
+  refuseNegative(scope, "Offset (Start)", skip);
+  refuseNegative(scope, "Start", start);
+  refuseNegative(scope, "PageSize", pageSize);
+  if (filterTake !== null && filterTake <= 0) {
+    throw invalid(scope, `FilterLimit cannot be negative or zero, but was ${filterTake}.`);
+  }
+  return {
+    skip: Math.max(skip ?? 0, start),
+    take: Math.min(take ?? Number.MAX_SAFE_INTEGER, pageSize),
+    filterTake,
+    inText: skip === null && take === null ? null : { skip: skip ?? 0, take },
+  };
+}
+
+function refuseNegative(scope: QueryScope, name: string, value: number | null): void {
+  if (value === null || value >= 0) return;
+  throw invalid(scope, `${name} cannot be negative, but was ${value}.`);
+}
+
+/** null when nothing was written, or null. Numbers beyond exact ones are as good as no limit. */
+function longOf(scope: QueryScope, value: Value | null): number | null {
+  if (value === null) return null;
+  const given = resolveValue(scope, value);
+  if (given.type === "null") return null;
+  if (given.type === "long") {
+    return Math.min(Number(given.value), Number.MAX_SAFE_INTEGER);
+  }
+  const isWrittenBoolean = value.kind === "literal" && given.type === "boolean";
+  const got = isWrittenBoolean ? "String" : typeName(given);
+  throw new EngineError("invalid-operation", `Value should be a 'Long' but was '${got}'.`);
+}

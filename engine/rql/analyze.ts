@@ -1,0 +1,333 @@
+/**
+ * Syntax tree and parameters -> a checked query with every name resolved. Pure: it sees no index and
+ * no document, so two runs of one query with the same parameters give the same.
+ *
+ * Mistakes in what a query means are found here and nowhere later, but those that only documents or
+ * indexes show. Clauses that parse and have no engine are refused here, by name.
+ */
+import { EngineError } from "../errors.ts";
+import { analyzeInclude } from "./analyze-include.ts";
+import { automaticIndexDefinition } from "./analyze-index.ts";
+import { analyzeOrderBy } from "./analyze-order.ts";
+import { analyzePaging, type RequestPaging } from "./analyze-paging.ts";
+import {
+  analyzeSelect,
+  checkDeclarations,
+  checkUpdate,
+  isFilterMethod,
+  summedField,
+} from "./analyze-select.ts";
+import { analyzeCondition } from "./analyze-where.ts";
+import type {
+  Access,
+  AnalyzedGroupBy,
+  AnalyzedQuery,
+  AnalyzedSource,
+  Condition,
+  FieldReference,
+  IdCondition,
+  LoadStep,
+  QueryKind,
+} from "./analyzed-query.ts";
+import type { Argument, Expression, Query } from "./ast.ts";
+import { automaticIndexName } from "./auto-index-name.ts";
+import { methodKey, methodNames } from "./functions/method-table.ts";
+import { fieldText, printArgument } from "./print.ts";
+import { plainText, type QueryParameters } from "./query-parameters.ts";
+import {
+  fieldReference,
+  invalid,
+  notSupported,
+  type QueryScope,
+  resolveValue,
+} from "./query-scope.ts";
+
+export interface AnalyzeOptions {
+  readonly kind: QueryKind;
+  /** null when the request had none, which messages tell from having an empty object. */
+  readonly parameters: QueryParameters | null;
+  /** What the request says about paging beside the text. */
+  readonly paging?: RequestPaging;
+}
+
+/**
+ * Analyses a query.
+ *
+ * @param text the query as written, which messages quote.
+ * @throws query-invalid, not-supported, invalid-argument, invalid-operation
+ */
+export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions): AnalyzedQuery {
+  const { kind, parameters } = options;
+  const plainScope = scopeOf(text, query, parameters);
+  const source = analyzeSource(query, kind);
+  if (kind === "subscription") checkSubscription(query);
+  const load = analyzeLoad(plainScope, query, kind);
+  checkDeclarations(plainScope, query);
+  const groupBy = analyzeGroupBy(plainScope, query);
+  const scope: QueryScope = { ...plainScope, computed: computedNames(plainScope, query) };
+  const condition = query.where === null ? null : whereOf(scope, query.where, kind);
+  const orderBy = analyzeOrderBy(scope, query.orderBy, groupBy !== null);
+  const projection = analyzeSelect(plainScope, query);
+  const ids = collectionIds(query, condition);
+  const isCollectionScan = source.form === "collection" && groupBy === null && ids !== undefined;
+  const include = analyzeInclude(plainScope, query.include, isCollectionScan);
+  if (groupBy !== null && include.highlights.length > 0) {
+    throw invalid(scope, "Dynamic group by queries cannot have highlighting.");
+  }
+  if (query.update !== null) checkUpdate(scope, query.update);
+  const filter = kind === "subscription" ? query.where : query.filter;
+  checkFilter(scope, query, kind);
+  const where = condition?.kind === "true" ? null : condition;
+  const checked = { source, where, groupBy, orderBy, projection, include };
+  const access = accessOf(scope, query, checked, isCollectionScan ? (ids ?? null) : undefined);
+  return {
+    kind,
+    text,
+    access,
+    ...checked,
+    load,
+    filter,
+    isDistinct: query.select?.isDistinct ?? false,
+    update: query.update,
+    paging: analyzePaging(scope, query.paging, options.paging ?? {}),
+    functions: query.declarations,
+    parameters,
+  };
+}
+
+function scopeOf(text: string, query: Query, parameters: QueryParameters | null): QueryScope {
+  const names = [query.source.alias, ...query.load.map(({ alias }) => alias)];
+  return {
+    text,
+    parameters,
+    aliases: names.filter((name) => name !== null),
+    functions: new Set(query.declarations.map(({ name }) => name)),
+    isDynamic: query.source.form === "collection",
+    computed: new Map(),
+  };
+}
+
+function analyzeSource({ source }: Query, kind: QueryKind): AnalyzedSource {
+  const { form, name, alias, filter } = source;
+  const isAllDocuments = form === "collection" && name.toLowerCase() === "@all_docs";
+  if (kind === "subscription" && form === "index") {
+    throw notSupported("Subscription must specify a collection to use");
+  }
+  const hasRevisions = kind === "subscription" && filter !== null && isRevisionsFilter(filter);
+  return { form, name, isAllDocuments, alias, hasRevisions };
+}
+
+/** `Revisions = true`, or false. @throws not-supported for any other condition behind a collection */
+function isRevisionsFilter(filter: Expression): boolean {
+  if (filter.kind === "comparison" && filter.left.kind === "field" && filter.operator === "=") {
+    const { left, right } = filter;
+    const isNamed = fieldText(left).toLowerCase() === "revisions";
+    if (isNamed && right.kind === "literal" && right.type === "boolean")
+      return right.text === "true";
+  }
+  throw notSupported("Subscription collection filter can only specify 'Revisions = true'");
+}
+
+/** What a subscription cannot have. */
+function checkSubscription(query: Query): void {
+  const { select, include, source } = query;
+  if (query.groupBy.length > 0) {
+    throw notSupported("Subscription cannot specify a group by clause");
+  }
+  if (query.orderBy.length > 0) {
+    throw notSupported("Subscription cannot specify an order by clause");
+  }
+  if (select?.isDistinct === true) {
+    throw notSupported("Subscription does not support distinct queries");
+  }
+  const hasAlias = source.alias !== null;
+  const needsAlias = (select !== null && select.body !== null) || query.load.length > 0;
+  if (needsAlias && !hasAlias) {
+    throw new EngineError(
+      "invalid-operation",
+      "Cannot specify a select or load clauses without an alias on the query",
+    );
+  }
+  if (select !== null && select.body !== null && !("kind" in select.body)) {
+    const [item, ...more] = select.body;
+    const isCall = item?.expression.kind === "call" && more.length === 0;
+    if (!isCall) throw notSupported("Subscription select clause must specify an object literal");
+  }
+  for (const item of include) {
+    const key = item.kind === "call" ? methodKey(item.name) : null;
+    if (key === null || key === "counters" || key === "timeseries") continue;
+    const complaint = "Subscription include expected to get Counters or TimeSeries but got";
+    throw notSupported(`${complaint} ${methodNames[key]}`);
+  }
+}
+
+function analyzeLoad(scope: QueryScope, query: Query, kind: QueryKind): LoadStep[] {
+  const known = new Set<string>(query.source.alias === null ? [] : [query.source.alias]);
+  return query.load.map(({ expression, alias, isArray }) => {
+    if (alias === null) {
+      throw invalid(scope, `LOAD clause requires an alias but got: ${printArgument(expression)}`);
+    }
+    if (known.has(alias)) {
+      throw invalid(scope, `LOAD clause duplicate alias detected: ${printArgument(expression)}`);
+    }
+    if (kind === "patch" && query.source.alias === null) {
+      throw invalid(scope, "When using LOAD, a from alias is required");
+    }
+    if (expression.kind === "call") {
+      const complaint = "LOAD clause require a field or value references";
+      throw invalid(scope, `${complaint} ${printArgument(expression)}`);
+    }
+    const aliases = [...known];
+    known.add(alias);
+    if (expression.kind !== "field") {
+      const value = resolveValue(scope, expression);
+      return { alias, isArray, source: { kind: "constant", value } };
+    }
+    const field = fieldReference({ ...scope, aliases }, expression);
+    const root = field.alias === query.source.alias ? null : field.alias;
+    return { alias, isArray, source: { kind: "path", root, path: field.path } };
+  });
+}
+
+function analyzeGroupBy(scope: QueryScope, query: Query): AnalyzedGroupBy | null {
+  if (query.groupBy.length === 0) return null;
+  if (query.source.form === "index") {
+    throw new EngineError(
+      "invalid-argument",
+      "Can't use 'group by' when querying on an Index. 'group by' can be used only when querying " +
+        "on collections.",
+    );
+  }
+  const keys = query.groupBy.map(({ expression, alias }) => {
+    if (expression.kind === "field") {
+      return { field: fieldReference(scope, expression), isWholeArray: false, alias };
+    }
+    if (expression.kind !== "call") {
+      throw invalid(scope, `GROUP BY expects a field but got ${printArgument(expression)}`);
+    }
+    const key = methodKey(expression.name);
+    if (key === null) throw notSupported(`Method '${expression.name}' is not supported.`);
+    if (key !== "array") {
+      throw invalid(scope, `Unsupported method '${expression.name}' in GROUP BY`);
+    }
+    const [path] = expression.args;
+    if (path?.kind !== "field") {
+      throw invalid(scope, "Method array() expects a field name as its argument");
+    }
+    return { field: fieldReference(scope, path), isWholeArray: true, alias };
+  });
+  return { keys };
+}
+
+/** What `select` calls the aggregates of groups, for conditions and order. */
+function computedNames(scope: QueryScope, query: Query): Map<string, FieldReference> {
+  const names = new Map<string, FieldReference>();
+  const body = query.select?.body ?? null;
+  if (query.groupBy.length === 0 || body === null || "kind" in body) return names;
+  for (const { expression, alias } of body) {
+    if (expression.kind !== "call" || alias === null) continue;
+    const method = expression.name.toLowerCase();
+    const path = [{ name: "Count", arrays: 0 }];
+    if (method === "count") names.set(alias, { name: "Count", path, isQuoted: false, alias: null });
+    if (method === "sum") names.set(alias, summedField(scope, expression));
+  }
+  return names;
+}
+
+/** The condition for an index; in a subscription each document is asked instead. */
+function whereOf(scope: QueryScope, where: Expression, kind: QueryKind): Condition | null {
+  return kind === "subscription" ? null : analyzeCondition(scope, where);
+}
+
+/**
+ * How a query that needs no index finds documents: null is all of them.
+ *
+ * @returns undefined when it needs an index (RavenDB's rule: no order, and no condition but one on ids).
+ */
+function collectionIds(query: Query, condition: Condition | null): IdCondition | null | undefined {
+  if (query.orderBy.length > 0) return undefined;
+  if (condition === null || condition.kind === "true") return null;
+  if (!("field" in condition) || condition.field.name !== "id()") return undefined;
+  if ("isExact" in condition && condition.isExact) return undefined;
+  switch (condition.kind) {
+    case "none":
+      return { kind: "ids", ids: [] };
+    case "comparison": {
+      const { operator, value } = condition;
+      if (operator !== "=" || value.type === "compare-exchange") return undefined;
+      return { kind: "ids", ids: value.type === "null" ? [] : [plainText(value)] };
+    }
+    case "in": {
+      const ids = condition.values.filter(({ type }) => type !== "null").map(plainText);
+      const isOneOfAll = condition.isAll && new Set(ids.map((id) => id.toLowerCase())).size > 1;
+      return { kind: "ids", ids: isOneOfAll ? [] : ids };
+    }
+    case "startsWith":
+      return { kind: "prefix", prefix: condition.text };
+    default:
+      return undefined;
+  }
+}
+
+function accessOf(
+  scope: QueryScope,
+  query: Query,
+  checked: Pick<
+    AnalyzedQuery,
+    "source" | "where" | "groupBy" | "orderBy" | "projection" | "include"
+  >,
+  ids: IdCondition | null | undefined,
+): Access {
+  const { source } = checked;
+  if (source.form === "index") return { kind: "index", name: source.name };
+  if (ids !== undefined) return { kind: "collection", ids };
+  const definition = automaticIndexDefinition(scope, query, checked);
+  return { kind: "automatic-index", name: automaticIndexName(definition), definition };
+}
+
+const filterRefused: ReadonlySet<string> = new Set([
+  "search",
+  "exact",
+  "boost",
+  "lucene",
+  "fuzzy",
+  "proximity",
+  "intersect",
+  "count",
+  "sum",
+  "morelikethis",
+  "vector.search",
+]);
+
+/** Conditions that are evaluated on documents have fewer methods, and functions of the query. */
+function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
+  if (query.filter !== null && (kind === "patch" || kind === "delete")) {
+    throw notSupported(
+      "Filter clause is not supported for PATCH/DELETE by query operation. " +
+        "Please use WHERE clause instead.",
+    );
+  }
+  const filter = kind === "subscription" ? query.where : query.filter;
+  const open: (Argument | null)[] = [filter];
+  while (open.length > 0) {
+    const node = open.pop() ?? null;
+    if (node === null) continue;
+    if (node.kind === "and" || node.kind === "or") open.push(...node.operands);
+    else if (node.kind === "not") open.push(node.operand);
+    else if (node.kind === "comparison") open.push(node.left, node.right);
+    else if (node.kind === "between" || node.kind === "in") open.push(node.left);
+    else if (node.kind === "call") {
+      checkFilterMethod(scope, node.name);
+      open.push(...node.args);
+    }
+  }
+}
+
+function checkFilterMethod(scope: QueryScope, name: string): void {
+  const isMemberCall = name.includes(".") && methodKey(name) === null; // u.Name.startsWith('x')
+  if (isMemberCall || scope.functions.has(name) || isFilterMethod(name)) return;
+  if (filterRefused.has(name.toLowerCase())) {
+    throw notSupported(`'${name}' query method is not supported for this type of query`);
+  }
+  throw notSupported(`Method '${name}' is not supported.`);
+}

@@ -1,0 +1,248 @@
+/**
+ * What analysis makes of a query: types only. It is what the planner, the executor and the writer of
+ * replies work from; none of them looks at the syntax tree.
+ *
+ * Invariants:
+ * - Every name is resolved: paths have no alias in front, parameters are values.
+ * - The exceptions are `filter` and scripts, which are evaluated document by document, see there.
+ */
+import type {
+  ComparisonOperator,
+  Declaration,
+  Expression,
+  OrderType,
+  PathPart,
+  Script,
+} from "./ast.ts";
+import type { AutomaticIndexDefinition } from "./auto-index-name.ts";
+import type { ParameterValue, QueryParameters, Scalar } from "./query-parameters.ts";
+
+/** Who asks: a query, a patch or a delete by query, or a subscription. */
+export type QueryKind = "read" | "patch" | "delete" | "subscription";
+
+export interface AnalyzedQuery {
+  readonly kind: QueryKind;
+  readonly text: string;
+  readonly source: AnalyzedSource;
+  readonly access: Access;
+  /** null: everything. Always null in a subscription, whose condition is `filter`. */
+  readonly where: Condition | null;
+  readonly groupBy: AnalyzedGroupBy | null;
+  readonly orderBy: readonly OrderKey[];
+  readonly load: readonly LoadStep[];
+  /** Evaluated on each document as scripts compare, and not through an index. Parameters may be missing. */
+  readonly filter: Expression | null;
+  readonly projection: Projection;
+  readonly isDistinct: boolean;
+  readonly update: Script | null;
+  readonly include: AnalyzedInclude;
+  readonly paging: AnalyzedPaging;
+  readonly functions: readonly Declaration[];
+  readonly parameters: QueryParameters | null;
+}
+
+export interface AnalyzedSource {
+  readonly form: "collection" | "index";
+  /** As written. Collections and indexes are found in any case. */
+  readonly name: string;
+  readonly isAllDocuments: boolean;
+  readonly alias: string | null;
+  /** Subscriptions only: pairs of revisions. */
+  readonly hasRevisions: boolean;
+}
+
+/** How the documents are found. */
+export type Access =
+  | { readonly kind: "collection"; readonly ids: IdCondition | null }
+  | {
+      readonly kind: "automatic-index";
+      readonly name: string;
+      readonly definition: AutomaticIndexDefinition;
+    }
+  | { readonly kind: "index"; readonly name: string };
+
+/** Ids in the case of the query; they match in any case. */
+export type IdCondition =
+  | { readonly kind: "ids"; readonly ids: readonly string[] }
+  | { readonly kind: "prefix"; readonly prefix: string };
+
+/** A field of an index or document. The id of the document is the field `id()`, with an empty path. */
+export interface FieldReference {
+  /** The path as text; a part with a point inside is in quotes. */
+  readonly name: string;
+  readonly path: readonly PathPart[];
+  readonly isQuoted: boolean;
+  /** The alias that was cut off. */
+  readonly alias: string | null;
+}
+
+/** What a field is compared with: a value, or what is stored under a compare-exchange key. */
+export type ComparisonValue = Scalar | { readonly type: "compare-exchange"; readonly key: string };
+
+export interface Bound {
+  readonly value: Scalar;
+  readonly isInclusive: boolean;
+}
+
+/** `isExact`: terms are compared in their own case. */
+export type Condition =
+  | { readonly kind: "true" }
+  /** No document has it: a field compared with an object. */
+  | { readonly kind: "none"; readonly field: FieldReference }
+  | { readonly kind: "and" | "or" | "intersect"; readonly operands: readonly Condition[] }
+  | { readonly kind: "not"; readonly operand: Condition }
+  | { readonly kind: "boost"; readonly operand: Condition; readonly factor: number }
+  | {
+      readonly kind: "comparison";
+      readonly field: FieldReference;
+      readonly operator: ComparisonOperator;
+      readonly value: ComparisonValue;
+      readonly isExact: boolean;
+    }
+  | {
+      readonly kind: "between";
+      readonly field: FieldReference;
+      readonly low: Bound;
+      readonly high: Bound;
+      readonly isExact: boolean;
+    }
+  | {
+      readonly kind: "in";
+      readonly field: FieldReference;
+      /** May be empty: then nothing matches. */
+      readonly values: readonly Scalar[];
+      readonly isAll: boolean;
+      readonly isExact: boolean;
+    }
+  | {
+      readonly kind: "startsWith" | "endsWith";
+      readonly field: FieldReference;
+      readonly text: string;
+      readonly isExact: boolean;
+    }
+  /** `isAll`: all terms must be there, otherwise any. */
+  | {
+      readonly kind: "search";
+      readonly field: FieldReference;
+      readonly text: string;
+      readonly isAll: boolean;
+    }
+  | { readonly kind: "regex" | "lucene"; readonly field: FieldReference; readonly text: string }
+  | { readonly kind: "exists"; readonly field: FieldReference }
+  | {
+      readonly kind: "fuzzy";
+      readonly field: FieldReference;
+      readonly text: string;
+      readonly similarity: number;
+    }
+  | {
+      readonly kind: "proximity";
+      readonly field: FieldReference;
+      readonly text: string;
+      readonly distance: number;
+    };
+
+export interface AnalyzedGroupBy {
+  readonly keys: readonly {
+    readonly field: FieldReference;
+    /** `array(path)`: the whole array is one key. */
+    readonly isWholeArray: boolean;
+    readonly alias: string | null;
+  }[];
+}
+
+export type OrderKey = {
+  readonly isDescending: boolean;
+  readonly nulls: "first" | "last" | null;
+} & (
+  | { readonly kind: "field"; readonly field: FieldReference; readonly type: OrderType }
+  | { readonly kind: "id"; readonly type: "string" | "alphaNumeric" }
+  | { readonly kind: "score" }
+  | { readonly kind: "random"; readonly seed: string | null }
+  | { readonly kind: "custom"; readonly field: FieldReference; readonly sorter: string }
+);
+
+/** Brings a document, or with `isArray` a list of them, under a name. */
+export interface LoadStep {
+  readonly alias: string;
+  readonly isArray: boolean;
+  /** `root`: the alias that the path starts from; null is the document itself. */
+  readonly source:
+    | { readonly kind: "path"; readonly root: string | null; readonly path: readonly PathPart[] }
+    | { readonly kind: "constant"; readonly value: ParameterValue };
+}
+
+export type Projection =
+  /** Whole documents: the query's, or those a `load` brought under `alias`. */
+  | { readonly kind: "document"; readonly alias: string | null }
+  | { readonly kind: "fields"; readonly fields: readonly ProjectedField[] }
+  /** `select { … }` */
+  | { readonly kind: "script"; readonly script: Script }
+  /** `select f(x)`: what the function returns is the row. */
+  | { readonly kind: "call"; readonly call: ProjectedCall };
+
+export interface ProjectedField {
+  readonly key: string;
+  readonly value: ProjectedValue;
+}
+
+export type ProjectedValue =
+  /** `root`: an alias, which leaves out the key when the path is missing; null: no alias, then it is null. */
+  | {
+      readonly kind: "path";
+      readonly root: string | null;
+      readonly path: readonly PathPart[];
+      readonly name: string;
+    }
+  | { readonly kind: "whole"; readonly alias: string }
+  | { readonly kind: "constant"; readonly value: ParameterValue }
+  | { readonly kind: "id" }
+  | { readonly kind: "group-key" }
+  | { readonly kind: "count" }
+  | { readonly kind: "sum"; readonly field: FieldReference }
+  | {
+      readonly kind: "counter";
+      readonly of: FieldReference | null;
+      readonly name: string;
+      readonly isRaw: boolean;
+    }
+  | { readonly kind: "compare-exchange"; readonly key: ProjectedValue }
+  | ProjectedCall;
+
+/** A call of a declared function. */
+export interface ProjectedCall {
+  readonly kind: "call";
+  readonly name: string;
+  readonly args: readonly ProjectedValue[];
+}
+
+export interface AnalyzedInclude {
+  /** Paths to ids of documents, as the reply lists them. */
+  readonly paths: readonly { readonly text: string; readonly path: readonly PathPart[] }[];
+  /** `of`: the path to another document's id, null for the document itself. No names: all counters. */
+  readonly counters: readonly {
+    readonly of: FieldReference | null;
+    readonly names: readonly string[];
+  }[];
+  readonly highlights: readonly {
+    readonly field: FieldReference;
+    readonly fragmentLength: number;
+    readonly fragmentCount: number;
+    readonly options: ParameterValue | null;
+  }[];
+  readonly compareExchange: readonly (readonly PathPart[])[];
+  /** Paths to change vectors, or points in time. */
+  readonly revisions: readonly string[];
+  readonly hasTimings: boolean;
+}
+
+/** `skip` and `take` are those that hold: of the text and the request, the larger and the smaller. */
+export interface AnalyzedPaging {
+  readonly skip: number;
+  /** `Number.MAX_SAFE_INTEGER` without a limit. */
+  readonly take: number;
+  /** How many documents `filter` may look at. */
+  readonly filterTake: number | null;
+  /** What the text alone says; null when it does not page, and then the reply tells no capped total. */
+  readonly inText: { readonly skip: number; readonly take: number | null } | null;
+}

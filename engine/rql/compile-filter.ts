@@ -1,0 +1,453 @@
+/**
+ * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: with case, `=` without
+ * conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with `[]` are
+ * never true; a path through a missing object is null.
+ *
+ * What calls other functions than the few here is left to scripting (`isPlainFilter`).
+ *
+ * Hot: bench/query.bench.ts.
+ */
+import { unreachable } from "../assert.ts";
+import { bodyStartOf, fieldStartOf, idOf, shapeIdOf } from "../document.ts";
+import { EngineError } from "../errors.ts";
+import { byteObjectOpen, byteQuote } from "../json/bytes.ts";
+import { quoteString } from "../json/escape.ts";
+import {
+  decodeNumber,
+  findMember,
+  type JsonValue,
+  readValue,
+  skipValue,
+  ValueSpan,
+} from "../json/field-access.ts";
+import type { Shape } from "../keyspaces/shapes.ts";
+import type {
+  Call,
+  Comparison,
+  ComparisonOperator,
+  Expression,
+  Field,
+  In,
+  Operand,
+  Value,
+} from "./ast.ts";
+import { type ParameterValue, type QueryParameters, scalarOf } from "./query-parameters.ts";
+import type { RowSource, StoredRow } from "./row-source.ts";
+
+/** A test of the document under a row; `body` is where its JSON text begins. */
+export type RowTest = (row: StoredRow, body: number) => boolean;
+
+/** What a script would see: JSON values and undefined. */
+type Seen = JsonValue | undefined;
+
+/** What the compiler needs beside the expression. */
+export interface FilterContext {
+  readonly source: Pick<RowSource, "shapeOf" | "metadataOf">;
+  readonly alias: string | null;
+  readonly parameters: QueryParameters | null;
+  textTest(pattern: string): (text: string) => boolean;
+}
+
+const plainCalls = new Set(["id", "startswith", "endswith", "regex", "exists", "intersect"]);
+const refusedCalls = new Set([
+  ...["search", "exact", "boost", "lucene", "fuzzy", "proximity", "count", "sum", "morelikethis"],
+  ...[
+    "spatial.within",
+    "spatial.contains",
+    "spatial.disjoint",
+    "spatial.intersects",
+    "vector.search",
+  ],
+]);
+const noExtra = Buffer.alloc(0);
+
+/** Whether `compileFilter` knows every call in it, and every path starts at the query's own document. */
+export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
+  switch (expression.kind) {
+    case "and":
+    case "or":
+      return expression.operands.every((operand) => isPlainFilter(operand, loadAliases));
+    case "not":
+      return isPlainFilter(expression.operand, loadAliases);
+    case "true":
+      return true;
+    case "call":
+      return isPlainCall(expression, loadAliases);
+    case "comparison":
+      return (
+        isPlainOperand(expression.left, loadAliases) &&
+        isPlainOperand(expression.right, loadAliases)
+      );
+    case "between":
+    case "in":
+      return isPlainOperand(expression.left, loadAliases);
+    default:
+      return unreachable(expression);
+  }
+}
+
+function isPlainOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
+  if (operand.kind === "call") return isPlainCall(operand, loadAliases);
+  return operand.kind !== "field" || !loadAliases.has(operand.path[0]?.name ?? "");
+}
+
+function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
+  const name = call.name.toLowerCase();
+  if (refusedCalls.has(name)) return true;
+  if (!plainCalls.has(name)) return false;
+  return call.args.every((argument) =>
+    argument.kind === "field" || argument.kind === "literal" || argument.kind === "parameter"
+      ? isPlainOperand(argument, loadAliases)
+      : isPlainFilter(argument, loadAliases),
+  );
+}
+
+/** @throws not-supported for functions that need an index. */
+export function compileFilter(expression: Expression, context: FilterContext): RowTest {
+  switch (expression.kind) {
+    case "and":
+      return compileAll(expression.operands.map((operand) => compileFilter(operand, context)));
+    case "or":
+      return compileAny(expression.operands.map((operand) => compileFilter(operand, context)));
+    case "not": {
+      const operand = compileFilter(expression.operand, context);
+      return function filterNot(row, body) {
+        return !operand(row, body);
+      };
+    }
+    case "true":
+      return function filterTrue() {
+        return true;
+      };
+    case "comparison":
+      return compileComparison(expression, context);
+    case "between":
+      return function filterBetween() {
+        return false;
+      };
+    case "in":
+      return compileIn(expression, context);
+    case "call":
+      return compileCondition(expression, context);
+    default:
+      return unreachable(expression);
+  }
+}
+
+function compileAll(tests: readonly RowTest[]): RowTest {
+  const [first, second] = tests as [RowTest, RowTest];
+  if (tests.length === 2) {
+    return function filterBoth(row, body) {
+      return first(row, body) && second(row, body);
+    };
+  }
+  return function filterAll(row, body) {
+    for (let i = 0; i < tests.length; i++) if (!(tests[i] as RowTest)(row, body)) return false;
+    return true;
+  };
+}
+
+function compileAny(tests: readonly RowTest[]): RowTest {
+  return function filterAny(row, body) {
+    for (let i = 0; i < tests.length; i++) if ((tests[i] as RowTest)(row, body)) return true;
+    return false;
+  };
+}
+
+/** A value of the row, for comparisons. */
+type Read = (row: StoredRow, body: number) => Seen;
+
+function compileComparison(expression: Comparison, context: FilterContext): RowTest {
+  const { operator, left } = expression;
+  if (expression.right.kind === "field" || expression.right.kind === "call") {
+    throw new EngineError("query-invalid", "A filter compares with a value.");
+  }
+  const value = seenValueOf(expression.right, context);
+  if (left.kind === "field") {
+    const finder = finderOf(left, context);
+    if (finder !== null) {
+      if (typeof value === "number") return compileNumberTest(finder, operator, value);
+      if (typeof value === "string" && operator === "=") return compileTextTest(finder, value);
+    }
+  }
+  const read = compileRead(left, context);
+  const compare = comparer(operator);
+  return function filterComparison(row, body) {
+    return compare(read(row, body), value);
+  };
+}
+
+/** A test of a number's bytes; what is no number is compared as a script would. */
+function compileNumberTest(
+  finder: FieldFinder,
+  operator: ComparisonOperator,
+  value: number,
+): RowTest {
+  const compare = comparer(operator);
+  const { span } = finder;
+  const testNumber = numberComparer(operator);
+  return function filterNumber(row, body) {
+    if (!finder.find(row, body)) return compare(finder.isThroughMissing ? null : undefined, value);
+    const { bytes } = row;
+    const first = bytes[span.from] as number;
+    if (first <= 0x39 && first !== byteQuote) {
+      return testNumber(decodeNumber(bytes, span.from, skipValue(bytes, span.from)), value);
+    }
+    return compare(readValue(bytes, span.from, skipValue(bytes, span.from)), value);
+  };
+}
+
+/** Equality with a string: its bytes as minified text. */
+function compileTextTest(finder: FieldFinder, value: string): RowTest {
+  const text = quoteString(value);
+  const { length } = text;
+  const { span } = finder;
+  const last = text[length - 2] as number;
+  return function filterText(row, body) {
+    if (!finder.find(row, body)) return false;
+    const { bytes } = row;
+    const { from } = span;
+    // The byte before the closing quote differs most often, then the rest.
+    if (bytes[from + length - 1] !== byteQuote || bytes[from + length - 2] !== last) return false;
+    for (let i = 0; i < length; i++) if (bytes[from + i] !== text[i]) return false;
+    return true;
+  };
+}
+
+function compileIn(expression: In, context: FilterContext): RowTest {
+  const read = compileRead(expression.left, context);
+  const values = expression.values.flatMap((value) => {
+    const one = seenValueOf(value, context);
+    return Array.isArray(one) ? (one as Seen[]) : [one];
+  });
+  if (expression.isAll || values.length === 0) return () => false;
+  return function filterIn(row, body) {
+    return values.includes(read(row, body));
+  };
+}
+
+function compileCondition(call: Call, context: FilterContext): RowTest {
+  const name = call.name.toLowerCase();
+  const [first, second] = call.args;
+  if (name === "exists" && first?.kind === "field") {
+    const read = compileRead(first, context);
+    return (row, body) => read(row, body) !== undefined;
+  }
+  if (name === "intersect") {
+    const tests = call.args.map((argument) => compileFilter(argument as Expression, context));
+    return (row, body) => tests.every((test) => test(row, body));
+  }
+  const isTextCall = name === "startswith" || name === "endswith" || name === "regex";
+  if (!isTextCall || first === undefined || second === undefined) throw notSupported(call.name);
+  const read = compileRead(first as Field | Call, context);
+  const text = seenValueOf(second as Value, context);
+  if (typeof text !== "string") throw needsTexts(call.name);
+  const test = textTestOf(name, text, context);
+  return function filterText(row, body) {
+    const value = read(row, body);
+    if (typeof value !== "string") throw needsTexts(call.name);
+    return test(value);
+  };
+}
+
+function textTestOf(
+  name: string,
+  text: string,
+  context: FilterContext,
+): (value: string) => boolean {
+  if (name === "regex") return context.textTest(text);
+  const lower = text.toLowerCase();
+  if (name === "startswith") return (value) => value.toLowerCase().startsWith(lower);
+  return (value) => value.toLowerCase().endsWith(lower);
+}
+
+function needsTexts(name: string): EngineError {
+  const second = name.toLowerCase() === "regex" ? "regex" : "contained";
+  return new EngineError(
+    "invalid-operation",
+    `${name}(text, ${second}) must be called with two string parameters`,
+  );
+}
+
+function notSupported(name: string): EngineError {
+  return new EngineError(
+    "not-supported",
+    `'${name}' query method is not supported for this type of query`,
+  );
+}
+
+function compileRead(operand: Field | Call, context: FilterContext): Read {
+  if (operand.kind === "call") {
+    if (operand.name.toLowerCase() !== "id") throw notSupported(operand.name);
+    return (row) => idOf(row.bytes, row.start);
+  }
+  const path = pathOf(operand, context);
+  if (path.some((part) => part.arrays > 0)) return () => undefined;
+  if (path[0]?.name === "@metadata") return compileMetadataRead(path.slice(1), context);
+  const finder = new FieldFinder(
+    path.map((part) => part.name),
+    context.source,
+  );
+  const { span } = finder;
+  return function readField(row, body) {
+    if (!finder.find(row, body)) return finder.isThroughMissing ? null : undefined;
+    return readValue(row.bytes, span.from, skipValue(row.bytes, span.from));
+  };
+}
+
+function compileMetadataRead(
+  path: readonly { readonly name: string }[],
+  context: FilterContext,
+): Read {
+  const names = path.map((part) => quoteString(part.name));
+  const span = new ValueSpan();
+  return function readMetadata(row) {
+    const bytes = context.source.metadataOf(row, noExtra);
+    let at = 0;
+    for (const name of names) {
+      if (!findMember(bytes, at, name, span)) return undefined;
+      at = span.from;
+    }
+    return readValue(bytes, at, skipValue(bytes, at));
+  };
+}
+
+/** The path without the query's alias. */
+function pathOf(field: Field, context: FilterContext): Field["path"] {
+  const isAliased =
+    context.alias !== null && field.path.length > 1 && field.path[0]?.name === context.alias;
+  return isAliased ? field.path.slice(1) : field.path;
+}
+
+function finderOf(field: Field, context: FilterContext): FieldFinder | null {
+  const path = pathOf(field, context);
+  if (path[0]?.name === "@metadata" || path.some((part) => part.arrays > 0)) return null;
+  return new FieldFinder(
+    path.map((part) => part.name),
+    context.source,
+  );
+}
+
+function seenValueOf(value: Value, context: FilterContext): Seen {
+  if (value.kind === "literal") {
+    const scalar = scalarOf(value);
+    return typeof scalar.value === "bigint" ? Number(scalar.value) : scalar.value;
+  }
+  return jsonOf(context.parameters?.values.get(value.name));
+}
+
+function jsonOf(value: ParameterValue | undefined): Seen {
+  if (value === undefined) return undefined;
+  switch (value.type) {
+    case "array":
+      return value.items.map((item) => jsonOf(item) ?? null);
+    case "object":
+      return Object.fromEntries(
+        [...value.fields].map(([name, one]) => [name, jsonOf(one) ?? null]),
+      );
+    case "long":
+      return Number(value.value);
+    default:
+      return value.value;
+  }
+}
+
+function numberComparer(operator: ComparisonOperator): (left: number, right: number) => boolean {
+  switch (operator) {
+    case "=":
+      return (left, right) => left === right;
+    case "!=":
+      return (left, right) => left !== right;
+    case "<":
+      return (left, right) => left < right;
+    case "<=":
+      return (left, right) => left <= right;
+    case ">":
+      return (left, right) => left > right;
+    case ">=":
+      return (left, right) => left >= right;
+    default:
+      return unreachable(operator);
+  }
+}
+
+/** JavaScript's own comparisons: `<` and its kin convert, as scripts do. */
+function comparer(operator: ComparisonOperator): (left: Seen, right: Seen) => boolean {
+  switch (operator) {
+    case "=":
+      return (left, right) => left === right;
+    case "!=":
+      return (left, right) => left !== right;
+    default: {
+      const compare = numberComparer(operator);
+      return (left, right) => compare(primitiveOf(left) as number, primitiveOf(right) as number);
+    }
+  }
+}
+
+/** What an operator of scripts makes of an object or array before it compares. */
+function primitiveOf(value: Seen): Seen {
+  if (value === null || typeof value !== "object") return value;
+  if (!Array.isArray(value)) return "[object Object]";
+  return (value as readonly JsonValue[])
+    .map((item) => (item === null ? "" : String(primitiveOf(item))))
+    .join(",");
+}
+
+/**
+ * Finds the value of a path of names in document after document: the first name through the field table of the
+ * document's shape, whose position is remembered, the others by reading.
+ */
+export class FieldFinder {
+  readonly span = new ValueSpan();
+  /** After a `find` that found nothing: a name before the last was missing. */
+  isThroughMissing = false;
+  readonly #names: readonly Buffer[];
+  readonly #first: string;
+  readonly #source: { shapeOf(shapeId: number): Shape };
+  #shapeId = -1;
+  #fieldIndex = -1;
+
+  constructor(names: readonly string[], source: { shapeOf(shapeId: number): Shape }) {
+    this.#names = names.map((name) => quoteString(name));
+    this.#first = names[0] ?? "";
+    this.#source = source;
+  }
+
+  /** Sets `span.from` to the value's begin. `row.start` -1: bare JSON text without a record around it. */
+  find(row: StoredRow, body: number): boolean {
+    const { bytes, start } = row;
+    const { span } = this;
+    const names = this.#names;
+    const shapeId = start < 0 ? 0 : shapeIdOf(bytes, start);
+    this.isThroughMissing = false;
+    if (shapeId === 0) {
+      if (!findMember(bytes, body, names[0] as Buffer, span)) return this.#missed(0);
+    } else {
+      if (shapeId !== this.#shapeId) {
+        this.#shapeId = shapeId;
+        this.#fieldIndex = this.#source.shapeOf(shapeId).indexByName.get(this.#first) ?? -1;
+      }
+      if (this.#fieldIndex < 0) return this.#missed(0);
+      span.from = fieldStartOf(bytes, start, this.#fieldIndex);
+    }
+    for (let i = 1; i < names.length; i++) {
+      const isObject = bytes[span.from] === byteObjectOpen;
+      if (!isObject || !findMember(bytes, span.from, names[i] as Buffer, span)) {
+        this.isThroughMissing = !isObject;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  #missed(depth: number): boolean {
+    this.isThroughMissing = depth < this.#names.length - 1;
+    return false;
+  }
+}
+
+/** Where a row's JSON text begins. */
+export function bodyOf(row: StoredRow): number {
+  return row.start < 0 ? 0 : bodyStartOf(row.bytes, row.start);
+}

@@ -1,0 +1,33 @@
+/**
+ * fuzzy(): how alike a term must be, as Lucene counts it: 1 - edits / the shorter length, above the asked similarity.
+ */
+
+/** Longer terms are compared whole or not at all. */
+const lengthMax = 256;
+
+/** A test whether a term is at least as similar to `text` as `similarity`, from 0 to 1. */
+export function fuzzyTest(text: string, similarity: number): (term: string) => boolean {
+  const sought = text.toLowerCase();
+  return (term) => {
+    if (term === sought) return true;
+    if (term.length > lengthMax || sought.length > lengthMax) return false;
+    const shorter = Math.min(term.length, sought.length);
+    if (shorter === 0) return false;
+    return 1 - editDistance(term, sought) / shorter > similarity;
+  };
+}
+
+/** Levenshtein: insertions, deletions and replacements of UTF-16 units. Cost: product of the lengths. */
+export function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, k) => k);
+  for (let i = 1; i <= left.length; i++) {
+    const current = [i];
+    for (let k = 1; k <= right.length; k++) {
+      const replaced = (previous[k - 1] as number) + (left[i - 1] === right[k - 1] ? 0 : 1);
+      const inserted = (current[k - 1] as number) + 1;
+      current.push(Math.min(replaced, inserted, (previous[k] as number) + 1));
+    }
+    previous = current;
+  }
+  return previous[right.length] as number;
+}

@@ -1,0 +1,163 @@
+/**
+ * lucene(field, text): the part of Lucene's query syntax that a single field needs.
+ *
+ *   query  := clause+                    clauses are joined by OR unless AND, && or a sign says otherwise
+ *   clause := [ '+' | '-' | 'NOT' | '!' ] ( '(' query ')' | term ) [ '^' number ]
+ *   term   := '"' words '"' [ '~' number ] | word with * ? | word [ '~' [number] ]
+ *           | '[' low 'TO' high ']' | '{' low 'TO' high '}'
+ *
+ * A name before a colon is refused: the function names the field.
+ */
+import { EngineError } from "../errors.ts";
+import { lowerInvariant, standardAnalyzer } from "../indexing/analyzer.ts";
+import { difference, EntrySet, intersection, union } from "../indexing/entry-set.ts";
+import type { FieldSearch } from "../indexing/field-search.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import { fuzzyTest } from "./compile-fuzzy.ts";
+
+type Occurrence = "must" | "should" | "must-not";
+
+interface Clause {
+  occurrence: Occurrence;
+  readonly entries: EntrySet;
+}
+
+/** Lucene's own default of `word~`. */
+const similarityDefault = 0.5;
+const nestingMax = 64;
+const token =
+  /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
+
+/** The entries that a query text finds in a field. @throws query-invalid */
+export function searchLucene(text: string, field: FieldSearch, reader: IndexReader): EntrySet {
+  const tokens = (text.match(token) ?? []).filter(
+    (one) => one.trim() !== "" && !one.startsWith("^"),
+  );
+  return new LuceneQuery(tokens, field, reader).parse(0);
+}
+
+class LuceneQuery {
+  readonly #tokens: readonly string[];
+  readonly #field: FieldSearch;
+  readonly #reader: IndexReader;
+  #at = 0;
+
+  constructor(tokens: readonly string[], field: FieldSearch, reader: IndexReader) {
+    this.#tokens = tokens;
+    this.#field = field;
+    this.#reader = reader;
+  }
+
+  parse(depth: number): EntrySet {
+    if (depth > nestingMax)
+      throw new EngineError("query-invalid", "A lucene() query is nested too deep.");
+    const clauses: Clause[] = [];
+    let isAnd = false;
+    for (; this.#at < this.#tokens.length; this.#at++) {
+      const one = this.#tokens[this.#at] as string;
+      if (one === ")") break;
+      if (one === "OR" || one === "||") continue;
+      if (one === "AND" || one === "&&") {
+        const last = clauses.at(-1);
+        if (last !== undefined && last.occurrence === "should") last.occurrence = "must";
+        isAnd = true;
+        continue;
+      }
+      clauses.push(this.#clause(one, isAnd, depth));
+      isAnd = false;
+    }
+    return this.#combined(clauses);
+  }
+
+  #clause(first: string, isAnd: boolean, depth: number): Clause {
+    let occurrence: Occurrence = isAnd ? "must" : "should";
+    let one = first;
+    if (one === "+") occurrence = "must";
+    else if (one === "-" || one === "!" || one === "NOT") occurrence = "must-not";
+    if (one === "+" || one === "-" || one === "!" || one === "NOT") {
+      one = this.#tokens[++this.#at] ?? "";
+    }
+    if (one !== "(") return { occurrence, entries: this.#term(one) };
+    this.#at++;
+    return { occurrence, entries: this.parse(depth + 1) };
+  }
+
+  #combined(clauses: readonly Clause[]): EntrySet {
+    const of = (occurrence: Occurrence) =>
+      clauses.filter((clause) => clause.occurrence === occurrence).map((clause) => clause.entries);
+    const must = of("must");
+    const should = of("should");
+    let result = EntrySet.empty;
+    if (must.length > 0) result = must.reduce((left, right) => intersection(left, right));
+    else if (should.length > 0) result = should.reduce((left, right) => union(left, right));
+    else if (clauses.length > 0) result = this.#reader.all();
+    return of("must-not").reduce((left, right) => difference(left, right), result);
+  }
+
+  #term(source: string): EntrySet {
+    if (source.startsWith('"')) return this.#phrase(source);
+    if (source.startsWith("[") || source.startsWith("{")) return this.#range(source);
+    const [, word = "", similarity] = /^(.*?)(?:~([\d.]*))?$/su.exec(source) ?? [];
+    const plain = lowerInvariant(word.replace(/\\(.)/gsu, "$1"));
+    if (similarity !== undefined) {
+      return this.#field.matching(
+        fuzzyTest(plain, similarity === "" ? similarityDefault : Number(similarity)),
+      );
+    }
+    if (word === "*") return this.#field.exists();
+    if (/[*?]/.test(word)) return this.#field.matching(wildcardTest(lowerInvariant(word)));
+    return this.#field.equalsTerm(plain);
+  }
+
+  #phrase(source: string): EntrySet {
+    const end = source.lastIndexOf('"');
+    const slop = source.slice(end + 1).startsWith("~") ? Number(source.slice(end + 2)) : 0;
+    const text = source.slice(1, end).replace(/\\(.)/gsu, "$1");
+    const whole = this.#field.equalsTerm(lowerInvariant(text));
+    const words: (string | null)[] = [];
+    standardAnalyzer(text, (word) => words.push(word));
+    return words.length === 0 ? whole : union(whole, this.#field.phrase(words, slop));
+  }
+
+  #range(source: string): EntrySet {
+    const [low = "*", high = "*"] = source.slice(1, -1).split(/\s+TO\s+/u);
+    const isInclusive = source.startsWith("[");
+    const bound = (text: string) =>
+      text.trim() === "*" ? null : { text: text.trim().replace(/^"|"$/g, ""), isInclusive };
+    return this.#field.rangeText(bound(low), bound(high));
+  }
+}
+
+/** `*` any text, `?` any one character, `\` the next as it is; compared greedily with one point to go back to. */
+export function wildcardTest(pattern: string): (text: string) => boolean {
+  const parts: (string | "many" | "one")[] = [];
+  for (let i = 0; i < pattern.length; i++) {
+    const character = pattern.charAt(i);
+    if (character === "*") parts.push("many");
+    else if (character === "?") parts.push("one");
+    else parts.push(character === "\\" ? pattern.charAt(++i) : character);
+  }
+  return (text) => matchesWildcard(parts, text);
+}
+
+function matchesWildcard(parts: readonly string[], text: string): boolean {
+  let part = 0;
+  let at = 0;
+  let restartPart = -1;
+  let restartAt = 0;
+  while (at < text.length) {
+    const wanted = parts[part];
+    if (wanted === "many") {
+      restartPart = ++part;
+      restartAt = at;
+    } else if (wanted !== undefined && (wanted === "one" || wanted === text.charAt(at))) {
+      part++;
+      at++;
+    } else if (restartPart >= 0) {
+      part = restartPart;
+      at = ++restartAt;
+    } else return false;
+  }
+  while (parts[part] === "many") part++;
+  return part === parts.length;
+}

@@ -1,0 +1,87 @@
+/**
+ * `load`: brings documents that a row refers to, each under its alias, as whole texts.
+ */
+import { byteArrayOpen, byteQuote } from "../json/bytes.ts";
+import { quoteString } from "../json/escape.ts";
+import { decodeString, eachAtPath, type PathStep } from "../json/field-access.ts";
+import type { AnalyzedQuery, LoadStep } from "./analyzed-query.ts";
+import type { PathPart } from "./ast.ts";
+import { bodyOf } from "./compile-filter.ts";
+import { wholeDocument } from "./results-projection.ts";
+import type { LoadedValue, ParameterValue, RowSource, StoredRow } from "./row-source.ts";
+
+/** Waits for the record that `read` could not give. @returns false when there is nothing to wait for. */
+export type WaitForRecord = () => Promise<boolean>;
+
+export class RowLoader {
+  readonly #steps: readonly LoadStep[];
+  readonly #alias: string | null;
+  readonly #source: RowSource;
+  readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0 };
+
+  constructor(query: AnalyzedQuery, source: RowSource) {
+    this.#steps = query.load;
+    this.#alias = query.source.alias;
+    this.#source = source;
+  }
+
+  async load(row: StoredRow, wait: WaitForRecord): Promise<ReadonlyMap<string, LoadedValue>> {
+    const loaded = new Map<string, LoadedValue>();
+    for (const step of this.#steps) {
+      const documents: (string | null)[] = [];
+      for (const id of this.#idsOf(step, row, loaded)) {
+        documents.push(await documentText(id, this.#source, this.#row, wait));
+      }
+      loaded.set(step.alias, step.isArray ? documents : (documents[0] ?? null));
+    }
+    return loaded;
+  }
+
+  #idsOf(step: LoadStep, row: StoredRow, loaded: ReadonlyMap<string, LoadedValue>): string[] {
+    const { source } = step;
+    if (source.kind === "constant") return textsOf(source.value);
+    if (source.root === null || source.root === this.#alias) {
+      return idsAtPath(row.bytes, bodyOf(row), source.path);
+    }
+    const from = loaded.get(source.root);
+    const texts = typeof from === "string" ? [from] : (from ?? []);
+    return texts.flatMap((text) =>
+      text === null ? [] : idsAtPath(Buffer.from(text), 0, source.path),
+    );
+  }
+}
+
+function textsOf(value: ParameterValue): string[] {
+  if (value.type === "string") return [value.value];
+  return value.type === "array" ? value.items.flatMap(textsOf) : [];
+}
+
+/** The strings that a path leads to; an array at its end gives each of its strings. */
+export function idsAtPath(bytes: Buffer, at: number, path: readonly PathPart[]): string[] {
+  const steps: PathStep[] = path.flatMap((part) => [
+    quoteString(part.name),
+    ...Array.from({ length: part.arrays }, () => null),
+  ]);
+  const ids: string[] = [];
+  const add = (from: number, to: number) => {
+    if (bytes[from] === byteQuote) ids.push(decodeString(bytes, from, to));
+  };
+  eachAtPath(bytes, at, steps, 0, (from, to) => {
+    if (bytes[from] === byteArrayOpen) eachAtPath(bytes, from, [null], 0, add);
+    else add(from, to);
+  });
+  return ids;
+}
+
+/** The whole text of the document with this id, or null. */
+export async function documentText(
+  id: string,
+  source: RowSource,
+  row: StoredRow,
+  wait: WaitForRecord,
+): Promise<string | null> {
+  const docNum = source.findDocument(id);
+  if (docNum < 0) return null;
+  while (!source.read(docNum, row)) if (!(await wait())) return null;
+  return wholeDocument(row, null, source).toString();
+}

@@ -1,0 +1,109 @@
+/**
+ * `order by`: a list of entries -> the same in the order that was asked for.
+ */
+import { createHash } from "node:crypto";
+import { unreachable } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import {
+  compareAlphaNumeric,
+  fieldSortKeys,
+  mirrored,
+  numberSortKeys,
+  sortPositions,
+} from "../indexing/entry-order.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import type { OrderKey } from "./analyzed-query.ts";
+import type { RowSource } from "./row-source.ts";
+
+/** What ordering needs beside the entries. */
+export interface OrderContext {
+  readonly reader: IndexReader;
+  readonly indexName: string;
+  readonly isStatic: boolean;
+  readonly source: Pick<RowSource, "compareIds" | "lowerIdOf">;
+  /** By position in the list of entries; null when nothing asked for scores. */
+  readonly scores: Float64Array | null;
+  /** For `random()` without a seed. */
+  readonly seed: string;
+}
+
+/** @throws not-supported for custom sorters, invalid-argument for a field that a static index has not. */
+export function orderEntries(
+  entries: Uint32Array,
+  orderBy: readonly OrderKey[],
+  context: OrderContext,
+): Uint32Array {
+  if (orderBy.length === 0 || entries.length < 2) return entries;
+  const isOnly = orderBy.length === 1;
+  const keys = orderBy.map((key) => sortKeysOf(entries, key, isOnly, context));
+  const positions = sortPositions(entries.length, keys);
+  return positions.map((position) => entries[position] as number);
+}
+
+function sortKeysOf(
+  entries: Uint32Array,
+  key: OrderKey,
+  isOnly: boolean,
+  context: OrderContext,
+): Uint32Array {
+  switch (key.kind) {
+    case "field": {
+      const column = context.reader.column(key.field.name, "lower");
+      if (column === undefined && context.isStatic) {
+        throw new EngineError(
+          "invalid-argument",
+          `The field '${key.field.name}' is not indexed in '${context.indexName}', cannot query/sort on fields that are not indexed`,
+        );
+      }
+      const { isDescending, nulls } = key;
+      return fieldSortKeys(column, entries, { form: key.type, isDescending, nulls, isOnly });
+    }
+    case "id":
+      return idSortKeys(entries, key, context);
+    case "score": {
+      const scores = context.scores ?? new Float64Array(entries.length);
+      // Best first, unless it is turned round.
+      return numberSortKeys(scores, !key.isDescending);
+    }
+    case "random":
+      return randomSortKeys(entries, key.seed ?? context.seed, context);
+    case "custom":
+      throw new EngineError("not-supported", `There is no sorter named '${key.sorter}'.`);
+    default:
+      return unreachable(key);
+  }
+}
+
+function idSortKeys(
+  entries: Uint32Array,
+  key: Extract<OrderKey, { kind: "id" }>,
+  context: OrderContext,
+): Uint32Array {
+  const { store } = context.reader;
+  const positions = Array.from(entries.keys());
+  const documentOf = (position: number) => store.documents[entries[position] as number] as number;
+  if (key.type === "alphaNumeric") {
+    const ids = positions.map((position) => context.source.lowerIdOf(documentOf(position)));
+    positions.sort((a, b) => compareAlphaNumeric(ids[a] as string, ids[b] as string));
+  } else {
+    positions.sort((a, b) => context.source.compareIds(documentOf(a), documentOf(b)));
+  }
+  const keys = new Uint32Array(entries.length);
+  for (let rank = 0; rank < positions.length; rank++) keys[positions[rank] as number] = rank;
+  return key.isDescending ? mirrored(keys) : keys;
+}
+
+/** The same seed gives the same order, as long as documents keep their numbers. */
+function randomSortKeys(entries: Uint32Array, seed: string, context: OrderContext): Uint32Array {
+  const start = createHash("sha256").update(seed).digest().readUInt32LE(0);
+  const keys = new Uint32Array(entries.length);
+  for (let i = 0; i < entries.length; i++) {
+    let hash =
+      start ^
+      Math.imul((context.reader.store.documents[entries[i] as number] as number) + 1, 0x9e3779b1);
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    keys[i] = (hash ^ (hash >>> 16)) >>> 0;
+  }
+  return keys;
+}

@@ -1,0 +1,545 @@
+/**
+ * Runs an analysed query: finds candidates, filters, projects, removes duplicates, pages, and collects includes.
+ *
+ * Entries of an index are found and sorted in one turn of the event loop and become a list of documents; rows are then read one by
+ * one in slices of a few milliseconds. A document that was deleted meanwhile is left out.
+ *
+ * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts candidates
+ * and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
+ */
+import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import type { EntrySet } from "../indexing/entry-set.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import { sliceMs } from "../limits.ts";
+import type { AnalyzedQuery } from "./analyzed-query.ts";
+import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "./compile-filter.ts";
+import { hasScores, scoreEntries } from "./compile-score.ts";
+import { findEntries, type WhereContext } from "./compile-where.ts";
+import { IncludeCollector } from "./execute-include.ts";
+import { RowLoader } from "./execute-load.ts";
+import { orderEntries } from "./execute-order.ts";
+import type { QueryOutcome, RowSink } from "./results.ts";
+import {
+  FieldProjector,
+  projectionMetadata,
+  type RowParts,
+  wholeDocument,
+  wholeGroup,
+  withMetadata,
+} from "./results-projection.ts";
+import type {
+  GroupOutputs,
+  IndexProvider,
+  LoadedValue,
+  QueryIndex,
+  QueryScripts,
+  RowCursor,
+  RowSource,
+  ScriptProvider,
+  StoredRow,
+} from "./row-source.ts";
+
+/** The database as a query sees it. */
+export interface QueryHost {
+  readonly source: RowSource;
+  readonly indexes: IndexProvider;
+  readonly scripts: ScriptProvider;
+}
+
+/** How it was asked, beside the text. */
+export interface QueryRequest {
+  readonly waitForNonStale: boolean;
+  readonly waitTimeoutMs: number;
+  /** Rows are `@metadata` only. */
+  readonly isMetadataOnly: boolean;
+  /** Do not look for what fan-out entries have in common. */
+  readonly keepsDuplicates: boolean;
+}
+
+/** Milliseconds that a query waits for an index that was made for it. */
+const newIndexWaitMs = 15_000;
+/** Rows between two looks at the clock. */
+const rowStride = 64;
+const noExtra = Buffer.alloc(0);
+/** What `select c` gives for a document that is not there; it gets the metadata of a projection. */
+const missingDocument = "{}";
+const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
+
+/** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
+export async function executeQuery(
+  query: AnalyzedQuery,
+  host: QueryHost,
+  request: QueryRequest,
+  sink: RowSink,
+): Promise<QueryOutcome> {
+  return new Execution(query, host, request, sink).run();
+}
+
+/** Rows to look at, in order, and how many there are. */
+interface Candidates {
+  readonly cursor: RowCursor;
+  /** -1: nobody counted. */
+  readonly total: number;
+  readonly scores: ReadonlyMap<number, number> | null;
+}
+
+class Execution {
+  readonly #query: AnalyzedQuery;
+  readonly #host: QueryHost;
+  readonly #request: QueryRequest;
+  readonly #sink: RowSink;
+  readonly #includes: IncludeCollector;
+  readonly #loader: RowLoader;
+  readonly #collection: string | null;
+  #scripts: QueryScripts | null = null;
+  #projector: FieldProjector | null = null;
+  #index: QueryIndex | null = null;
+  #outputs: GroupOutputs | null = null;
+  #scannedCount = 0;
+  #skippedCount = 0;
+  #sliceStartMs = 0;
+  /** Rows that passed `filter`, over all candidates looked at. */
+  #matchCount = 0;
+  #extraRowCount = 0;
+  #returnedCount = 0;
+  #passedCount = 0;
+  readonly #seen = new Set<string>();
+
+  constructor(query: AnalyzedQuery, host: QueryHost, request: QueryRequest, sink: RowSink) {
+    this.#query = query;
+    this.#host = host;
+    this.#request = request;
+    this.#sink = sink;
+    this.#collection = query.source.isAllDocuments ? null : query.source.name;
+    this.#includes = new IncludeCollector(query, host.source);
+    this.#loader = new RowLoader(query, host.source);
+  }
+
+  async run(): Promise<QueryOutcome> {
+    const query = this.#query;
+    const { source } = this.#host;
+    const startMs = source.monotonicMs();
+    if (query.access.kind !== "collection") this.#index = await this.#readyIndex();
+    const isStale = this.#index?.isStale ?? false;
+    const stalenessMs = source.monotonicMs() - startMs;
+    this.#outputs = this.#index?.outputs ?? null;
+    const candidates = this.#index === null ? this.#collectionRows() : this.#indexRows(this.#index);
+    const queryMs = source.monotonicMs() - startMs - stalenessMs;
+    const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
+    if (needsScript) this.#scripts = this.#host.scripts.forQuery(query);
+    else if (query.projection.kind === "fields") {
+      this.#projector = new FieldProjector(query, source, this.#outputs);
+    }
+    await this.#walk(candidates);
+    const includes = await this.#includes.finish(() => this.#waitForRecord());
+    const durationMs = source.monotonicMs() - startMs;
+    const totalResults = this.#total(candidates);
+    return {
+      totalResults,
+      cappedMaxResults: this.#capped(totalResults),
+      scannedResults: this.#scannedCount,
+      skippedResults: this.#skippedCount,
+      durationMs: Math.round(durationMs),
+      includedPaths: this.#includes.pathTexts,
+      indexName: this.#index?.name ?? `collection/${query.source.name}`,
+      includes,
+      counterIncludes: this.#includes.counters,
+      compareExchangeKeys: this.#includes.compareExchangeKeys,
+      revisionKeys: this.#includes.revisionKeys,
+      highlightings: null,
+      indexTimestamp: this.#index?.indexedAtMicros ?? 0,
+      lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
+      isStale,
+      resultEtag: this.#index?.lastEtag ?? source.resultEtagOf(this.#collection),
+      timings: query.include.hasTimings
+        ? {
+            totalMs: durationMs,
+            stalenessMs,
+            queryMs,
+            retrieverMs: durationMs - stalenessMs - queryMs,
+          }
+        : null,
+    };
+  }
+
+  async #readyIndex(): Promise<QueryIndex> {
+    const { access } = this.#query;
+    const { indexes } = this.#host;
+    assert(access.kind !== "collection", "only index queries ask for an index");
+    const index =
+      access.kind === "automatic-index"
+        ? indexes.automatic(access.definition)
+        : indexes.byName(access.name);
+    if (index === undefined) {
+      throw new EngineError("index-missing", `There is no index with name '${access.name}'.`);
+    }
+    if (!index.isStale) return index;
+    const { waitForNonStale, waitTimeoutMs } = this.#request;
+    if (waitForNonStale) await indexes.waitForNonStale(index.name, waitTimeoutMs);
+    else if (index.isNew) await indexes.waitForNonStale(index.name, newIndexWaitMs);
+    return indexes.byName(index.name) ?? index;
+  }
+
+  #collectionRows(): Candidates {
+    const { source } = this.#host;
+    const { access } = this.#query;
+    assert(access.kind === "collection", "collection queries have collection access");
+    const { ids } = access;
+    if (ids === null) {
+      const total = source.countOf(this.#collection);
+      return { cursor: source.rows(this.#collection), total, scores: null };
+    }
+    if (ids.kind === "prefix") {
+      const cursor = source.rowsByPrefix(ids.prefix);
+      return { cursor, total: -1, scores: null };
+    }
+    const found = new Set<number>();
+    for (const id of ids.ids) {
+      const docNum = source.findDocument(id);
+      if (docNum >= 0 && source.isIn(docNum, this.#collection)) found.add(docNum);
+    }
+    const docNums = Uint32Array.from([...found].sort((a, b) => source.compareIds(a, b)));
+    return { cursor: new ListCursor(docNums, 0, source), total: docNums.length, scores: null };
+  }
+
+  #indexRows(index: QueryIndex): Candidates {
+    const query = this.#query;
+    const { source, scripts } = this.#host;
+    const reader = index.reader();
+    const context: WhereContext = {
+      reader,
+      indexName: index.name,
+      isStatic: index.isStatic,
+      findDocument: (id) => source.findDocument(id),
+      compareExchangeOf: (key) => source.compareExchangeOf(key),
+      textTest: (pattern) => scripts.textTest(pattern),
+    };
+    const set = query.where === null ? reader.all() : findEntries(query.where, context);
+    const entries = this.#ordered(set, reader, index, context);
+    const total = entries.length;
+    if (index.outputs !== null) {
+      return { cursor: new GroupCursor(entries, index.outputs), total, scores: null };
+    }
+    const docNums = this.#documentsOf(entries, reader);
+    const cursor = new ListCursor(docNums, 0, source);
+    return { cursor, total, scores: null };
+  }
+
+  #ordered(
+    set: EntrySet,
+    reader: IndexReader,
+    index: QueryIndex,
+    context: WhereContext,
+  ): Uint32Array {
+    const query = this.#query;
+    const entries = set.toList();
+    const isScored = hasScores(query);
+    const scores = isScored ? scoreEntries(query.where, entries, context) : null;
+    const byScore = { kind: "score", isDescending: false, nulls: null } as const;
+    const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
+    return orderEntries(entries, orderBy, {
+      reader,
+      indexName: index.name,
+      isStatic: index.isStatic,
+      source: this.#host.source,
+      scores,
+      seed: String(this.#host.source.monotonicMs()),
+    });
+  }
+
+  /** The documents of entries, each once: several entries of one are duplicates of the first. */
+  #documentsOf(entries: Uint32Array, reader: IndexReader): Uint32Array {
+    const { documents, entryCount, liveCount } = reader.store;
+    const docNums = new Uint32Array(entries.length);
+    for (let i = 0; i < entries.length; i++) docNums[i] = documents[entries[i] as number] as number;
+    if (this.#request.keepsDuplicates || entryCount === 0 || liveCount === 0) return docNums;
+    if (!reader.store.hasSeveral) return docNums;
+    const unique = new Set(docNums);
+    this.#skippedCount += docNums.length - unique.size;
+    return Uint32Array.from(unique);
+  }
+
+  /** Visits candidates until the page is full. */
+  async #walk(candidates: Candidates): Promise<void> {
+    const { filter, paging, isDistinct } = this.#query;
+    const { cursor, scores } = candidates;
+    const test = filter === null ? null : this.#filterTest();
+    const isPrefix = this.#idsKind() === "prefix";
+    const isFilteredList = filter !== null && this.#idsKind() === "ids";
+    // With a filter the offset is on candidates; a list of ids is filtered before it is paged.
+    const isRawSkip = !isFilteredList && (!isDistinct || filter !== null);
+    const rowSkip = isRawSkip ? 0 : paging.skip;
+    const visitsAll = isFilteredList || this.#isCounting();
+    const filterTake = paging.filterTake ?? Number.MAX_SAFE_INTEGER;
+    let rawSkip = isRawSkip ? paging.skip : 0;
+    this.#sliceStartMs = this.#host.source.monotonicMs();
+    for (let visited = 0; ; visited++) {
+      if (this.#returnedCount >= paging.take && !visitsAll) break;
+      if (this.#scannedCount >= filterTake) break;
+      if (visited % rowStride === 0 && this.#isSliceOver()) await this.#yieldTurn();
+      if (!cursor.next()) {
+        if (cursor.pending === null) break;
+        await cursor.pending;
+        continue;
+      }
+      const { row } = cursor;
+      if (isPrefix && !this.#host.source.isIn(row.docNum, this.#collection)) {
+        this.#skippedCount++;
+        continue;
+      }
+      this.#passedCount++;
+      if (rawSkip > 0) {
+        rawSkip--;
+        continue;
+      }
+      if (test !== null) {
+        this.#scannedCount++;
+        // Awaiting costs more than a test, so only scripts do.
+        const isPassed = test === "script" ? await this.#passesScript(row) : test(row, bodyOf(row));
+        if (!isPassed) {
+          this.#skippedCount++;
+          continue;
+        }
+      }
+      const waiting = this.#emit(row, rowSkip, scores);
+      if (waiting !== null) await waiting;
+    }
+  }
+
+  #idsKind(): "ids" | "prefix" | null {
+    const { access } = this.#query;
+    return access.kind === "collection" ? (access.ids?.kind ?? null) : null;
+  }
+
+  /** A page of no rows that asks for a total nobody knows before all were visited. */
+  #isCounting(): boolean {
+    const { filter, paging, isDistinct } = this.#query;
+    return paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
+  }
+
+  #isSliceOver(): boolean {
+    return this.#host.source.monotonicMs() - this.#sliceStartMs >= sliceMs;
+  }
+
+  async #yieldTurn(): Promise<void> {
+    await this.#host.source.yieldTurn();
+    this.#sliceStartMs = this.#host.source.monotonicMs();
+  }
+
+  #filterTest(): RowTest | "script" {
+    const { filter, load, source, parameters } = this.#query;
+    assert(filter !== null, "there is a filter");
+    const aliases = new Set(load.map((step) => step.alias));
+    if (!isPlainFilter(filter, aliases)) {
+      this.#scripts ??= this.#host.scripts.forQuery(this.#query);
+      return "script";
+    }
+    return compileFilter(filter, {
+      source: this.#host.source,
+      alias: source.alias,
+      parameters,
+      textTest: (pattern) => this.#host.scripts.textTest(pattern),
+    });
+  }
+
+  async #passesScript(row: StoredRow): Promise<boolean> {
+    assert(this.#scripts !== null, "a filter by script has a script");
+    const loaded = await this.#loaded(row);
+    return this.#scripts.passes(this.#scriptInput(row, loaded));
+  }
+
+  /** Projects a row and gives it to the sink, unless it is a duplicate or before the page. */
+  #emit(
+    row: StoredRow,
+    rowSkip: number,
+    scores: ReadonlyMap<number, number> | null,
+  ): Promise<void> | null {
+    this.#matchCount++;
+    const { projection, paging } = this.#query;
+    const isWhole = projection.kind === "document" && projection.alias === null;
+    if (isWhole && rowSkip === 0 && this.#returnedCount >= paging.take) return null;
+    if (this.#query.load.length > 0) {
+      return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
+    }
+    const score = scores?.get(row.docNum) ?? null;
+    return this.#emitParts({ row, loaded: noLoaded, score }, rowSkip);
+  }
+
+  async #emitLoaded(
+    row: StoredRow,
+    rowSkip: number,
+    loaded: ReadonlyMap<string, LoadedValue>,
+  ): Promise<void> {
+    await this.#emitParts({ row, loaded, score: null }, rowSkip);
+  }
+
+  #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
+    const { projection, isDistinct, paging } = this.#query;
+    if (projection.kind === "document" && projection.alias === null) {
+      if (this.#returnedCount >= paging.take) return null;
+      this.#includes.addRow(parts.row, null);
+      return this.#deliver(this.#documentRow(parts));
+    }
+    let waiting: Promise<void> | null = null;
+    const texts = this.#projected(parts);
+    this.#extraRowCount += Math.max(0, texts.length - 1);
+    for (const text of texts) {
+      if (isDistinct) {
+        if (this.#seen.has(text)) {
+          this.#skippedCount++;
+          continue;
+        }
+        this.#seen.add(text);
+        if (this.#seen.size <= rowSkip) continue;
+      }
+      if (this.#returnedCount >= paging.take) continue;
+      this.#includes.addRow(parts.row, text);
+      const next = this.#deliver(this.#projectedRow(text, parts));
+      if (next !== null)
+        waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
+    }
+    return waiting;
+  }
+
+  #deliver(row: Buffer): Promise<void> | null {
+    this.#returnedCount++;
+    return this.#sink.add(row);
+  }
+
+  #documentRow(parts: RowParts): Buffer {
+    const { row } = parts;
+    if (row.start < 0) return Buffer.from(wholeGroup(row.bytes.toString()));
+    if (!this.#request.isMetadataOnly) {
+      return wholeDocument(row, parts.score, this.#host.source);
+    }
+    const metadata = this.#host.source.metadataOf(row, noExtra);
+    return Buffer.concat([Buffer.from('{"@metadata":'), metadata, Buffer.from("}")]);
+  }
+
+  #projected(parts: RowParts): readonly string[] {
+    const { projection } = this.#query;
+    if (this.#projector !== null) return [this.#projector.project(parts)];
+    if (projection.kind === "document") {
+      const loaded = parts.loaded.get(projection.alias ?? "");
+      return [typeof loaded === "string" ? loaded : missingDocument];
+    }
+    assert(this.#scripts !== null, "a projection by script has a script");
+    return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded));
+  }
+
+  #projectedRow(text: string, parts: RowParts): Buffer {
+    const isLoaded = this.#query.projection.kind === "document" && text !== missingDocument;
+    if (isLoaded) return Buffer.from(text);
+    // Collection queries tell a score of 0, for no reason that clients know.
+    const score = this.#index === null ? 0 : parts.score;
+    const metadata = projectionMetadata({ ...parts, score }, this.#host.source);
+    return Buffer.from(withMetadata(text, metadata));
+  }
+
+  #scriptInput(row: StoredRow, loaded: ReadonlyMap<string, LoadedValue>) {
+    return row.start < 0
+      ? { row: null, text: row.bytes.toString(), loaded }
+      : { row, text: null, loaded };
+  }
+
+  async #loaded(row: StoredRow): Promise<ReadonlyMap<string, LoadedValue>> {
+    if (this.#query.load.length === 0) return noLoaded;
+    return this.#loader.load(row, () => this.#waitForRecord());
+  }
+
+  async #waitForRecord(): Promise<boolean> {
+    const pending = this.#host.source.pending();
+    if (pending === null) return false;
+    await pending;
+    return true;
+  }
+
+  #total(candidates: Candidates): number {
+    const { filter, isDistinct, paging, access } = this.#query;
+    if (access.kind === "collection" && access.ids?.kind === "prefix") {
+      return this.#passedCount === 0 ? 0 : -1;
+    }
+    const isCounted = isDistinct && paging.take === 0;
+    if (isCounted) return this.#seen.size;
+    if (filter !== null && this.#index === null) return this.#matchCount + this.#extraRowCount;
+    return candidates.total + this.#extraRowCount;
+  }
+
+  #capped(total: number): number | null {
+    const { inText } = this.#query.paging;
+    if (inText === null) return null;
+    const take = inText.take ?? Number.MAX_SAFE_INTEGER;
+    if (total < 0) return Math.min(take, Number.MAX_SAFE_INTEGER);
+    const rest = Math.min(take, total - inText.skip);
+    return this.#index === null ? rest : Math.max(0, rest);
+  }
+}
+
+/** Documents by number, in the order of a list. */
+class ListCursor implements RowCursor {
+  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0 };
+  pending: Promise<void> | null = null;
+  readonly #docNums: Uint32Array;
+  readonly #source: RowSource;
+  #at: number;
+
+  constructor(docNums: Uint32Array, at: number, source: RowSource) {
+    this.#docNums = docNums;
+    this.#at = at;
+    this.#source = source;
+  }
+
+  next(): boolean {
+    this.pending = null;
+    while (this.#at < this.#docNums.length) {
+      if (this.#source.read(this.#docNums[this.#at] as number, this.row)) {
+        this.#at++;
+        return true;
+      }
+      this.pending = this.#source.pending();
+      if (this.pending !== null) return false;
+      this.#at++;
+    }
+    return false;
+  }
+}
+
+/** Reduced objects as rows of bare text. */
+class GroupCursor implements RowCursor {
+  readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1 };
+  readonly pending = null;
+  readonly #texts: readonly string[];
+  #at = 0;
+
+  constructor(entries: Uint32Array, outputs: GroupOutputs) {
+    this.#texts = Array.from(entries, (entry) => outputs.textOf(entry));
+  }
+
+  next(): boolean {
+    if (this.#at === this.#texts.length) return false;
+    this.row.bytes = Buffer.from(this.#texts[this.#at++] as string);
+    return true;
+  }
+}
+
+/** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */
+export async function findDocuments(
+  query: AnalyzedQuery,
+  host: QueryHost,
+  request: QueryRequest,
+): Promise<string[]> {
+  const ids: string[] = [];
+  const plain: AnalyzedQuery = {
+    ...query,
+    projection: { kind: "fields", fields: [{ key: "id", value: { kind: "id" } }] },
+    isDistinct: false,
+  };
+  await executeQuery(plain, host, request, {
+    add(row) {
+      ids.push((JSON.parse(row.toString()) as { id: string }).id);
+      return null;
+    },
+  });
+  return ids;
+}

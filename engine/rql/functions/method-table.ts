@@ -1,0 +1,53 @@
+/**
+ * The methods that conditions know, by name. What each means is in analyze-where.ts.
+ *
+ * Invariants:
+ * - Keys are in lower case: names of methods match in any case.
+ */
+
+/** The name by which messages call each method, by its name in lower case. */
+export const methodNames = {
+  id: "Id",
+  search: "Search",
+  cmpxchg: "CompareExchange",
+  boost: "Boost",
+  regex: "Regex",
+  startswith: "StartsWith",
+  endswith: "EndsWith",
+  lucene: "Lucene",
+  exists: "Exists",
+  exact: "Exact",
+  intersect: "Intersect",
+  count: "Count",
+  sum: "Sum",
+  avg: "Average",
+  min: "Min",
+  max: "Max",
+  array: "Array",
+  highlight: "Highlight",
+  explanations: "Explanation",
+  timings: "Timings",
+  counters: "Counters",
+  revisions: "Revisions",
+  fuzzy: "Fuzzy",
+  proximity: "Proximity",
+  timeseries: "TimeSeries",
+  last: "Last",
+  "spatial.within": "Spatial_Within",
+  "spatial.contains": "Spatial_Contains",
+  "spatial.disjoint": "Spatial_Disjoint",
+  "spatial.intersects": "Spatial_Intersects",
+  "spatial.circle": "Spatial_Circle",
+  "spatial.wkt": "Spatial_Wkt",
+  "spatial.point": "Spatial_Point",
+  morelikethis: "MoreLikeThis",
+  "vector.search": "VectorSearch",
+} as const;
+
+export type MethodKey = keyof typeof methodNames;
+
+/** The key of a method as written, or null when there is no such method. */
+export function methodKey(name: string): MethodKey | null {
+  const key = name.toLowerCase();
+  return Object.hasOwn(methodNames, key) ? (key as MethodKey) : null;
+}

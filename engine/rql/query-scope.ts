@@ -1,0 +1,110 @@
+/**
+ * What names mean in one query: its aliases and parameters, and errors that quote the query.
+ *
+ * It knows no clause: which names may stand where is for the analysis of each.
+ */
+import { EngineError } from "../errors.ts";
+import type { FieldReference } from "./analyzed-query.ts";
+import type { Field, PathPart, Value } from "./ast.ts";
+import {
+  jsonText,
+  type ParameterValue,
+  type QueryParameters,
+  type Scalar,
+  scalarOf,
+} from "./query-parameters.ts";
+import { invalidQuery } from "./syntax-error.ts";
+
+export interface QueryScope {
+  readonly text: string;
+  readonly parameters: QueryParameters | null;
+  /** Of `from` first, then of `load`, in order. */
+  readonly aliases: readonly string[];
+  /** Names of declared functions; case matters. */
+  readonly functions: ReadonlySet<string>;
+  /** The source is a collection, not an index. */
+  readonly isDynamic: boolean;
+  /** Names that `select` gives to what groups compute; conditions and order may use them. */
+  readonly computed: ReadonlyMap<string, FieldReference>;
+}
+
+/** The id of the document, as a field. */
+export const idField: FieldReference = { name: "id()", path: [], isQuoted: false, alias: null };
+
+/** An error of meaning, with the query and its parameters. */
+export function invalid(scope: QueryScope, complaint: string): EngineError {
+  return invalidQuery(complaint, scope.text, scope.parameters?.text ?? null);
+}
+
+export function notSupported(complaint: string): EngineError {
+  return new EngineError("not-supported", complaint);
+}
+
+/**
+ * The field that a path means: without the alias it begins with.
+ *
+ * @throws query-invalid when the query has aliases and a longer path begins with none of them.
+ */
+export function fieldReference(scope: QueryScope, field: Field): FieldReference {
+  return resolve(scope, field, field.path[0]?.arrays ?? 0);
+}
+
+/** As `fieldReference`; an unknown alias is quoted without its `[]`, as `select` does. */
+export function selectedReference(scope: QueryScope, field: Field): FieldReference {
+  return resolve(scope, field, 0);
+}
+
+function resolve(scope: QueryScope, field: Field, shownArrays: number): FieldReference {
+  const [root, ...rest] = field.path;
+  const isLong = root !== undefined && rest.length > 0;
+  if (isLong && scope.aliases.includes(root.name)) {
+    return { name: fieldName(rest, false), path: rest, isQuoted: false, alias: root.name };
+  }
+  if (isLong && scope.aliases.length > 0) {
+    const name = root.name + "[]".repeat(shownArrays);
+    throw invalid(
+      scope,
+      `Unknown alias ${name}, but there are aliases specified in the query (${scope.aliases.join(", ")})`,
+    );
+  }
+  const name = fieldName(field.path, field.isQuoted);
+  if (name === "id()") return idField;
+  const computed = scope.computed.get(name);
+  if (computed !== undefined) return computed;
+  return { name, path: field.path, isQuoted: field.isQuoted, alias: null };
+}
+
+/** A path's text in which a part with a point inside is in quotes, unless the whole is. */
+function fieldName(path: readonly PathPart[], isQuoted: boolean): string {
+  return path
+    .map(({ name, arrays }, i) => {
+      const isAmbiguous = name.includes(".") && !(isQuoted && i === 0);
+      return (isAmbiguous ? `'${name}'` : name) + "[]".repeat(arrays);
+    })
+    .join(".");
+}
+
+/** What a literal or parameter means. @throws query-invalid when the parameter was not given */
+export function resolveValue(scope: QueryScope, value: Value): ParameterValue {
+  if (value.kind === "literal") return scalarOf(value);
+  if (scope.parameters === null) {
+    throw invalid(
+      scope,
+      "The query is parametrized but the actual values of parameters were not provided",
+    );
+  }
+  const given = scope.parameters.values.get(value.name);
+  if (given !== undefined) return given;
+  throw invalid(scope, `Value of parameter '${value.name}' was not provided`);
+}
+
+/** As `resolveValue`, where a list cannot stand; null for an object, which equals nothing. */
+export function scalarOrNone(scope: QueryScope, value: Value): Scalar | null {
+  const given = resolveValue(scope, value);
+  if (given.type === "object") return null;
+  if (given.type !== "array") return given;
+  throw invalid(
+    scope,
+    `Parameter value '${jsonText(given)}' of type Sparrow.Json.BlittableJsonReaderArray is not supported`,
+  );
+}

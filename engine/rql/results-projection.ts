@@ -1,0 +1,379 @@
+/**
+ * Rows as they leave: whole documents composed of stored bytes, or objects of projected fields whose values are
+ * copied from the text. Scripts make theirs elsewhere; their texts get metadata here.
+ *
+ * Knows nothing of where rows come from, nor in what order.
+ */
+import { unreachable } from "../assert.ts";
+import {
+  bodyLengthOf,
+  bodyStartOf,
+  documentFlagsOf,
+  flagsText,
+  idOf,
+  lastModifiedOf,
+} from "../document.ts";
+import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
+import { quoteString } from "../json/escape.ts";
+import {
+  findMember,
+  firstElement,
+  nextElement,
+  skipValue,
+  ValueSpan,
+} from "../json/field-access.ts";
+import { formatTimestamp } from "../timestamp.ts";
+import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-query.ts";
+import type { PathPart } from "./ast.ts";
+import { bodyOf, FieldFinder } from "./compile-filter.ts";
+import { jsonText } from "./query-parameters.ts";
+import type { GroupOutputs, LoadedValue, RowSource, StoredRow } from "./row-source.ts";
+
+/** What a row brings beside its document. */
+export interface RowParts {
+  readonly row: StoredRow;
+  readonly loaded: ReadonlyMap<string, LoadedValue>;
+  /** `@index-score`, when the reply tells it. */
+  readonly score: number | null;
+}
+
+/** JSON text of a value, or null when there is none. */
+type TextOf = (parts: RowParts) => string | null;
+
+const noExtra = Buffer.alloc(0);
+const metadataKey = Buffer.from('"@metadata":');
+const groupMetadata = '"@metadata":{"@change-vector":null}}';
+const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
+
+/** A whole document with its `@metadata` at the end. */
+export function wholeDocument(row: StoredRow, score: number | null, source: RowSource): Buffer {
+  const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
+  const metadata = source.metadataOf(row, extra);
+  const body = bodyStartOf(row.bytes, row.start);
+  const length = bodyLengthOf(row.bytes, row.start);
+  const isEmpty = length === 2;
+  const open = length - 1 + (isEmpty ? 0 : 1);
+  const whole = Buffer.allocUnsafe(open + metadataKey.length + metadata.length + 1);
+  row.bytes.copy(whole, 0, body, body + length - 1);
+  if (!isEmpty) whole[length - 1] = 0x2c;
+  metadataKey.copy(whole, open);
+  metadata.copy(whole, open + metadataKey.length);
+  whole[whole.length - 1] = 0x7d;
+  return whole;
+}
+
+/** The `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */
+export function projectionMetadata(parts: RowParts, source: RowSource): string {
+  const { row, score } = parts;
+  if (row.start < 0) return projectedGroupMetadata;
+  const flags = documentFlagsOf(row.bytes, row.start);
+  return (
+    `"@metadata":{"@projection":true,"@change-vector":${JSON.stringify(source.changeVectorOf(row))}` +
+    (flags === 0 ? "" : `,"@flags":"${flagsText(flags)}"`) +
+    `,"@id":${JSON.stringify(idOf(row.bytes, row.start))}` +
+    (score === null ? "" : `,"@index-score":${score}`) +
+    `,"@last-modified":"${formatTimestamp(lastModifiedOf(row.bytes, row.start))}"}}`
+  );
+}
+
+/** A reduced object that nothing is selected of. */
+export function wholeGroup(text: string): string {
+  return withMetadata(text, groupMetadata);
+}
+
+/** `object` with `metadata` (from `projectionMetadata`) as its last member. */
+export function withMetadata(object: string, metadata: string): string {
+  return `${object.slice(0, -1)}${object === "{}" ? "" : ","}${metadata}`;
+}
+
+/** Makes the objects of `select a, b.c as x, …`, without metadata. */
+export class FieldProjector {
+  readonly #keys: readonly string[];
+  readonly #values: readonly TextOf[];
+
+  constructor(query: AnalyzedQuery, source: RowSource, outputs: GroupOutputs | null) {
+    const { projection } = query;
+    const fields: readonly ProjectedField[] = projection.kind === "fields" ? projection.fields : [];
+    this.#keys = fields.map((field) => `${JSON.stringify(field.key)}:`);
+    this.#values = fields.map((field) => compileValue(field, query, source, outputs));
+  }
+
+  project(parts: RowParts): string {
+    let text = "{";
+    for (let i = 0; i < this.#values.length; i++) {
+      const value = (this.#values[i] as TextOf)(parts);
+      if (value === null) continue;
+      text += text.length === 1 ? "" : ",";
+      text += this.#keys[i] as string;
+      text += value;
+    }
+    return `${text}}`;
+  }
+}
+
+function compileValue(
+  field: ProjectedField,
+  query: AnalyzedQuery,
+  source: RowSource,
+  outputs: GroupOutputs | null,
+): TextOf {
+  const { value } = field;
+  const alias = query.source.alias;
+  switch (value.kind) {
+    case "path":
+      if (value.root !== null && value.root !== alias)
+        return compileLoadedPath(value.root, value.path);
+      return compilePath(field.key, value, source, outputs);
+    case "whole": {
+      const name = value.alias;
+      if (name === alias) return (parts) => wholeText(parts, source);
+      return (parts) => loadedText(parts.loaded.get(name));
+    }
+    case "constant": {
+      const text = value.value.type === "boolean" ? "null" : jsonText(value.value);
+      return () => text;
+    }
+    case "id":
+      return (parts) =>
+        parts.row.start < 0 ? "null" : JSON.stringify(idOf(parts.row.bytes, parts.row.start));
+    case "group-key":
+      return compileGroupKey(outputs);
+    case "count":
+      return compileMember("Count", source);
+    case "sum":
+      return compileMember(value.field.name, source);
+    case "counter":
+      return compileCounter(value, source);
+    case "compare-exchange":
+      return compileCompareExchange(value.key, query, source, outputs);
+    case "call":
+      // A call beside other columns is part of the script of the projection; alone it is no field.
+      return () => "null";
+    default:
+      return unreachable(value);
+  }
+}
+
+function wholeText(parts: RowParts, source: RowSource): string {
+  if (parts.row.start < 0) return parts.row.bytes.toString();
+  return wholeDocument(parts.row, null, source).toString();
+}
+
+function loadedText(value: LoadedValue | undefined): string {
+  if (value === undefined || value === null) return "null";
+  if (typeof value === "string") return value;
+  return `[${value.map((one) => one ?? "null").join(",")}]`;
+}
+
+function compileGroupKey(outputs: GroupOutputs | null): TextOf {
+  const names = outputs?.keyNames ?? [];
+  const spans = names.map((name) => ({ name, quoted: quoteString(name) }));
+  const span = new ValueSpan();
+  const textOf = (bytes: Buffer, quoted: Buffer) =>
+    findMember(bytes, 0, quoted, span) ? bytes.toString("utf8", span.from, span.to) : "null";
+  if (spans.length === 1) {
+    const only = spans[0] as { readonly quoted: Buffer };
+    return (parts) => textOf(parts.row.bytes, only.quoted);
+  }
+  return (parts) => {
+    const members = spans.map(
+      ({ name, quoted }) => `${JSON.stringify(name)}:${textOf(parts.row.bytes, quoted)}`,
+    );
+    return `{${members.join(",")}}`;
+  };
+}
+
+/** A member of a reduced object. */
+function compileMember(name: string, source: RowSource): TextOf {
+  const finder = new FieldFinder([name], source);
+  return (parts) => textAt(finder, parts.row) ?? "null";
+}
+
+function textAt(finder: FieldFinder, row: StoredRow): string | null {
+  if (!finder.find(row, bodyOf(row))) return null;
+  const { from } = finder.span;
+  return row.bytes.toString("utf8", from, skipValue(row.bytes, from));
+}
+
+/**
+ * A path into the document. Without an alias a missing value is null, or that of a field named as the column is;
+ * with one the key is left out.
+ */
+function compilePath(
+  key: string,
+  value: Extract<ProjectedValue, { kind: "path" }>,
+  source: RowSource,
+  outputs: GroupOutputs | null,
+): TextOf {
+  if (outputs !== null) return compileMember(value.name, source);
+  const isAliased = value.root !== null;
+  const missing = isAliased ? null : "null";
+  if (value.path[0]?.name === "@metadata")
+    return compileMetadataPath(value.path.slice(1), missing, source);
+  if (value.path.some((part) => part.arrays > 0))
+    return compileEachPath(value.path, isAliased, source);
+  const finder = new FieldFinder(
+    value.path.map((part) => part.name),
+    source,
+  );
+  const fallback = isAliased ? null : new FieldFinder([key], source);
+  const first = new FieldFinder([value.path[0]?.name ?? ""], source);
+  const rest = value.path.slice(1);
+  return (parts) => {
+    const text = textAt(finder, parts.row) ?? throughArrays(first, rest, parts.row);
+    if (text !== null) return text;
+    return (fallback === null ? null : textAt(fallback, parts.row)) ?? missing;
+  };
+}
+
+/** A path without `[]` that meets an array: a list of what elements have of the rest, without those that lack it. */
+function throughArrays(
+  first: FieldFinder,
+  rest: readonly PathPart[],
+  row: StoredRow,
+): string | null {
+  if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
+  const span = new ValueSpan();
+  let at = first.span.from;
+  for (let depth = 0; depth < rest.length; depth++) {
+    if (row.bytes[at] === byteArrayOpen) {
+      const values: string[] = [];
+      collectPresent(row.bytes, at, rest, depth, values);
+      return `[${values.join(",")}]`;
+    }
+    if (!findMember(row.bytes, at, quoteString((rest[depth] as PathPart).name), span)) return null;
+    at = span.from;
+  }
+  return null;
+}
+
+function collectPresent(
+  bytes: Buffer,
+  at: number,
+  rest: readonly PathPart[],
+  depth: number,
+  values: string[],
+): void {
+  if (bytes[at] === byteArrayOpen && depth < rest.length) {
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      collectPresent(bytes, i, rest, depth, values);
+    }
+    return;
+  }
+  const part = rest[depth];
+  if (part === undefined) {
+    values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
+    return;
+  }
+  const span = new ValueSpan();
+  if (findMember(bytes, at, quoteString(part.name), span)) {
+    collectPresent(bytes, span.from, rest, depth + 1, values);
+  }
+}
+
+function compileMetadataPath(
+  path: readonly PathPart[],
+  missing: string | null,
+  source: RowSource,
+): TextOf {
+  const names = path.map((part) => quoteString(part.name));
+  const span = new ValueSpan();
+  if (path[0]?.name === "@id") return () => missing;
+  return (parts) => {
+    const bytes = source.metadataOf(parts.row, noExtra);
+    let at = 0;
+    for (const name of names) {
+      if (!findMember(bytes, at, name, span)) return missing;
+      at = span.from;
+    }
+    return bytes.toString("utf8", at, skipValue(bytes, at));
+  };
+}
+
+/** `Lines[].Product`: a list of what each element has, null where it has nothing. */
+function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: RowSource): TextOf {
+  const [first, ...rest] = path as [PathPart, ...PathPart[]];
+  const finder = new FieldFinder([first.name], source);
+  return (parts) => {
+    if (!finder.find(parts.row, bodyOf(parts.row))) return isAliased ? "[]" : "null";
+    const values: string[] = [];
+    const { bytes } = parts.row;
+    const at = finder.span.from;
+    if (bytes[at] !== byteArrayOpen && first.arrays > 0) return isAliased ? "[]" : "null";
+    collectEach(bytes, at, first.arrays, rest, values);
+    return `[${values.join(",")}]`;
+  };
+}
+
+function collectEach(
+  bytes: Buffer,
+  at: number,
+  arrays: number,
+  rest: readonly PathPart[],
+  values: string[],
+): void {
+  if (arrays > 0 && bytes[at] === byteArrayOpen) {
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      collectEach(bytes, i, arrays - 1, rest, values);
+    }
+    return;
+  }
+  const [next, ...others] = rest;
+  if (next === undefined) {
+    values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
+    return;
+  }
+  const span = new ValueSpan();
+  if (bytes[at] === byteObjectOpen && findMember(bytes, at, quoteString(next.name), span)) {
+    collectEach(bytes, span.from, next.arrays, others, values);
+  } else values.push("null");
+}
+
+/** A path into a loaded document; missing leaves the key out, as with the query's own alias. */
+function compileLoadedPath(root: string, path: readonly PathPart[]): TextOf {
+  return (parts) => {
+    const loaded = parts.loaded.get(root);
+    if (typeof loaded !== "string") return null;
+    const bytes = Buffer.from(loaded);
+    const values: string[] = [];
+    const [first] = path;
+    if (first === undefined) return loaded;
+    if (path.some((part) => part.arrays > 0)) {
+      collectEach(bytes, 0, 0, path, values);
+      return `[${values.join(",")}]`;
+    }
+    const span = new ValueSpan();
+    let at = 0;
+    for (const part of path) {
+      if (!findMember(bytes, at, quoteString(part.name), span)) return null;
+      at = span.from;
+    }
+    return bytes.toString("utf8", at, skipValue(bytes, at));
+  };
+}
+
+function compileCounter(
+  value: Extract<ProjectedValue, { kind: "counter" }>,
+  source: RowSource,
+): TextOf {
+  const { name, isRaw } = value;
+  return (parts) => {
+    const id = idOf(parts.row.bytes, parts.row.start);
+    if (isRaw) return source.rawCounterOf(id, name) ?? "null";
+    return source.counterOf(id, name)?.toString() ?? "null";
+  };
+}
+
+function compileCompareExchange(
+  key: ProjectedValue,
+  query: AnalyzedQuery,
+  source: RowSource,
+  outputs: GroupOutputs | null,
+): TextOf {
+  const keyText = compileValue({ key: "", value: key }, query, source, outputs);
+  return (parts) => {
+    const text = keyText(parts);
+    if (text === null || !text.startsWith('"')) return "null";
+    return source.compareExchangeOf(JSON.parse(text) as string) ?? "null";
+  };
+}

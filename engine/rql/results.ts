@@ -1,0 +1,57 @@
+/**
+ * What a query answers beside its rows: types only. The server writes it in the form of the wire.
+ */
+
+/** Takes rows as they come, each the JSON text of one object. A promise asks to wait before the next. */
+export interface RowSink {
+  add(row: Buffer): Promise<void> | null;
+}
+
+export interface QueryOutcome {
+  /** Matches before paging; -1 when nobody counted them (ids by prefix). */
+  readonly totalResults: number;
+  /** Only when the text of the query pages. */
+  readonly cappedMaxResults: number | null;
+  /** Documents that `filter` looked at. */
+  readonly scannedResults: number;
+  /** Duplicates, and what `filter` rejected, on the way to this page. */
+  readonly skippedResults: number;
+  readonly durationMs: number;
+  readonly includedPaths: readonly string[] | null;
+  readonly indexName: string;
+  readonly includes: readonly IncludedDocument[];
+  readonly counterIncludes: readonly IncludedCounters[] | null;
+  /** Compare-exchange keys that were asked for. */
+  readonly compareExchangeKeys: readonly string[] | null;
+  /** Texts of change vectors, or times, of revisions that were asked for. */
+  readonly revisionKeys: readonly string[] | null;
+  /** Field -> document id -> fragments. */
+  readonly highlightings: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> | null;
+  /** Microseconds since 1970; 0 = never. */
+  readonly indexTimestamp: number;
+  readonly lastQueryTime: number;
+  readonly isStale: boolean;
+  /** A safe integer that changes when the answer may. */
+  readonly resultEtag: number;
+  readonly timings: QueryTimings | null;
+}
+
+export interface IncludedDocument {
+  readonly id: string;
+  /** The whole document's text. */
+  readonly text: Buffer;
+}
+
+export interface IncludedCounters {
+  readonly documentId: string;
+  /** The names as they were asked for; null = all. */
+  readonly names: readonly string[] | null;
+}
+
+/** Milliseconds by step. */
+export interface QueryTimings {
+  readonly totalMs: number;
+  readonly stalenessMs: number;
+  readonly queryMs: number;
+  readonly retrieverMs: number;
+}

@@ -1,0 +1,117 @@
+/**
+ * What the execution of queries needs from the database: documents by number, by id, by collection; the indexes; scripts.
+ * The database implements it; tests do so over arrays of JSON texts.
+ */
+
+import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
+import type { IndexReader } from "../indexing/index-reader.ts";
+import type { Shape } from "../keyspaces/shapes.ts";
+import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
+import type { AutomaticIndexDefinition } from "./auto-index-name.ts";
+import type { ParameterValue, Scalar } from "./query-parameters.ts";
+
+export type { RowCursor, StoredRow };
+
+/** `collection` null means all documents, everywhere here. Names are compared without case. */
+export interface RowSource {
+  countOf(collection: string | null): number;
+  /** A safe integer that changes whenever a document of the collection is written or deleted. */
+  resultEtagOf(collection: string | null): number;
+  /** The number of the document with this id in any case, or -1. */
+  findDocument(id: string): number;
+  isIn(docNum: number, collection: string | null): boolean;
+  lowerIdOf(docNum: number): string;
+  /** Orders by lower-cased ids. */
+  compareIds(left: number, right: number): number;
+  /**
+   * Puts the document's record under `row`. @returns false when there is no such document any more, or its record must
+   * be read from the disk first; then `pending()` is the promise to wait for before asking again.
+   */
+  read(docNum: number, row: StoredRow): boolean;
+  pending(): Promise<void> | null;
+  /** In the order of etags. */
+  rows(collection: string | null): RowCursor;
+  /** In the order of lower-cased ids, those that begin with `prefix` in any case; of all collections. */
+  rowsByPrefix(prefix: string): RowCursor;
+  shapeOf(shapeId: number): Shape;
+  /** The document's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
+  metadataOf(row: StoredRow, extra: Buffer): Buffer;
+  /** The change vector's text. */
+  changeVectorOf(row: StoredRow): string;
+  /** The total of a counter, `null` when the document has none of this name. */
+  counterOf(documentId: string, name: string): bigint | null;
+  /** Per-node values of a counter as JSON text, or null. */
+  rawCounterOf(documentId: string, name: string): string | null;
+  /** Names of the counters of a document. */
+  counterNamesOf(documentId: string): readonly string[];
+  /** The JSON text of a compare-exchange value's `Object`, or null. */
+  compareExchangeOf(key: string): string | null;
+  /** Milliseconds that never go backward. */
+  monotonicMs(): number;
+  /** Microseconds since 1970. */
+  nowMicros(): number;
+  /** Gives the event loop a turn. */
+  yieldTurn(): Promise<void>;
+}
+
+/** An index that a query may use. */
+export interface QueryIndex {
+  readonly name: string;
+  readonly isStale: boolean;
+  /** Microseconds since 1970; 0 = never. */
+  readonly indexedAtMicros: number;
+  readonly queriedAtMicros: number;
+  /** The last etag that is indexed: with the entries' count it makes the reply's etag. */
+  readonly lastEtag: number;
+  /** Created by this very query. */
+  readonly isNew: boolean;
+  reader(): IndexReader;
+  /** A field that conditions name but the index has not: `invalid` for a static one, empty for an automatic one. */
+  readonly isStatic: boolean;
+  /** Map-reduce: what an entry is, as JSON text of an object; null for a map index. */
+  readonly outputs: GroupOutputs | null;
+}
+
+/** The reduced objects of a map-reduce index. */
+export interface GroupOutputs {
+  /** The JSON text of an entry's object: keys, then aggregates. */
+  textOf(entry: number): string;
+  /** Names of the key fields, in the order of the query that made the index. */
+  readonly keyNames: readonly string[];
+}
+
+export interface IndexProvider {
+  /** The automatic index for a query, made if need be; not yet up to date. */
+  automatic(definition: AutomaticIndexDefinition): QueryIndex;
+  /** @returns undefined when there is none of this name, in any case. */
+  byName(name: string): QueryIndex | undefined;
+  /** Resolves when the index has passed the documents of now, or after `timeoutMs`. */
+  waitForNonStale(name: string, timeoutMs: number): Promise<void>;
+}
+
+/** One row as scripts see it: the document or reduced object, and what `load` brought. */
+export interface ScriptInput {
+  /** Null for a reduced object, whose text is `text`. */
+  readonly row: StoredRow | null;
+  readonly text: string | null;
+  readonly loaded: ReadonlyMap<string, LoadedValue>;
+}
+
+/** A loaded document as whole JSON text, null when it is missing, or a list of them. */
+export type LoadedValue = string | null | readonly (string | null)[];
+
+/** What scripting does for queries. Made once for each query. */
+export interface QueryScripts {
+  /** Rows of a `select { … }` or `select f(…)`: JSON texts of objects, without metadata. */
+  project(input: ScriptInput): readonly string[];
+  /** The query's whole `filter`. Used only when it calls what compile-filter.ts does not know. */
+  passes(input: ScriptInput): boolean;
+}
+
+export interface ScriptProvider {
+  forQuery(query: AnalyzedQuery): QueryScripts;
+  /** A test of a .NET pattern, ignoring case. @throws regex-invalid */
+  textTest(pattern: string): (text: string) => boolean;
+}
+
+export type { Condition, FieldReference, ParameterValue, Scalar };

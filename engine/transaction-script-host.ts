@@ -1,0 +1,160 @@
+/**
+ * What a patch script may do to a database: everything in its transaction, nothing outside it. Keeps an account of
+ * what it did, for the debug and test modes.
+ */
+
+import type { DatabaseState } from "./database-state.ts";
+import {
+  bodyTextOf,
+  collectionIdOf,
+  composedMetadataLength,
+  composeMetadata,
+  idOf,
+} from "./document.ts";
+import { EngineError } from "./errors.ts";
+import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
+import { clampInt64 } from "./keyspaces/counters.ts";
+import { ScriptDocument, type ShapeHint } from "./scripting/script-document.ts";
+import type { ScriptHost, ScriptTimeSeries } from "./scripting/script-host.ts";
+import type { Transaction } from "./transaction.ts";
+import { counterIn, deleteCounter, incrementCounter } from "./writes/counters.ts";
+import { deleteDocument, putParsed } from "./writes/documents.ts";
+
+/** What a script did, in the shape of the debug replies. */
+export class ScriptActions {
+  readonly output: string[] = [];
+  readonly loads: { Id: string; Exists: boolean }[] = [];
+  /** JSON texts of `{"Id":…,"Data":…}`. */
+  readonly puts: string[] = [];
+  readonly deletes: string[] = [];
+  readonly counterReads: string[] = [];
+  readonly counterIncrements: string[] = [];
+  readonly counterDeletes: string[] = [];
+
+  /** JSON text of the account. */
+  get text(): string {
+    return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":${JSON.stringify(this.counterIncrements)},"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":[],"AppendTimeSeries":[],"IncrementTimeSeries":[],"DeleteTimeSeries":[],"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
+  }
+}
+
+const noExtra = Buffer.alloc(0);
+const metadataOpen = '"@metadata":'.length;
+
+/** The document of a record as scripts see it, with the composed metadata. */
+export function scriptDocumentOf(
+  state: DatabaseState,
+  bytes: Buffer,
+  start: number,
+  hint?: ShapeHint,
+): ScriptDocument {
+  const member = state.collectionMember(collectionIdOf(bytes, start));
+  const hash = state.databaseHashBytes;
+  const length = composedMetadataLength(bytes, start, member, hash, noExtra);
+  const metadata = Buffer.allocUnsafe(length);
+  composeMetadata(metadata, 0, bytes, start, member, hash, noExtra);
+  const text = metadata.toString("utf8", metadataOpen, length);
+  return ScriptDocument.fromText(bodyTextOf(bytes, start), text, idOf(bytes, start), hint);
+}
+
+export class TransactionScriptHost implements ScriptHost {
+  readonly readOnly = false;
+  readonly actions = new ScriptActions();
+  readonly #transaction: Transaction;
+  readonly #random: () => number;
+
+  constructor(transaction: Transaction, random: () => number = Math.random) {
+    this.#transaction = transaction;
+    this.#random = random;
+  }
+
+  now(): number {
+    return Math.floor(this.#transaction.state.nowMicros() / 1000);
+  }
+
+  random(): number {
+    return this.#random();
+  }
+
+  load(id: string): ScriptDocument | null {
+    const document = this.#transaction.find(id);
+    this.actions.loads.push({ Id: id, Exists: document >= 0 });
+    if (document < 0) return null;
+    const { bytes, start } = this.#transaction.recordOf(document);
+    return scriptDocumentOf(this.#transaction.state, bytes, start);
+  }
+
+  put(
+    id: string | null,
+    body: string,
+    metadata: string | null,
+    changeVector: string | null | undefined,
+  ): string {
+    if (id?.endsWith("|")) {
+      throw new EngineError(
+        "not-supported",
+        `Document ids cannot end with '|', but was called with ${id}. Identities are only generated for external requests, not calls to PutDocument and such.`,
+      );
+    }
+    const text = withMetadata(body, metadata);
+    const { state } = this.#transaction;
+    const bytes = Buffer.from(text);
+    state.parser.parse(bytes, 0, bytes.length);
+    const wanted = id === null || id === "" ? state.newGuid() : id;
+    const stored = putParsed(this.#transaction, wanted, changeVector ?? undefined);
+    this.actions.puts.push(`{"Id":${JSON.stringify(stored.id)},"Data":${text}}`);
+    return stored.id;
+  }
+
+  delete(id: string, changeVector: string | null | undefined): boolean {
+    this.actions.deletes.push(id);
+    return deleteDocument(this.#transaction, id, changeVector ?? undefined);
+  }
+
+  counter(id: string, name: string): number | null {
+    this.actions.counterReads.push(name);
+    const counter = counterIn(this.#transaction, id, name);
+    return counter === undefined ? null : Number(counter.value);
+  }
+
+  counterParts(id: string, name: string): Readonly<Record<string, number>> | null {
+    const value = this.counter(id, name);
+    return value === null ? null : { [`A-${this.#transaction.state.databaseHash}`]: value };
+  }
+
+  incrementCounter(id: string, name: string, delta: number): void {
+    this.actions.counterIncrements.push(name);
+    incrementCounter(this.#transaction, id, name, clampInt64(BigInt(Math.trunc(delta))));
+  }
+
+  deleteCounter(id: string, name: string): void {
+    this.actions.counterDeletes.push(name);
+    deleteCounter(this.#transaction, id, name);
+  }
+
+  timeSeries(): ScriptTimeSeries {
+    throw new EngineError("not-supported", "Time series are not supported yet.");
+  }
+
+  compareExchange(key: string): string | null {
+    const { compareExchange } = this.#transaction.keyspaces;
+    const stored = this.#transaction.entry(compareExchange, compareExchangeKey(key));
+    if (stored === undefined) return null;
+    return JSON.stringify((JSON.parse(stored.text) as { Object?: unknown }).Object ?? null);
+  }
+
+  /** A patch has no includes. */
+  include(): void {}
+
+  includeCompareExchange(): void {}
+
+  output(text: string): void {
+    this.actions.output.push(text);
+  }
+}
+
+/** A body's text with `@metadata` as its last member. */
+export function withMetadata(body: string, metadata: string | null): string {
+  if (metadata === null || metadata === "{}") return body;
+  const member = `"@metadata":${metadata}`;
+  return body.length <= 2 ? `{${member}}` : `${body.slice(0, -1)},${member}}`;
+}

@@ -1,0 +1,463 @@
+/**
+ * A B+tree from keys to values in memory. Knows nothing of documents or disks.
+ *
+ * A clone shares every node with its origin; whichever of the two changes a shared node first copies
+ * it. So `clone()` costs O(1) and is a frozen picture of the tree while the tree goes on changing.
+ *
+ * Invariants:
+ * - Keys ascend by `compare` without equals; all leaves are at one depth.
+ * - Every node but the root holds between ceil(fanOut / 2) and fanOut keys (leaf) or children (branch);
+ *   a root that is a branch has at least two children.
+ * - `branch.keys[i]` is greater than all keys under child `i`, and at most the least under `i + 1`.
+ * - A node is changed only by the tree whose token it carries.
+ */
+import { assert } from "../assert.ts";
+import type { Compare } from "./compare.ts";
+import { countBelow, search } from "./search.ts";
+
+const fanOutDefault = 32;
+
+/** What marks a node as a tree's own; only its identity counts. */
+type Token = object;
+
+interface Leaf<K, V> {
+  readonly kind: "leaf";
+  readonly token: Token;
+  readonly keys: K[];
+  readonly values: V[];
+}
+
+interface Branch<K, V> {
+  readonly kind: "branch";
+  readonly token: Token;
+  readonly keys: K[];
+  readonly children: TreeNode<K, V>[];
+}
+
+type TreeNode<K, V> = Leaf<K, V> | Branch<K, V>;
+
+/** Which keys, and which way. A bound that is undefined is open; bounds are inclusive unless said. */
+export interface KeyRange<K> {
+  readonly lower?: K | undefined;
+  readonly lowerExclusive?: boolean | undefined;
+  readonly upper?: K | undefined;
+  readonly upperExclusive?: boolean | undefined;
+  readonly descending?: boolean | undefined;
+}
+
+/** @typeParam K - any keys but `undefined`, which stands for "no bound". */
+export class BTree<K, V> {
+  readonly compare: Compare<K>;
+  readonly fanOut: number;
+  #root: TreeNode<K, V>;
+  #token: Token = {};
+  #size = 0;
+  #changeCount = 0;
+
+  /** @param fanOut - most keys of a leaf and children of a branch; at least 4. */
+  constructor(compare: Compare<K>, fanOut: number = fanOutDefault) {
+    assert(fanOut >= 4, "a B+tree node holds at least four");
+    this.compare = compare;
+    this.fanOut = fanOut;
+    this.#root = { kind: "leaf", token: this.#token, keys: [], values: [] };
+  }
+
+  /** Number of keys. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Grows with every change; a cursor is good only while it stays. */
+  get changeCount(): number {
+    return this.#changeCount;
+  }
+
+  /** The value of `key`, or undefined. Cost: O(log size). */
+  get(key: K): V | undefined {
+    const leaf = this.#leafOf(key);
+    const at = search(leaf.keys, key, this.compare);
+    return at < 0 ? undefined : leaf.values[at];
+  }
+
+  has(key: K): boolean {
+    return search(this.#leafOf(key).keys, key, this.compare) >= 0;
+  }
+
+  /** Sets the value of `key`; returns the one it had, or undefined. An equal key is replaced too. */
+  set(key: K, value: V): V | undefined {
+    this.#changeCount++;
+    const root = this.#own(this.#root);
+    this.#root = root;
+    const sizeBefore = this.#size;
+    const previous = this.#insert(root, key, value);
+    if (this.#size !== sizeBefore && widthOf(root) > this.fanOut) {
+      const keys: K[] = [];
+      const children: TreeNode<K, V>[] = [root];
+      this.#splitChild(keys, children, 0);
+      this.#root = { kind: "branch", token: this.#token, keys, children };
+    }
+    return previous;
+  }
+
+  /** Removes `key`; returns the value it had, or undefined. */
+  delete(key: K): V | undefined {
+    if (!this.has(key)) return undefined; // so that no shared node is copied for nothing
+    this.#changeCount++;
+    const root = this.#own(this.#root);
+    const previous = this.#remove(root, key);
+    this.#size--;
+    const only =
+      root.kind === "branch" && root.children.length === 1 ? root.children[0] : undefined;
+    this.#root = only ?? root;
+    return previous;
+  }
+
+  clear(): void {
+    this.#changeCount++;
+    this.#token = {};
+    this.#root = { kind: "leaf", token: this.#token, keys: [], values: [] };
+    this.#size = 0;
+  }
+
+  /** The least key with its value, or undefined when empty. */
+  first(): [K, V] | undefined {
+    return this.#end(false);
+  }
+
+  /** The greatest key with its value, or undefined when empty. */
+  last(): [K, V] | undefined {
+    return this.#end(true);
+  }
+
+  /** A tree with the same content that lives a life of its own. Cost: O(1). */
+  clone(): BTree<K, V> {
+    const copy = new BTree<K, V>(this.compare, this.fanOut);
+    copy.#root = this.#root;
+    copy.#size = this.#size;
+    this.#token = {}; // what was this tree's own is now nobody's: both copy before they change
+    return copy;
+  }
+
+  /**
+   * A cursor that stands before the first key of `range`. It must not be used after the tree changed;
+   * to change a tree while going through it, go through a clone.
+   */
+  cursor(range: KeyRange<K> = {}): TreeCursor<K, V> {
+    return new TreeCursor(this, this.#root, range);
+  }
+
+  /** The entries of `range`; a convenience over `cursor` that makes an array for each entry. */
+  *entries(range: KeyRange<K> = {}): Generator<[K, V]> {
+    const cursor = this.cursor(range);
+    while (cursor.next()) yield [cursor.key, cursor.value];
+  }
+
+  /** Number of keys in `range`. Cost: O(log size + leaves touched). */
+  count(range: KeyRange<K> = {}): number {
+    if (range.lower === undefined && range.upper === undefined) return this.#size;
+    const cursor = this.cursor(range);
+    let count = 0;
+    while (cursor.next()) count++;
+    return count;
+  }
+
+  /** @throws InvariantError when the tree is not what the top of this file promises. Cost: O(size). */
+  checkInvariants(): void {
+    const depths = new Set<number>();
+    const counted = this.#check(this.#root, 0, undefined, undefined, depths);
+    assert(counted === this.#size, "size counts the tree's keys");
+    assert(depths.size === 1, "all leaves are at one depth");
+  }
+
+  #leafOf(key: K): Leaf<K, V> {
+    let node = this.#root;
+    while (node.kind === "branch")
+      node = childOf(node, countBelow(node.keys, key, true, this.compare));
+    return node;
+  }
+
+  #end(last: boolean): [K, V] | undefined {
+    if (this.#size === 0) return undefined;
+    let node = this.#root;
+    while (node.kind === "branch") node = childOf(node, last ? node.children.length - 1 : 0);
+    const at = last ? node.keys.length - 1 : 0;
+    return [node.keys[at] as K, node.values[at] as V]; // leaves of a tree that is not empty have keys
+  }
+
+  /** `node` itself when it is this tree's own, else a copy that is. */
+  #own(node: TreeNode<K, V>): TreeNode<K, V> {
+    if (node.token === this.#token) return node;
+    const token = this.#token;
+    if (node.kind === "leaf") {
+      return { kind: "leaf", token, keys: node.keys.slice(), values: node.values.slice() };
+    }
+    return { kind: "branch", token, keys: node.keys.slice(), children: node.children.slice() };
+  }
+
+  #ownChild(branch: Branch<K, V>, at: number): TreeNode<K, V> {
+    const child = this.#own(childOf(branch, at));
+    branch.children[at] = child;
+    return child;
+  }
+
+  /** Puts the entry under `node`, which is own and may come out one too wide. */
+  #insert(node: TreeNode<K, V>, key: K, value: V): V | undefined {
+    if (node.kind === "branch") {
+      const at = countBelow(node.keys, key, true, this.compare);
+      const child = this.#ownChild(node, at);
+      const previous = this.#insert(child, key, value);
+      if (widthOf(child) > this.fanOut) this.#splitChild(node.keys, node.children, at);
+      return previous;
+    }
+    const at = search(node.keys, key, this.compare);
+    if (at >= 0) {
+      const previous = node.values[at];
+      node.keys[at] = key;
+      node.values[at] = value;
+      return previous;
+    }
+    node.keys.splice(~at, 0, key);
+    node.values.splice(~at, 0, value);
+    this.#size++;
+    return undefined;
+  }
+
+  /** Splits own child `at` in two halves. */
+  #splitChild(keys: K[], children: TreeNode<K, V>[], at: number): void {
+    const child = children[at] as TreeNode<K, V>; // the caller has just widened it
+    const keep = widthOf(child) >>> 1;
+    if (child.kind === "leaf") {
+      const right = { keys: child.keys.splice(keep), values: child.values.splice(keep) };
+      keys.splice(at, 0, right.keys[0] as K); // a split-off half is never empty
+      children.splice(at + 1, 0, { kind: "leaf", token: this.#token, ...right });
+      return;
+    }
+    const right = { keys: child.keys.splice(keep), children: child.children.splice(keep) };
+    keys.splice(at, 0, child.keys.pop() as K); // the separator before child `keep` moves up
+    children.splice(at + 1, 0, { kind: "branch", token: this.#token, ...right });
+  }
+
+  /** Removes `key`, which is there, from under own `node`; `node` may come out one too narrow. */
+  #remove(node: TreeNode<K, V>, key: K): V | undefined {
+    if (node.kind === "leaf") {
+      const at = search(node.keys, key, this.compare);
+      const previous = node.values[at];
+      node.keys.splice(at, 1);
+      node.values.splice(at, 1);
+      return previous;
+    }
+    const at = countBelow(node.keys, key, true, this.compare);
+    const child = this.#ownChild(node, at);
+    const previous = this.#remove(child, key);
+    if (widthOf(child) < Math.ceil(this.fanOut / 2)) this.#widen(node, at);
+    return previous;
+  }
+
+  /** Child `at` is one too narrow: takes from a neighbour that can give, or joins with one. */
+  #widen(branch: Branch<K, V>, at: number): void {
+    const least = Math.ceil(this.fanOut / 2);
+    if (at > 0 && widthOf(childOf(branch, at - 1)) > least) this.#moveRight(branch, at - 1);
+    else if (at + 1 < branch.children.length && widthOf(childOf(branch, at + 1)) > least) {
+      this.#moveLeft(branch, at);
+    } else this.#join(branch, at > 0 ? at - 1 : at);
+  }
+
+  /** Moves the last of child `at` to the front of child `at + 1`. */
+  #moveRight(branch: Branch<K, V>, at: number): void {
+    const left = this.#ownChild(branch, at);
+    const right = this.#ownChild(branch, at + 1);
+    if (left.kind === "leaf" && right.kind === "leaf") {
+      right.keys.unshift(left.keys.pop() as K); // the giver has more than the least, so it has one
+      right.values.unshift(left.values.pop() as V);
+      branch.keys[at] = right.keys[0] as K;
+    } else if (left.kind === "branch" && right.kind === "branch") {
+      right.keys.unshift(branch.keys[at] as K); // the separator goes down, the giver's last comes up
+      branch.keys[at] = left.keys.pop() as K;
+      right.children.unshift(left.children.pop() as TreeNode<K, V>);
+    }
+  }
+
+  /** Moves the first of child `at + 1` to the end of child `at`. */
+  #moveLeft(branch: Branch<K, V>, at: number): void {
+    const left = this.#ownChild(branch, at);
+    const right = this.#ownChild(branch, at + 1);
+    if (left.kind === "leaf" && right.kind === "leaf") {
+      left.keys.push(right.keys.shift() as K); // see #moveRight
+      left.values.push(right.values.shift() as V);
+      branch.keys[at] = right.keys[0] as K;
+    } else if (left.kind === "branch" && right.kind === "branch") {
+      left.keys.push(branch.keys[at] as K);
+      branch.keys[at] = right.keys.shift() as K;
+      left.children.push(right.children.shift() as TreeNode<K, V>);
+    }
+  }
+
+  /** Joins child `at + 1` into child `at`. */
+  #join(branch: Branch<K, V>, at: number): void {
+    const left = this.#ownChild(branch, at);
+    const right = childOf(branch, at + 1);
+    if (left.kind === "leaf" && right.kind === "leaf") {
+      left.keys.push(...right.keys);
+      left.values.push(...right.values);
+    } else if (left.kind === "branch" && right.kind === "branch") {
+      left.keys.push(branch.keys[at] as K, ...right.keys); // at < branch.keys.length: it has a right neighbour
+      left.children.push(...right.children);
+    }
+    branch.keys.splice(at, 1);
+    branch.children.splice(at + 1, 1);
+  }
+
+  /** Checks the nodes under `node`, whose keys are in [lower, upper); returns how many keys they hold. */
+  #check(
+    node: TreeNode<K, V>,
+    depth: number,
+    lower: K | undefined,
+    upper: K | undefined,
+    depths: Set<number>,
+  ): number {
+    const least = node.kind === "branch" ? 2 : 0;
+    const narrowest = node === this.#root ? least : Math.ceil(this.fanOut / 2);
+    assert(
+      widthOf(node) >= narrowest && widthOf(node) <= this.fanOut,
+      "nodes are filled within bounds",
+    );
+    for (const [at, key] of node.keys.entries()) {
+      const next = node.keys[at + 1];
+      assert(next === undefined || this.compare(key, next) < 0, "keys ascend");
+      assert(
+        lower === undefined || this.compare(lower, key) <= 0,
+        "keys are above the separator left of them",
+      );
+      assert(
+        upper === undefined || this.compare(key, upper) < 0,
+        "keys are below the separator right of them",
+      );
+    }
+    if (node.kind === "leaf") {
+      assert(node.keys.length === node.values.length, "each key has a value");
+      depths.add(depth);
+      return node.keys.length;
+    }
+    assert(node.children.length === node.keys.length + 1, "separators stand between children");
+    let count = 0;
+    for (const [at, child] of node.children.entries()) {
+      count += this.#check(
+        child,
+        depth + 1,
+        node.keys[at - 1] ?? lower,
+        node.keys[at] ?? upper,
+        depths,
+      );
+    }
+    return count;
+  }
+}
+
+/**
+ * Goes through a range of a tree: `while (cursor.next()) use(cursor.key, cursor.value)`.
+ * Makes nothing per entry. `key` and `value` are set only after `next()` gave true.
+ */
+export class TreeCursor<K, V> {
+  readonly #tree: BTree<K, V>;
+  readonly #changeCount: number;
+  readonly #descending: boolean;
+  readonly #stop: K | undefined;
+  readonly #stopExclusive: boolean;
+  /** The branches above the leaf, and which child of each is on the way to it. */
+  readonly #path: Branch<K, V>[] = [];
+  readonly #turns: number[] = [];
+  #leaf: Leaf<K, V>;
+  #at: number;
+
+  /** Made by `BTree.cursor`. */
+  constructor(tree: BTree<K, V>, root: TreeNode<K, V>, range: KeyRange<K>) {
+    this.#tree = tree;
+    this.#changeCount = tree.changeCount;
+    this.#descending = range.descending === true;
+    this.#stop = this.#descending ? range.lower : range.upper;
+    this.#stopExclusive = (this.#descending ? range.lowerExclusive : range.upperExclusive) === true;
+    const start = this.#descending ? range.upper : range.lower;
+    const startExclusive =
+      (this.#descending ? range.upperExclusive : range.lowerExclusive) === true;
+    // Going up, the keys that are passed over are those below the start; going down, those not above it.
+    const inclusive = this.#descending ? !startExclusive : startExclusive;
+    let node = root;
+    while (node.kind === "branch") {
+      const open = this.#descending ? node.children.length - 1 : 0;
+      const turn = start === undefined ? open : countBelow(node.keys, start, true, tree.compare);
+      this.#path.push(node);
+      this.#turns.push(turn);
+      node = childOf(node, turn);
+    }
+    this.#leaf = node;
+    const open = this.#descending ? node.keys.length : 0;
+    const below =
+      start === undefined ? open : countBelow(node.keys, start, inclusive, tree.compare);
+    this.#at = this.#descending ? below : below - 1;
+  }
+
+  get key(): K {
+    return this.#leaf.keys[this.#at] as K; // next() stopped on an entry
+  }
+
+  get value(): V {
+    return this.#leaf.values[this.#at] as V; // next() stopped on an entry
+  }
+
+  /** Goes to the next entry; false when there is none, and from then on. */
+  next(): boolean {
+    assert(this.#changeCount === this.#tree.changeCount, "a tree does not change under a cursor");
+    const step = this.#descending ? -1 : 1;
+    this.#at += step;
+    while (this.#at < 0 || this.#at >= this.#leaf.keys.length) {
+      if (!this.#nextLeaf(step)) return this.#end(step);
+    }
+    if (this.#stop === undefined) return true;
+    const order = this.#tree.compare(this.key, this.#stop) * step;
+    if (order < 0 || (order === 0 && !this.#stopExclusive)) return true;
+    return this.#end(step);
+  }
+
+  /** Stays before the entry at which it ended, so that the next call ends there again. */
+  #end(step: number): false {
+    this.#at -= step;
+    return false;
+  }
+
+  #nextLeaf(step: number): boolean {
+    let level = this.#path.length - 1;
+    while (level >= 0) {
+      const branch = this.#path[level] as Branch<K, V>; // level < path.length
+      const turn = (this.#turns[level] as number) + step;
+      if (turn >= 0 && turn < branch.children.length) {
+        this.#turns[level] = turn;
+        this.#descend(childOf(branch, turn), level + 1);
+        return true;
+      }
+      level--;
+    }
+    return false;
+  }
+
+  /** Goes down from `node`, which hangs below `level - 1`, along the edge where this direction begins. */
+  #descend(node: TreeNode<K, V>, level: number): void {
+    let below = node;
+    for (let depth = level; below.kind === "branch"; depth++) {
+      const turn = this.#descending ? below.children.length - 1 : 0;
+      this.#path[depth] = below;
+      this.#turns[depth] = turn;
+      below = childOf(below, turn);
+    }
+    this.#leaf = below;
+    this.#at = this.#descending ? below.keys.length - 1 : 0;
+  }
+}
+
+/** Keys of a leaf or children of a branch: what the fan-out bounds. */
+function widthOf<K, V>(node: TreeNode<K, V>): number {
+  return node.kind === "leaf" ? node.keys.length : node.children.length;
+}
+
+function childOf<K, V>(branch: Branch<K, V>, at: number): TreeNode<K, V> {
+  return branch.children[at] as TreeNode<K, V>; // callers pass positions within the branch
+}

@@ -1,0 +1,403 @@
+/**
+ * Documents in the order of their etags: each change appends, what it replaces is dead from then on
+ * and skipped. When more than half is dead, the list is swept, a chunk at a time as changes come.
+ *
+ *   chunk (u32): docNum | etag - base | docNum | etag - base | ...
+ *
+ * An entry is alive for a reader when the reader's row of docNum has its etag. So a list needs no copy
+ * for a view: a sweep keeps what any view sees.
+ *
+ * Invariants:
+ * - Etags ascend without equals through the whole list; no chunk is empty; its base is its first etag.
+ * - An entry that was written is never changed: a sweep or a late entry makes new chunks.
+ */
+import { assert } from "../assert.ts";
+import type { RowColumns, RowStore } from "./row-columns.ts";
+import { type ByteReader, bytesOf } from "./sections.ts";
+
+const entriesMin = 16;
+/** Entries that a sweep looks at for each change of the list, so that it ends before the list doubles. */
+const sweepPace = 4;
+
+export class EtagList {
+  readonly #entriesMax: number;
+  #chunks: Uint32Array[] = [];
+  #bases: number[] = [];
+  #counts: number[] = [];
+  #length = 0;
+  #live = 0;
+  /** The chunk that a sweep looks at next, -1 when none goes on. */
+  #sweepAt = -1;
+  #sweepCredit = 0;
+  /** Dead entries that the last sweep had to keep for views, and how many had been released then. */
+  #keptCount = 0;
+  #keptRelease = -1;
+
+  /** @param entriesMax - entries of a full chunk. */
+  constructor(entriesMax: number) {
+    this.#entriesMax = entriesMax;
+  }
+
+  /** Entries alive by the committed rows. */
+  get live(): number {
+    return this.#live;
+  }
+
+  /** Adds an entry; usually its etag is the greatest. Cost: O(1), or O(chunks) for a late one. */
+  add(docNum: number, etag: number): void {
+    this.#live++;
+    this.#length++;
+    const tail = this.#chunks.length - 1;
+    const base = this.#bases[tail] as number; // undefined only when tail = -1
+    if (tail >= 0 && etag <= base + this.#lastDelta(tail)) {
+      this.#addLate(docNum, etag);
+      return;
+    }
+    if (tail < 0 || etag - base >= 2 ** 32 || this.#counts[tail] === this.#entriesMax) {
+      const chunk = new Uint32Array(
+        2 * Math.min(tail < 0 ? entriesMin : Infinity, this.#entriesMax),
+      );
+      chunk[0] = docNum;
+      this.#insertChunk(tail + 1, chunk, etag, 1);
+      return;
+    }
+    const count = this.#counts[tail] as number; // tail >= 0
+    let chunk = this.#chunks[tail] as Uint32Array;
+    if (count * 2 === chunk.length) {
+      const wide = new Uint32Array(2 * Math.min(count * 2, this.#entriesMax));
+      wide.set(chunk);
+      this.#chunks[tail] = wide;
+      chunk = wide;
+    }
+    chunk[count * 2] = docNum;
+    chunk[count * 2 + 1] = etag - base;
+    this.#counts[tail] = count + 1;
+  }
+
+  /** One of the entries has died. */
+  remove(): void {
+    this.#live--;
+  }
+
+  /** Lets a sweep go on that is due; called once for each change. Cost: amortised O(1). */
+  sweep(rows: RowStore): void {
+    if (this.#sweepAt < 0) {
+      if (!this.#isSweepDue(rows)) return;
+      this.#sweepAt = 0;
+      this.#sweepCredit = 0;
+    }
+    this.#sweepCredit += sweepPace;
+    while (this.#sweepAt >= 0 && this.#sweepCredit >= (this.#counts[this.#sweepAt] ?? 0)) {
+      this.#sweepCredit -= this.#counts[this.#sweepAt] ?? 0;
+      if (this.#sweepAt < this.#chunks.length) this.#sweepChunk(this.#sweepAt, rows);
+      if (this.#sweepAt >= this.#chunks.length) {
+        this.#sweepAt = -1;
+        this.#keptCount = this.#length - this.#live;
+        this.#keptRelease = rows.releaseCount;
+      }
+    }
+  }
+
+  #isSweepDue(rows: RowStore): boolean {
+    const kept = this.#keptRelease === rows.releaseCount ? this.#keptCount : 0;
+    return this.#length - this.#live - kept > this.#live + 2 * entriesMin;
+  }
+
+  /** Takes the dead out of a chunk, and joins what is left with the chunk before it if they fit. */
+  #sweepChunk(at: number, rows: RowStore): void {
+    const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
+    const base = this.#bases[at] as number;
+    const count = this.#counts[at] as number;
+    const kept = new Uint32Array(2 * count);
+    let keptCount = 0;
+    let keptBase = 0;
+    for (let entry = 0; entry < count; entry++) {
+      const docNum = chunk[entry * 2] as number; // entry < count
+      const delta = chunk[entry * 2 + 1] as number;
+      if (!rows.isEtagSeen(docNum, base + delta)) continue;
+      if (keptCount === 0) keptBase = base + delta;
+      kept[keptCount * 2] = docNum;
+      kept[keptCount * 2 + 1] = base + delta - keptBase;
+      keptCount++;
+    }
+    this.#length -= count - keptCount;
+    if (keptCount === 0 || (at > 0 && this.#joins(at - 1, kept, keptBase, keptCount))) {
+      this.#removeChunk(at);
+      return;
+    }
+    this.#sweepAt = at + 1;
+    if (keptCount === count) return;
+    this.#chunks[at] = kept.slice(0, 2 * keptCount);
+    this.#bases[at] = keptBase;
+    this.#counts[at] = keptCount;
+  }
+
+  /** Appends entries with deltas from `base` to chunk `at`, unless they do not fit. */
+  #joins(at: number, entries: Uint32Array, base: number, entryCount: number): boolean {
+    const count = this.#counts[at] as number; // at < chunks.length
+    const shift = base - (this.#bases[at] as number);
+    const lastDelta = entries[2 * entryCount - 1] as number; // entryCount > 0
+    if (count + entryCount > this.#entriesMax || shift + lastDelta >= 2 ** 32) return false;
+    const joined = new Uint32Array(2 * (count + entryCount));
+    joined.set((this.#chunks[at] as Uint32Array).subarray(0, 2 * count));
+    for (let entry = 0; entry < entryCount; entry++) {
+      joined[2 * (count + entry)] = entries[2 * entry] as number; // entry < entryCount
+      joined[2 * (count + entry) + 1] = (entries[2 * entry + 1] as number) + shift;
+    }
+    this.#chunks[at] = joined;
+    this.#counts[at] = count + entryCount;
+    return true;
+  }
+
+  /** Puts an entry between older ones, as replay of moved records may need. */
+  #addLate(docNum: number, etag: number): void {
+    const at = Math.max(0, this.chunkBelow(etag));
+    const chunk = this.#chunks[at] as Uint32Array; // the list is not empty
+    const count = this.#counts[at] as number;
+    const base = this.#bases[at] as number;
+    const entry = etag < base ? 0 : this.entryFrom(at, etag);
+    assert(entry === count || etag - base !== chunk[2 * entry + 1], "etags are unique");
+    if (etag < base) {
+      const only = new Uint32Array(2);
+      only[0] = docNum;
+      this.#insertChunk(at, only, etag, 1);
+    } else if (entry === count && etag - base >= 2 ** 32) {
+      this.#insertChunk(at + 1, Uint32Array.of(docNum, 0), etag, 1);
+    } else {
+      const wide = new Uint32Array(2 * (count + 1));
+      wide.set(chunk.subarray(0, 2 * entry));
+      wide[2 * entry] = docNum;
+      wide[2 * entry + 1] = etag - base;
+      wide.set(chunk.subarray(2 * entry, 2 * count), 2 * (entry + 1));
+      this.#chunks[at] = wide;
+      this.#counts[at] = count + 1;
+      if (count + 1 > this.#entriesMax) this.#splitChunk(at);
+    }
+    this.#sweepAt = this.#sweepAt < 0 ? -1 : 0; // chunks have moved
+  }
+
+  #splitChunk(at: number): void {
+    const chunk = this.#chunks[at] as Uint32Array; // full
+    const keep = (this.#counts[at] as number) >>> 1;
+    const right = chunk.slice(2 * keep);
+    const shift = right[1] as number; // a half of a full chunk is not empty
+    for (let entry = 1; entry < right.length; entry += 2) {
+      right[entry] = (right[entry] as number) - shift;
+    }
+    this.#chunks[at] = chunk.slice(0, 2 * keep);
+    this.#counts[at] = keep;
+    this.#insertChunk(at + 1, right, (this.#bases[at] as number) + shift, right.length / 2);
+  }
+
+  #insertChunk(at: number, chunk: Uint32Array, base: number, count: number): void {
+    this.#chunks.splice(at, 0, chunk);
+    this.#bases.splice(at, 0, base);
+    this.#counts.splice(at, 0, count);
+  }
+
+  #removeChunk(at: number): void {
+    this.#chunks.splice(at, 1);
+    this.#bases.splice(at, 1);
+    this.#counts.splice(at, 1);
+  }
+
+  #lastDelta(at: number): number {
+    return (this.#chunks[at] as Uint32Array)[2 * (this.#counts[at] as number) - 1] as number; // not empty
+  }
+
+  /** The last chunk whose first etag is at most `etag`, or -1. */
+  chunkBelow(etag: number): number {
+    let low = 0;
+    let high = this.#bases.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#bases[middle] as number) <= etag)
+        low = middle + 1; // middle < high
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  /** The first entry of chunk `at` whose etag is at least `etag`; the chunk's count when none is. */
+  entryFrom(at: number, etag: number): number {
+    const chunk = this.#chunks[at] as Uint32Array; // the caller's chunk is in the list
+    const delta = etag - (this.#bases[at] as number);
+    let low = 0;
+    let high = this.#counts[at] as number;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((chunk[2 * middle + 1] as number) < delta)
+        low = middle + 1; // middle < count
+      else high = middle;
+    }
+    return low;
+  }
+
+  get chunkCount(): number {
+    return this.#chunks.length;
+  }
+
+  chunkAt(at: number): Uint32Array {
+    return this.#chunks[at] as Uint32Array; // the caller's chunk is in the list
+  }
+
+  baseAt(at: number): number {
+    return this.#bases[at] as number; // the caller's chunk is in the list
+  }
+
+  countAt(at: number): number {
+    return this.#counts[at] as number; // the caller's chunk is in the list
+  }
+
+  memoryBytes(): number {
+    let bytes = 0;
+    for (const chunk of this.#chunks) bytes += chunk.byteLength + 24; // and its place in three arrays
+    return bytes;
+  }
+
+  /** The bytes of the entries up to `etag`, inclusive; they stay as they are while the list changes. */
+  parts(etag: number): Uint8Array[] {
+    const last = this.chunkBelow(etag);
+    const counts = this.#counts.slice(0, last + 1);
+    if (last >= 0) counts[last] = this.entryFrom(last, etag + 1);
+    const length = counts.reduce((sum, count) => sum + count, 0);
+    const parts: Uint8Array[] = [
+      bytesOf(Uint32Array.of(counts.length, length)),
+      bytesOf(Float64Array.from(this.#bases.slice(0, last + 1))),
+      bytesOf(Uint32Array.from(counts)),
+    ];
+    for (const [at, count] of counts.entries()) {
+      parts.push(bytesOf(this.chunkAt(at).subarray(0, 2 * count)));
+    }
+    return parts;
+  }
+
+  /**
+   * Fills an empty list from what `parts` gave. @throws EngineError database-damaged
+   * @param live - how many of the entries are alive.
+   */
+  restore(reader: ByteReader, live: number): void {
+    assert(this.#length === 0, "only an empty list is restored");
+    const chunkCount = reader.uint32();
+    this.#length = reader.uint32();
+    this.#live = live;
+    reader.expect(live <= this.#length && chunkCount <= this.#length, "list length");
+    this.#bases = Array.from(reader.float64s(chunkCount));
+    this.#counts = Array.from(reader.uint32s(chunkCount));
+    let length = 0;
+    let etag = -1;
+    for (const [at, count] of this.#counts.entries()) {
+      reader.expect(count > 0 && length + count <= this.#length, "list chunk");
+      reader.expect((this.#bases[at] as number) > etag, "order of a list"); // as many bases as counts
+      this.#chunks.push(reader.uint32s(2 * count));
+      etag = (this.#bases[at] as number) + this.#lastDelta(at);
+      length += count;
+    }
+    reader.expect(length === this.#length, "list length");
+  }
+
+  checkInvariants(rows: RowStore): void {
+    let length = 0;
+    let live = 0;
+    let etag = 0;
+    for (const [at, chunk] of this.#chunks.entries()) {
+      const count = this.countAt(at);
+      assert(count > 0 && count <= chunk.length / 2, "no chunk of a list is empty");
+      assert(chunk[1] === 0, "a chunk's base is its first etag");
+      for (let entry = 0; entry < count; entry++) {
+        const next = this.baseAt(at) + (chunk[2 * entry + 1] as number); // entry < count
+        assert(next > etag, "etags ascend");
+        etag = next;
+        if (rows.columns.etagOf(chunk[2 * entry] as number) === etag) live++;
+      }
+      length += count;
+    }
+    assert(length === this.#length, "entries are counted");
+    assert(live === this.#live, "live entries are counted");
+  }
+}
+
+/** Goes through the documents of a list by etag. Stays right while the list changes between two calls. */
+export class EtagCursor {
+  readonly #list: EtagList | undefined;
+  readonly #rows: () => RowColumns;
+  readonly #descending: boolean;
+  /** The least etag, or the greatest when descending, that was not looked at yet. */
+  #etag: number;
+
+  /** Made by a table or view. `rows` gives the rows that say what is alive. */
+  constructor(
+    list: EtagList | undefined,
+    rows: () => RowColumns,
+    from: number,
+    descending: boolean,
+  ) {
+    this.#list = list;
+    this.#rows = rows;
+    this.#descending = descending;
+    this.#etag = from;
+  }
+
+  /**
+   * Puts the next document numbers, at most `limit`, into `batch`.
+   * @returns how many; fewer than `limit` only at the end. Cost: O(log entries + entries passed).
+   */
+  fill(batch: Uint32Array | Int32Array, limit: number): number {
+    assert(limit <= batch.length, "a batch has room for its limit");
+    if (this.#list === undefined) return 0;
+    const rows = this.#rows();
+    return this.#descending
+      ? this.#fillDown(this.#list, rows, batch, limit)
+      : this.#fillUp(this.#list, rows, batch, limit);
+  }
+
+  #fillUp(
+    list: EtagList,
+    rows: RowColumns,
+    batch: Uint32Array | Int32Array,
+    limit: number,
+  ): number {
+    let filled = 0;
+    let at = Math.max(0, list.chunkBelow(this.#etag));
+    let entry = at < list.chunkCount ? list.entryFrom(at, this.#etag) : 0;
+    for (; at < list.chunkCount; at++) {
+      const chunk = list.chunkAt(at);
+      const base = list.baseAt(at);
+      const count = list.countAt(at);
+      for (; entry < count; entry++) {
+        if (filled === limit) return filled;
+        const docNum = chunk[2 * entry] as number; // entry < count
+        const etag = base + (chunk[2 * entry + 1] as number);
+        this.#etag = etag + 1;
+        if (rows.etagOf(docNum) === etag) batch[filled++] = docNum;
+      }
+      entry = 0;
+    }
+    return filled;
+  }
+
+  #fillDown(
+    list: EtagList,
+    rows: RowColumns,
+    batch: Uint32Array | Int32Array,
+    limit: number,
+  ): number {
+    let filled = 0;
+    let at = list.chunkBelow(this.#etag);
+    let entry = at < 0 ? -1 : list.entryFrom(at, this.#etag + 1) - 1;
+    while (at >= 0) {
+      const chunk = list.chunkAt(at);
+      const base = list.baseAt(at);
+      for (; entry >= 0; entry--) {
+        if (filled === limit) return filled;
+        const docNum = chunk[2 * entry] as number; // entry < count
+        const etag = base + (chunk[2 * entry + 1] as number);
+        this.#etag = etag - 1;
+        if (rows.etagOf(docNum) === etag) batch[filled++] = docNum;
+      }
+      at--;
+      entry = at < 0 ? -1 : list.countAt(at) - 1;
+    }
+    return filled;
+  }
+}

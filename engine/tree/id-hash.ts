@@ -1,0 +1,249 @@
+/**
+ * From an id's bytes to its place in the slab, where its document's number stands before it:
+ * extendible hashing over packed pages. Growing splits one page at a time, so no insertion pauses for
+ * the whole table.
+ *
+ *   page (i32): depth | count | capacity | epoch | hash, place | hash, place | ...
+ *
+ * The directory's entry for the upper bits of a hash names the page; in it, linear probing from the
+ * lower bits. Place 0 is a free slot. Nothing is ever removed.
+ *
+ * Invariants:
+ * - A page of depth d stands in 2^(directory depth - d) neighbouring entries of the directory, and all
+ *   hashes in it share their upper d bits.
+ * - A page is full to at most 4/5.
+ * - While the table is frozen, pages older than the freeze are replaced, not changed.
+ */
+import { assert } from "../assert.ts";
+import type { IdKey } from "./id-key.ts";
+import type { IdSlab } from "./id-slab.ts";
+import { type ByteReader, bytesOf } from "./sections.ts";
+
+const headInts = 4;
+const depthAt = 0;
+const countAt = 1;
+const capacityAt = 2;
+const epochAt = 3;
+const capacityMin = 16;
+/** Beyond this depth pages grow instead: only ids made to collide get there. */
+const depthMax = 20;
+
+export class IdHash {
+  readonly #slab: IdSlab;
+  readonly #capacityMax: number;
+  #directory: Int32Array[];
+  #depth = 0;
+  #epoch = 0;
+  #freezeCount = 0;
+  #count = 0;
+
+  /** @param capacityMax - slots of a page before it splits; a power of two, at least 16. */
+  constructor(slab: IdSlab, capacityMax: number) {
+    assert(capacityMax >= capacityMin, "a page has room for some ids");
+    this.#slab = slab;
+    this.#capacityMax = capacityMax;
+    this.#directory = [newPage(0, capacityMin, 0)];
+  }
+
+  /** The number of the document with this id, or -1. Hot. */
+  find(key: IdKey): number {
+    const hash = key.hash;
+    const page = this.#directory[this.#entryOf(hash)] as Int32Array; // entries cover all hashes
+    const mask = (page[capacityAt] as number) - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const stored = page[headInts + 2 * slot + 1] as number; // slot <= mask
+      if (stored === 0) return -1; // a page is never full
+      if (page[headInts + 2 * slot] !== hash) continue;
+      const docNum = this.#slab.match(stored >>> 0, key.bytes, key.length);
+      if (docNum >= 0) return docNum;
+    }
+  }
+
+  /** Adds an id that has this hash and place and is not in the table. */
+  insert(hash: number, place: number): void {
+    let page = this.#pageToChange(this.#entryOf(hash));
+    while (((page[countAt] as number) + 1) * 5 > (page[capacityAt] as number) * 4) {
+      this.#widen(page, hash);
+      page = this.#directory[this.#entryOf(hash)] as Int32Array; // see find
+    }
+    put(page, hash, place | 0);
+    this.#count++;
+  }
+
+  /** From now until `thaw`, the pages that exist stay as they are. May be nested. */
+  freeze(): void {
+    this.#freezeCount++;
+    this.#epoch++;
+  }
+
+  thaw(): void {
+    assert(this.#freezeCount > 0, "only a frozen table is thawed");
+    this.#freezeCount--;
+  }
+
+  memoryBytes(): number {
+    let bytes = this.#directory.length * 8;
+    this.#eachPage((page) => {
+      bytes += page.byteLength;
+    });
+    return bytes;
+  }
+
+  /** The table's bytes, good while it is frozen. */
+  parts(): Uint8Array[] {
+    assert(this.#freezeCount > 0, "a table is frozen while its parts are used");
+    const pages: Uint8Array[] = [];
+    this.#eachPage((page) => {
+      pages.push(bytesOf(page));
+    });
+    return [bytesOf(Uint32Array.of(this.#depth, pages.length, this.#count)), ...pages];
+  }
+
+  /** Fills an empty table from what `parts` gave. @throws EngineError database-damaged */
+  restore(reader: ByteReader): void {
+    assert(this.#count === 0, "only an empty table is restored");
+    this.#depth = reader.uint32();
+    const pageCount = reader.uint32();
+    this.#count = reader.uint32();
+    reader.expect(this.#depth <= depthMax && this.#count === this.#slab.count, "counts");
+    this.#directory = [];
+    const length = 2 ** this.#depth;
+    const head = new Int32Array(headInts);
+    let counted = 0;
+    for (let at = 0; at < pageCount; at++) {
+      reader.copy(head, head.byteLength);
+      const depth = head[depthAt] as number;
+      const capacity = head[capacityAt] as number;
+      reader.expect(depth >= 0 && depth <= this.#depth, "page depth");
+      reader.expect(capacity >= capacityMin && (capacity & (capacity - 1)) === 0, "page capacity");
+      reader.reserve(capacity * 8);
+      const page = newPage(depth, capacity, 0);
+      reader.copy(page.subarray(headInts), capacity * 8);
+      page[countAt] = head[countAt] as number;
+      reader.expect(isPageSound(page, this.#slab), "page");
+      counted += page[countAt] as number;
+      const copies = 2 ** (this.#depth - depth);
+      reader.expect(this.#directory.length % copies === 0, "page order");
+      reader.expect(this.#directory.length + copies <= length, "page order");
+      for (let copy = 0; copy < copies; copy++) this.#directory.push(page);
+    }
+    reader.expect(this.#directory.length === length && counted === this.#count, "page count");
+  }
+
+  checkInvariants(): void {
+    assert(this.#directory.length === 2 ** this.#depth, "the directory covers all hashes");
+    let entry = 0;
+    let count = 0;
+    this.#eachPage((page) => {
+      const depth = page[depthAt] as number;
+      const copies = 2 ** (this.#depth - depth);
+      for (let copy = 0; copy < copies; copy++) {
+        assert(this.#directory[entry + copy] === page, "a page stands in neighbouring entries");
+      }
+      assert(isPageSound(page, this.#slab), "a page's slots agree with its count");
+      for (let slot = 0; slot < (page[capacityAt] as number); slot++) {
+        if (page[headInts + 2 * slot + 1] === 0) continue;
+        const at = this.#entryOf(page[headInts + 2 * slot] as number);
+        assert(at >= entry && at < entry + copies, "a hash is in the page of its upper bits");
+      }
+      entry += copies;
+      count += page[countAt] as number;
+    });
+    assert(count === this.#count, "pages hold what was inserted");
+    assert(count === this.#slab.count, "every id is in the table");
+  }
+
+  #entryOf(hash: number): number {
+    return this.#depth === 0 ? 0 : hash >>> (32 - this.#depth);
+  }
+
+  #eachPage(visit: (page: Int32Array) => void): void {
+    for (let entry = 0; entry < this.#directory.length; ) {
+      const page = this.#directory[entry] as Int32Array; // entry < length
+      visit(page);
+      entry += 2 ** (this.#depth - (page[depthAt] as number));
+    }
+  }
+
+  #pageToChange(entry: number): Int32Array {
+    const page = this.#directory[entry] as Int32Array; // see find
+    if (this.#freezeCount === 0 || (page[epochAt] as number) >= this.#epoch) return page;
+    const copy = page.slice();
+    copy[epochAt] = this.#epoch;
+    this.#place(copy, entry);
+    return copy;
+  }
+
+  /** Lets all entries of the page that `entry` belongs to name `page`, which has its depth. */
+  #place(page: Int32Array, entry: number): void {
+    const copies = 2 ** (this.#depth - (page[depthAt] as number));
+    const first = entry - (entry % copies);
+    for (let copy = 0; copy < copies; copy++) this.#directory[first + copy] = page;
+  }
+
+  /** Makes room in the page of `hash`: by growing it while it is small, by splitting it after. */
+  #widen(page: Int32Array, hash: number): void {
+    const depth = page[depthAt] as number;
+    const capacity = page[capacityAt] as number;
+    if (capacity < this.#capacityMax || depth >= depthMax) {
+      const wide = newPage(depth, capacity * 2, this.#epoch);
+      for (let slot = 0; slot < capacity; slot++) move(page, slot, wide);
+      this.#place(wide, this.#entryOf(hash));
+      return;
+    }
+    if (depth === this.#depth) {
+      const wide: Int32Array[] = [];
+      for (const each of this.#directory) wide.push(each, each);
+      this.#directory = wide;
+      this.#depth++;
+    }
+    const left = newPage(depth + 1, capacity, this.#epoch);
+    const right = newPage(depth + 1, capacity, this.#epoch);
+    for (let slot = 0; slot < capacity; slot++) {
+      const bit = ((page[headInts + 2 * slot] as number) >>> (31 - depth)) & 1;
+      move(page, slot, bit === 0 ? left : right);
+    }
+    const copies = 2 ** (this.#depth - depth - 1);
+    const entry = this.#entryOf(hash);
+    const first = entry - (entry % (2 * copies));
+    this.#place(left, first);
+    this.#place(right, first + copies);
+  }
+}
+
+function newPage(depth: number, capacity: number, epoch: number): Int32Array {
+  const page = new Int32Array(headInts + 2 * capacity);
+  page[depthAt] = depth;
+  page[capacityAt] = capacity;
+  page[epochAt] = epoch;
+  return page;
+}
+
+/** Puts an entry into a page that has room. */
+function put(page: Int32Array, hash: number, stored: number): void {
+  const mask = (page[capacityAt] as number) - 1;
+  let slot = hash & mask;
+  while (page[headInts + 2 * slot + 1] !== 0) slot = (slot + 1) & mask;
+  page[headInts + 2 * slot] = hash;
+  page[headInts + 2 * slot + 1] = stored;
+  page[countAt] = (page[countAt] as number) + 1;
+}
+
+/** Puts what is in a slot of `source`, if anything, into `target`. */
+function move(source: Int32Array, slot: number, target: Int32Array): void {
+  const stored = source[headInts + 2 * slot + 1] as number; // slot < capacity
+  if (stored !== 0) put(target, source[headInts + 2 * slot] as number, stored);
+}
+
+/** Do the slots of `page` name places in the slab, as many as it says, with room left? */
+function isPageSound(page: Int32Array, slab: IdSlab): boolean {
+  const capacity = page[capacityAt] as number;
+  let count = 0;
+  for (let slot = 0; slot < capacity; slot++) {
+    const stored = page[headInts + 2 * slot + 1] as number; // slot < capacity
+    if (stored === 0) continue;
+    if (!slab.covers(stored >>> 0)) return false;
+    count++;
+  }
+  return count === page[countAt] && count * 5 <= capacity * 4;
+}

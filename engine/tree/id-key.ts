@@ -1,0 +1,88 @@
+/**
+ * An id as a look-up key: its lower-cased UTF-8 bytes and their hash, in one scratch buffer that is
+ * used over and over, so that a look-up of an ASCII id makes nothing.
+ *
+ * Lower-casing is JavaScript's, over the whole text: it does not depend on the host's language.
+ *
+ * Invariants:
+ * - Two ids that lower-case to the same text give the same bytes and hash, come they as text or bytes.
+ */
+import { nameBytesMax } from "../limits.ts";
+
+/** Does text hold half of a surrogate pair? Such text has no UTF-8 form of its own. */
+const loneSurrogate = /\p{Surrogate}/u;
+
+export class IdKey {
+  readonly bytes: Buffer = Buffer.alloc(nameBytesMax);
+  readonly seed: number;
+  length = 0;
+  /** 32 bits, signed. */
+  hash = 0;
+
+  /** @param seed - 32 bits that the hash begins with; fixed for the life of what is keyed by it. */
+  constructor(seed: number) {
+    this.seed = seed | 0;
+  }
+
+  /**
+   * Takes `id`. Hot: one pass over the units of an ASCII id.
+   * @returns false when it cannot be an id: over `nameBytesMax` bytes, or half a surrogate pair in it.
+   */
+  set(id: string): boolean {
+    const length = id.length;
+    if (length > nameBytesMax) return this.#setAny(id);
+    const bytes = this.bytes;
+    let hash = this.seed;
+    for (let at = 0; at < length; at++) {
+      let unit = id.charCodeAt(at);
+      if (unit > 127) return this.#setAny(id);
+      if (unit >= 65 && unit <= 90) unit |= 32;
+      bytes[at] = unit;
+      hash = Math.imul(hash ^ unit, 0x01000193);
+    }
+    this.length = length;
+    this.hash = finish(hash);
+    return true;
+  }
+
+  /** `set` for the UTF-8 bytes `source[start, end)`, which become text only when they are not ASCII. */
+  setBytes(source: Buffer, start: number, end: number): boolean {
+    const length = end - start;
+    if (length > nameBytesMax) return this.#setAny(source.toString("utf8", start, end));
+    const bytes = this.bytes;
+    let hash = this.seed;
+    for (let at = 0; at < length; at++) {
+      let byte = source[start + at] as number; // the caller's range is within the source
+      if (byte > 127) return this.#setAny(source.toString("utf8", start, end));
+      if (byte >= 65 && byte <= 90) byte |= 32;
+      bytes[at] = byte;
+      hash = Math.imul(hash ^ byte, 0x01000193);
+    }
+    this.length = length;
+    this.hash = finish(hash);
+    return true;
+  }
+
+  #setAny(id: string): boolean {
+    const lower = id.toLowerCase();
+    if (Buffer.byteLength(lower) > nameBytesMax || loneSurrogate.test(lower)) return false;
+    const length = this.bytes.write(lower);
+    let hash = this.seed;
+    for (let at = 0; at < length; at++) {
+      hash = Math.imul(hash ^ (this.bytes[at] as number), 0x01000193); // at < length <= bytes.length
+    }
+    this.length = length;
+    this.hash = finish(hash);
+    return true;
+  }
+}
+
+/** Spreads FNV-1a's bits, so that the high ones choose well too (MurmurHash3's last step). */
+function finish(hash: number): number {
+  let mixed = hash;
+  mixed ^= mixed >>> 16;
+  mixed = Math.imul(mixed, 0x85ebca6b);
+  mixed ^= mixed >>> 13;
+  mixed = Math.imul(mixed, 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
+}

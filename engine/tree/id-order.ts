@@ -1,0 +1,444 @@
+/**
+ * Documents in the order of their ids, fed lazily: new ones wait in a pending list until an ordered
+ * read or idle time settles them, in slices.
+ *
+ * Sorted leaves of document numbers, compared by the ids in the slab. The order of two documents never
+ * changes, so a view needs no copy: it passes over documents that it does not see, and what a view
+ * sees is not taken out.
+ *
+ * Invariants:
+ * - Each document with a committed row is a member: in a leaf or pending, in one place only.
+ * - Leaves ascend by id and are not empty; a leaf is never changed, only replaced.
+ */
+import { assert } from "../assert.ts";
+import { compareBytes } from "./compare.ts";
+import type { IdSlab } from "./id-slab.ts";
+import type { RowColumns, RowStore } from "./row-columns.ts";
+import { type ByteReader, bytesOf } from "./sections.ts";
+import { SlicedSort } from "./sliced-sort.ts";
+
+export class IdOrder {
+  readonly #slab: IdSlab;
+  readonly #leafMax: number;
+  readonly #memberShift: number;
+  readonly #memberMask: number;
+  #leaves: Uint32Array[] = [];
+  /** Document numbers that are sorted and merged between two looks at the clock. */
+  readonly #batchMax: number;
+  readonly #pendingMax: number;
+  /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
+  #pending: Uint32Array[] = [];
+  #pendingTail: number;
+  /** Pending document numbers that are being sorted and merged; those before `#runAt` are in leaves. */
+  #run: SlicedSort | undefined;
+  #runAt = 0;
+  /** One bit for each document number: is it a member? */
+  #members: Uint32Array[] = [];
+  #memberCount = 0;
+  #version = 0;
+  /** The leaf that a sweep looks at next, -1 when none goes on. */
+  #sweepAt = -1;
+  #keptCount = 0;
+  #keptRelease = -1;
+
+  /** @param leafMax - numbers of a full leaf. @param membersPerChunk - both powers of two. */
+  constructor(slab: IdSlab, leafMax: number, membersPerChunk: number) {
+    this.#slab = slab;
+    this.#leafMax = leafMax;
+    this.#batchMax = leafMax / 2;
+    this.#pendingMax = leafMax * 16;
+    this.#pendingTail = this.#pendingMax;
+    this.#memberShift = Math.log2(Math.max(32, membersPerChunk));
+    this.#memberMask = 2 ** this.#memberShift - 1;
+  }
+
+  /** Changes when leaves change: a place in them is good only while it stays. */
+  get version(): number {
+    return this.#version;
+  }
+
+  get leaves(): readonly Uint32Array[] {
+    return this.#leaves;
+  }
+
+  get slab(): IdSlab {
+    return this.#slab;
+  }
+
+  /** Makes a document a member, unless it is. Cost: O(1). */
+  add(docNum: number): void {
+    if (this.#isMember(docNum)) return;
+    this.#setMember(docNum, true);
+    this.#memberCount++;
+    if (this.#pendingTail === this.#pendingMax) {
+      this.#pending.push(new Uint32Array(this.#pendingMax));
+      this.#pendingTail = 0;
+    }
+    (this.#pending[this.#pending.length - 1] as Uint32Array)[this.#pendingTail++] = docNum;
+  }
+
+  /**
+   * Merges pending documents, and takes out those that are gone when they are more than half.
+   * Stops when `mayGoOn` says so, asked about every millisecond. @returns whether all is done.
+   */
+  settle(rows: RowStore, mayGoOn: () => boolean): boolean {
+    while (this.#isPending()) {
+      this.#settleStep(rows);
+      if (!mayGoOn()) break;
+    }
+    if (this.#isPending()) return false;
+    if (this.#sweepAt < 0 && this.#isSweepDue(rows)) this.#sweepAt = 0;
+    while (this.#sweepAt >= 0) {
+      if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
+      if (this.#sweepAt >= this.#leaves.length) {
+        this.#sweepAt = -1;
+        this.#keptCount = this.#memberCount - rows.columns.documentCount;
+        this.#keptRelease = rows.releaseCount;
+      } else if (!mayGoOn()) return false;
+    }
+    return true;
+  }
+
+  /** Merges all pending documents at once, for a read that cannot wait. */
+  settlePending(rows: RowStore): void {
+    while (this.#isPending()) this.#settleStep(rows);
+  }
+
+  #isPending(): boolean {
+    return this.#pending.length > 0 || this.#run !== undefined;
+  }
+
+  #isSweepDue(rows: RowStore): boolean {
+    const kept = this.#keptRelease === rows.releaseCount ? this.#keptCount : 0;
+    const gone = this.#memberCount - rows.columns.documentCount - kept;
+    return gone > rows.columns.documentCount + this.#leafMax;
+  }
+
+  /** Takes a run of pending documents, sorts some of it or merges some of it. Something is pending. */
+  #settleStep(rows: RowStore): void {
+    if (this.#run === undefined) this.#takeRun(rows);
+    else if (this.#run.step()) this.#mergeSome(this.#run.items);
+  }
+
+  #takeRun(rows: RowStore): void {
+    const chunk = this.#pending.pop() as Uint32Array; // the caller has asked
+    let count = 0;
+    for (let at = 0; at < this.#pendingTail; at++) {
+      const docNum = chunk[at] as number; // at < pendingTail
+      if (rows.isDocumentSeen(docNum)) chunk[count++] = docNum;
+      else this.#leave(docNum);
+    }
+    this.#pendingTail = this.#pendingMax; // all pending chunks but the last are full
+    if (count === 0) return;
+    this.#run = new SlicedSort(chunk.subarray(0, count), this.#slab, this.#batchMax);
+    this.#runAt = 0;
+  }
+
+  /** Merges the next of the sorted run, about `#batchMax` of them, into the leaves. */
+  #mergeSome(sorted: Uint32Array): void {
+    this.#version++;
+    const stop = Math.min(sorted.length, this.#runAt + this.#batchMax);
+    let leafAt = 0;
+    while (this.#runAt < stop) {
+      const start = this.#runAt;
+      leafAt = this.#leafFor(sorted[start] as number, leafAt); // start < length
+      const next = this.#leaves[leafAt + 1]?.[0];
+      let end = start + 1;
+      while (end < stop) {
+        if (next !== undefined && this.#slab.compare(sorted[end] as number, next) >= 0) break; // within
+        end++;
+      }
+      leafAt += this.#mergeLeaf(leafAt, sorted.subarray(start, end)) - 1;
+      this.#runAt = end;
+    }
+    if (this.#runAt === sorted.length) this.#run = undefined;
+  }
+
+  /** The last leaf from `from` on whose first document is not after `docNum`; else `from`. */
+  #leafFor(docNum: number, from: number): number {
+    let low = from + 1;
+    let high = this.#leaves.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const first = this.#leaves[middle]?.[0] as number; // leaves are not empty
+      if (this.#slab.compare(first, docNum) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  /** Replaces leaf `leafAt` by one or more with `added` merged in; returns how many stand there now. */
+  #mergeLeaf(leafAt: number, added: Uint32Array): number {
+    const leaf = this.#leaves[leafAt] ?? new Uint32Array(0);
+    const merged = new Uint32Array(leaf.length + added.length);
+    let from = 0;
+    let to = 0;
+    for (let at = 0; at < added.length; at++) {
+      const docNum = added[at] as number; // at < length
+      const until = this.#entryFor(leaf, docNum, from);
+      merged.set(leaf.subarray(from, until), to);
+      to += until - from;
+      merged[to++] = docNum;
+      from = until;
+    }
+    merged.set(leaf.subarray(from), to);
+    // Ids that come in order leave full leaves behind them; others leave room on both sides of a split.
+    const isAppend = from === leaf.length && leafAt >= this.#leaves.length - 1;
+    const pieceCount = Math.ceil(merged.length / this.#leafMax);
+    const size = isAppend ? this.#leafMax : Math.ceil(merged.length / pieceCount);
+    const pieces: Uint32Array[] = [];
+    if (pieceCount === 1) pieces.push(merged);
+    else for (let at = 0; at < merged.length; at += size) pieces.push(merged.slice(at, at + size));
+    this.#leaves.splice(leafAt, 1, ...pieces);
+    if (leafAt < this.#sweepAt) this.#sweepAt += pieces.length - 1; // the leaves behind it moved
+    return pieces.length;
+  }
+
+  /** The first place from `from` on in `leaf` whose document is after `docNum`. */
+  #entryFor(leaf: Uint32Array, docNum: number, from: number): number {
+    let low = from;
+    let high = leaf.length;
+    if (high > low && this.#slab.compare(leaf[high - 1] as number, docNum) < 0) return high; // appended
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#slab.compare(leaf[middle] as number, docNum) < 0)
+        low = middle + 1; // middle < length
+      else high = middle;
+    }
+    return low;
+  }
+
+  #sweepLeaf(rows: RowStore): void {
+    const at = this.#sweepAt;
+    const leaf = this.#leaves[at] as Uint32Array; // the caller has asked
+    const kept = leaf.filter((docNum) => rows.isDocumentSeen(docNum));
+    if (kept.length < leaf.length) {
+      for (const docNum of leaf) if (!rows.isDocumentSeen(docNum)) this.#leave(docNum);
+    }
+    const before = at > 0 ? (this.#leaves[at - 1] as Uint32Array) : undefined;
+    this.#version++;
+    if (kept.length === 0) this.#leaves.splice(at, 1);
+    else if (before !== undefined && before.length + kept.length <= this.#leafMax) {
+      const joined = new Uint32Array(before.length + kept.length);
+      joined.set(before);
+      joined.set(kept, before.length);
+      this.#leaves.splice(at - 1, 2, joined);
+    } else {
+      this.#leaves[at] = kept;
+      this.#sweepAt = at + 1;
+    }
+  }
+
+  #leave(docNum: number): void {
+    this.#setMember(docNum, false);
+    this.#memberCount--;
+  }
+
+  #isMember(docNum: number): boolean {
+    const chunk = this.#members[docNum >>> this.#memberShift];
+    if (chunk === undefined) return false;
+    const word = chunk[(docNum & this.#memberMask) >>> 5] as number; // within the chunk
+    return ((word >>> (docNum & 31)) & 1) !== 0;
+  }
+
+  #setMember(docNum: number, isMember: boolean): void {
+    const at = docNum >>> this.#memberShift;
+    while (at >= this.#members.length) {
+      this.#members.push(new Uint32Array((this.#memberMask + 1) / 32));
+    }
+    const chunk = this.#members[at] as Uint32Array; // made above at the latest
+    const word = (docNum & this.#memberMask) >>> 5;
+    const bit = 1 << (docNum & 31);
+    chunk[word] = isMember ? (chunk[word] as number) | bit : (chunk[word] as number) & ~bit;
+  }
+
+  /** The last leaf whose first id is below `bytes`, or 0: where the first id from `bytes` on is sought. */
+  leafFrom(bytes: Buffer): number {
+    let low = 1;
+    let high = this.#leaves.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const first = this.#leaves[middle]?.[0] as number; // leaves are not empty
+      if (this.#slab.compareTo(first, bytes) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  /** The first place in leaf `leafAt` whose id is not below `bytes`; its length when none is. */
+  entryFrom(leafAt: number, bytes: Buffer): number {
+    const leaf = this.#leaves[leafAt];
+    let low = 0;
+    let high = leaf?.length ?? 0;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#slab.compareTo(leaf?.[middle] as number, bytes) < 0)
+        low = middle + 1; // middle < length
+      else high = middle;
+    }
+    return low;
+  }
+
+  memoryBytes(): number {
+    let bytes = this.#pending.length * this.#pendingMax * 4;
+    bytes += (this.#run?.items.length ?? 0) * 8;
+    bytes += (this.#members.length * (this.#memberMask + 1)) / 8;
+    for (const leaf of this.#leaves) bytes += leaf.byteLength + 8;
+    return bytes;
+  }
+
+  #pendingParts(): Uint32Array[] {
+    const last = this.#pending.length - 1;
+    const parts = this.#pending.map((chunk, at) =>
+      at === last ? chunk.subarray(0, this.#pendingTail) : chunk,
+    );
+    if (this.#run !== undefined) parts.push(this.#run.items.subarray(this.#runAt));
+    return parts;
+  }
+
+  /** The members' bytes; they stay as they are while the order changes. */
+  parts(): Uint8Array[] {
+    const pending = this.#pendingParts().map((part) => part.slice());
+    const lengths = Uint32Array.from(this.#leaves, (leaf) => leaf.length);
+    const pendingCount = this.#memberCount - lengths.reduce((sum, length) => sum + length, 0);
+    return [
+      bytesOf(Uint32Array.of(lengths.length, pendingCount)),
+      bytesOf(lengths),
+      ...this.#leaves.map(bytesOf),
+      ...pending.map(bytesOf),
+    ];
+  }
+
+  /** Fills an empty order from what `parts` gave. @throws EngineError database-damaged */
+  restore(reader: ByteReader): void {
+    assert(this.#memberCount === 0, "only an empty order is restored");
+    const leafCount = reader.uint32();
+    const pendingCount = reader.uint32();
+    const count = this.#slab.count;
+    reader.expect(leafCount <= count && pendingCount <= count, "counts");
+    for (const length of reader.uint32s(leafCount)) {
+      reader.expect(length > 0, "leaf length");
+      const leaf = reader.uint32s(length);
+      for (const docNum of leaf) this.#restoreMember(docNum, reader);
+      this.#leaves.push(leaf);
+    }
+    for (const docNum of reader.uint32s(pendingCount)) {
+      reader.expect(docNum < count && !this.#isMember(docNum), "pending document number");
+      this.add(docNum);
+    }
+  }
+
+  #restoreMember(docNum: number, reader: ByteReader): void {
+    reader.expect(docNum < this.#slab.count && !this.#isMember(docNum), "document number");
+    this.#setMember(docNum, true);
+    this.#memberCount++;
+  }
+
+  checkInvariants(rows: RowStore): void {
+    const members = new Set<number>();
+    let previous = -1;
+    for (const leaf of this.#leaves) {
+      assert(leaf.length > 0 && leaf.length <= this.#leafMax, "leaves are filled within bounds");
+      for (const docNum of leaf) {
+        assert(previous < 0 || this.#slab.compare(previous, docNum) < 0, "leaves ascend by id");
+        previous = docNum;
+        members.add(docNum);
+      }
+    }
+    let count = [...this.#leaves].reduce((sum, leaf) => sum + leaf.length, 0);
+    for (const part of this.#pendingParts()) {
+      for (const docNum of part) members.add(docNum);
+      count += part.length;
+    }
+    assert(members.size === count, "a member is in one place");
+    assert(count === this.#memberCount, "members are counted");
+    for (let docNum = 0; docNum < this.#slab.count; docNum++) {
+      assert(this.#isMember(docNum) === members.has(docNum), "members are marked");
+      assert(members.has(docNum) || !rows.isDocumentSeen(docNum), "every document is in the order");
+    }
+  }
+}
+
+/** Goes through documents by id. Stays right while the order changes between two calls. */
+export class IdCursor {
+  readonly #order: IdOrder;
+  readonly #rows: () => RowColumns;
+  /** Ids from `#lower` on, to `#upper` (exclusive; empty: to the end). */
+  readonly #lower: Buffer;
+  readonly #upper: Buffer;
+  readonly #isLowerExclusive: boolean;
+  #version = -1;
+  #leafAt = 0;
+  #entry = 0;
+  #endLeaf = 0;
+  #endEntry = 0;
+  /** The last document looked at, -1 before the first. */
+  #last = -1;
+
+  /** Made by a table or view, from an order without pending documents. */
+  constructor(order: IdOrder, rows: () => RowColumns, prefix: Buffer, after: Buffer | undefined) {
+    this.#order = order;
+    this.#rows = rows;
+    const isAfter = after !== undefined && compareAll(after, prefix) >= 0;
+    this.#lower = isAfter ? after : prefix;
+    this.#isLowerExclusive = isAfter;
+    this.#upper = Buffer.from(prefix);
+    // The least text above all that begin with the prefix. No byte of UTF-8 is 255, so adding 1 never carries.
+    if (prefix.length > 0)
+      this.#upper[prefix.length - 1] = (prefix[prefix.length - 1] as number) + 1;
+  }
+
+  /**
+   * Puts the next document numbers, at most `limit`, into `batch`.
+   * @returns how many; fewer than `limit` only at the end. Cost: O(log documents + entries passed).
+   */
+  fill(batch: Uint32Array | Int32Array, limit: number): number {
+    assert(limit <= batch.length, "a batch has room for its limit");
+    if (this.#version !== this.#order.version) this.#seek();
+    const rows = this.#rows();
+    const leaves = this.#order.leaves;
+    let filled = 0;
+    for (; this.#leafAt <= this.#endLeaf; this.#leafAt++, this.#entry = 0) {
+      const leaf = leaves[this.#leafAt];
+      if (leaf === undefined) break;
+      const end = this.#leafAt === this.#endLeaf ? this.#endEntry : leaf.length;
+      for (; this.#entry < end; this.#entry++) {
+        if (filled === limit) return filled;
+        const docNum = leaf[this.#entry] as number; // entry < end <= length
+        this.#last = docNum;
+        if (rows.etagOf(docNum) !== 0) batch[filled++] = docNum;
+      }
+      if (this.#leafAt === this.#endLeaf) break;
+    }
+    return filled;
+  }
+
+  /** Finds the place behind the last document looked at, and the end, in the leaves as they are now. */
+  #seek(): void {
+    const order = this.#order;
+    this.#version = order.version;
+    const isStart = this.#last < 0;
+    const lower = isStart ? this.#lower : Buffer.from(order.slab.textOf(this.#last));
+    this.#leafAt = order.leafFrom(lower);
+    this.#entry = order.entryFrom(this.#leafAt, lower);
+    if (this.#entry === order.leaves[this.#leafAt]?.length) {
+      this.#leafAt++;
+      this.#entry = 0;
+    }
+    const found = order.leaves[this.#leafAt]?.[this.#entry];
+    const isExclusive = isStart ? this.#isLowerExclusive : true;
+    if (isExclusive && found !== undefined && order.slab.compareTo(found, lower) === 0)
+      this.#entry++;
+    if (this.#upper.length === 0) {
+      this.#endLeaf = order.leaves.length - 1;
+      this.#endEntry = order.leaves[this.#endLeaf]?.length ?? 0;
+    } else {
+      this.#endLeaf = order.leafFrom(this.#upper);
+      this.#endEntry = order.entryFrom(this.#endLeaf, this.#upper);
+    }
+  }
+}
+
+function compareAll(left: Buffer, right: Buffer): number {
+  return compareBytes(left, 0, left.length, right, 0, right.length);
+}

@@ -1,0 +1,336 @@
+/**
+ * The committed row of every document, packed in chunks, and what is counted over them.
+ *
+ *   numbers chunk (f64): etag | position | etag | position | ...
+ *   words chunk (u32):   length | collection << 16 | flags | length | ...
+ *
+ * `RowColumns` is the readable thing; `RowStore` is its one writer. A view holds the columns of its
+ * moment: the store copies what a view shares before it changes it.
+ *
+ * Invariants:
+ * - Etag 0 means that there is no document; then position, length, collection and flags are 0 too.
+ * - Columns that a view holds never change.
+ */
+import { assert } from "../assert.ts";
+import { type ByteReader, bytesOf } from "./sections.ts";
+
+export class RowColumns {
+  readonly shift: number;
+  readonly mask: number;
+  readonly numbers: Float64Array[];
+  readonly words: Uint32Array[];
+  /** Documents of each collection; shorter than the list of collections when the last have none. */
+  collectionCounts: Uint32Array;
+  documentCount = 0;
+  /** The greatest etag of any document that was ever committed. */
+  lastEtag = 0;
+
+  constructor(shift: number, numbers: Float64Array[], words: Uint32Array[], counts: Uint32Array) {
+    this.shift = shift;
+    this.mask = 2 ** shift - 1;
+    this.numbers = numbers;
+    this.words = words;
+    this.collectionCounts = counts;
+  }
+
+  /** 0 when there is no document of this number. Hot. */
+  etagOf(docNum: number): number {
+    const chunk = this.numbers[docNum >>> this.shift];
+    return chunk === undefined ? 0 : (chunk[(docNum & this.mask) << 1] as number);
+  }
+
+  positionOf(docNum: number): number {
+    const chunk = this.numbers[docNum >>> this.shift];
+    return chunk === undefined ? 0 : (chunk[((docNum & this.mask) << 1) + 1] as number);
+  }
+
+  lengthOf(docNum: number): number {
+    const chunk = this.words[docNum >>> this.shift];
+    return chunk === undefined ? 0 : (chunk[(docNum & this.mask) << 1] as number);
+  }
+
+  collectionOf(docNum: number): number {
+    return this.#wordOf(docNum) >>> 16;
+  }
+
+  flagsOf(docNum: number): number {
+    return this.#wordOf(docNum) & 0xffff;
+  }
+
+  countOfCollection(collection: number): number {
+    return this.collectionCounts[collection] ?? 0;
+  }
+
+  #wordOf(docNum: number): number {
+    const chunk = this.words[docNum >>> this.shift];
+    return chunk === undefined ? 0 : (chunk[((docNum & this.mask) << 1) + 1] as number);
+  }
+
+  /** Columns that share all chunks with these. */
+  copy(): RowColumns {
+    const { numbers, words, collectionCounts } = this;
+    const copy = new RowColumns(
+      this.shift,
+      numbers.slice(),
+      words.slice(),
+      collectionCounts.slice(),
+    );
+    copy.documentCount = this.documentCount;
+    copy.lastEtag = this.lastEtag;
+    return copy;
+  }
+}
+
+/** Pairs of chunks that are kept for the next copies, so that short views make no garbage. */
+const spareChunksMax = 32;
+
+/** A pair of chunks that the writer has replaced, and the views that may hold it: (made, retired]. */
+interface RetiredChunk {
+  readonly numbers: Float64Array;
+  readonly words: Uint32Array;
+  readonly madeEpoch: number;
+  readonly retiredEpoch: number;
+}
+
+/** Columns that a view holds; `release` once. */
+export interface HeldRows {
+  readonly columns: RowColumns;
+  readonly epoch: number;
+  holders: number;
+}
+
+export class RowStore {
+  columns: RowColumns;
+  /** Grows when a view is released: what was kept for it may go. */
+  releaseCount = 0;
+  readonly #rowsPerChunk: number;
+  /** The epoch in which each chunk was made; it is shared with every view of a later epoch. */
+  #chunkEpochs: number[] = [];
+  #directoryEpoch = 0;
+  #epoch = 0;
+  /** The epoch of the newest view held, 0 when there is none. */
+  #sharedEpoch = 0;
+  /** What views hold, oldest first. */
+  #held: HeldRows[] = [];
+  /** The latest replaced chunks that a view may still hold, and those that none does. */
+  #retired: RetiredChunk[] = [];
+  #spare: RetiredChunk[] = [];
+
+  /** @param rowsPerChunk - a power of two. */
+  constructor(rowsPerChunk: number) {
+    this.#rowsPerChunk = rowsPerChunk;
+    this.columns = new RowColumns(Math.log2(rowsPerChunk), [], [], new Uint32Array(4));
+  }
+
+  /** Holds the columns as they are now. Cost: O(1); the next change pays O(chunks). */
+  hold(): HeldRows {
+    const newest = this.#held[this.#held.length - 1];
+    if (newest !== undefined && newest.columns === this.columns) {
+      newest.holders++;
+      return newest;
+    }
+    this.#epoch++;
+    this.#sharedEpoch = this.#epoch;
+    const held = { columns: this.columns, epoch: this.#epoch, holders: 1 };
+    this.#held.push(held);
+    return held;
+  }
+
+  release(held: HeldRows): void {
+    assert(held.holders > 0, "what is held is released once by each holder");
+    held.holders--;
+    if (held.holders > 0) return;
+    this.#held.splice(this.#held.indexOf(held), 1);
+    this.#sharedEpoch = this.#held[this.#held.length - 1]?.epoch ?? 0;
+    this.releaseCount++;
+    const retired = this.#retired;
+    this.#retired = [];
+    for (const chunk of retired) {
+      if (this.#isHeld(chunk)) this.#retired.push(chunk);
+      else if (this.#spare.length < spareChunksMax) this.#spare.push(chunk);
+    }
+  }
+
+  #isHeld(chunk: RetiredChunk): boolean {
+    return this.#held.some(
+      (held) => held.epoch > chunk.madeEpoch && held.epoch <= chunk.retiredEpoch,
+    );
+  }
+
+  /** Sets a row whose number is at most one chunk beyond those that have one; etag 0 clears it. Hot. */
+  set(docNum: number, etag: number, position: number, length: number, word: number): void {
+    const columns = this.#columnsToChange(docNum);
+    const chunk = docNum >>> columns.shift;
+    const at = (docNum & columns.mask) << 1;
+    const numbers = columns.numbers[chunk] as Float64Array; // made by #columnsToChange
+    const words = columns.words[chunk] as Uint32Array;
+    numbers[at] = etag;
+    numbers[at + 1] = position;
+    words[at] = length;
+    words[at + 1] = word;
+  }
+
+  setPosition(docNum: number, position: number): void {
+    const columns = this.#columnsToChange(docNum);
+    const numbers = columns.numbers[docNum >>> columns.shift] as Float64Array; // see set
+    numbers[((docNum & columns.mask) << 1) + 1] = position;
+  }
+
+  /** Counts a document in or out. The columns must be the writer's own, as they are after `set`. */
+  count(collection: number, step: 1 | -1): void {
+    const columns = this.columns;
+    if (collection >= columns.collectionCounts.length) {
+      const counts = new Uint32Array(Math.max(collection + 1, columns.collectionCounts.length * 2));
+      counts.set(columns.collectionCounts);
+      columns.collectionCounts = counts;
+    }
+    columns.collectionCounts[collection] = columns.countOfCollection(collection) + step;
+    columns.documentCount += step;
+  }
+
+  noteEtag(etag: number): void {
+    if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
+  }
+
+  /** Does the row now, or of any view, have this etag? */
+  isEtagSeen(docNum: number, etag: number): boolean {
+    if (this.columns.etagOf(docNum) === etag) return true;
+    for (const held of this.#held) if (held.columns.etagOf(docNum) === etag) return true;
+    return false;
+  }
+
+  /** Is there a document of this number, now or in any view? */
+  isDocumentSeen(docNum: number): boolean {
+    if (this.columns.etagOf(docNum) !== 0) return true;
+    for (const held of this.#held) if (held.columns.etagOf(docNum) !== 0) return true;
+    return false;
+  }
+
+  memoryBytes(): number {
+    const seen = new Set<ArrayBufferView>();
+    for (const columns of [this.columns, ...this.#held.map((held) => held.columns)]) {
+      for (const chunk of columns.numbers) seen.add(chunk);
+      for (const chunk of columns.words) seen.add(chunk);
+      seen.add(columns.collectionCounts);
+    }
+    for (const chunk of [...this.#retired, ...this.#spare])
+      seen.add(chunk.numbers).add(chunk.words);
+    let bytes = 0;
+    for (const chunk of seen) bytes += chunk.byteLength;
+    return bytes;
+  }
+
+  /** Fills an empty store from what `rowParts` gave. @throws EngineError database-damaged */
+  restore(reader: ByteReader): void {
+    assert(this.columns.numbers.length === 0, "only an empty store is restored");
+    const columns = this.columns;
+    reader.expect(reader.uint32() === this.#rowsPerChunk, "rows of a chunk");
+    const chunkCount = reader.uint32();
+    const collectionCount = reader.uint32();
+    columns.documentCount = reader.float64();
+    columns.lastEtag = reader.float64();
+    reader.expect(collectionCount <= 65_536, "number of collections");
+    columns.collectionCounts = reader.uint32s(collectionCount);
+    for (let at = 0; at < chunkCount; at++) {
+      columns.numbers.push(reader.float64s(this.#rowsPerChunk * 2));
+      columns.words.push(reader.uint32s(this.#rowsPerChunk * 2));
+      this.#chunkEpochs.push(this.#epoch);
+    }
+    const sum = columns.collectionCounts.reduce((total, count) => total + count, 0);
+    reader.expect(sum === columns.documentCount, "number of documents");
+  }
+
+  checkInvariants(docCount: number): void {
+    checkColumns(this.columns, docCount);
+    let epoch = 0;
+    for (const held of this.#held) {
+      assert(held.epoch > epoch && held.holders > 0, "views are held in the order they were made");
+      epoch = held.epoch;
+      checkColumns(held.columns, docCount);
+    }
+    const columnsInUse = [this.columns, ...this.#held.map((held) => held.columns)];
+    for (const spare of this.#spare) {
+      const isFree = columnsInUse.every((columns) => !columns.numbers.includes(spare.numbers));
+      assert(isFree, "a spare chunk is in nobody's columns");
+    }
+    assert(this.#sharedEpoch === epoch, "the newest view held is known");
+    assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
+  }
+
+  #columnsToChange(docNum: number): RowColumns {
+    if (this.#directoryEpoch < this.#sharedEpoch) {
+      this.columns = this.columns.copy();
+      this.#directoryEpoch = this.#epoch;
+    }
+    const columns = this.columns;
+    const chunk = docNum >>> columns.shift;
+    while (chunk >= columns.numbers.length) {
+      columns.numbers.push(new Float64Array(this.#rowsPerChunk * 2));
+      columns.words.push(new Uint32Array(this.#rowsPerChunk * 2));
+      this.#chunkEpochs.push(this.#epoch);
+    }
+    if ((this.#chunkEpochs[chunk] as number) < this.#sharedEpoch)
+      this.#replaceChunk(columns, chunk);
+    return columns;
+  }
+
+  /** Puts a copy in the place of a chunk that a view holds. */
+  #replaceChunk(columns: RowColumns, chunk: number): void {
+    const numbers = columns.numbers[chunk] as Float64Array; // the caller's chunk is there
+    const words = columns.words[chunk] as Uint32Array;
+    const spare = this.#spare.pop();
+    if (spare === undefined) {
+      columns.numbers[chunk] = numbers.slice();
+      columns.words[chunk] = words.slice();
+    } else {
+      spare.numbers.set(numbers);
+      spare.words.set(words);
+      columns.numbers[chunk] = spare.numbers;
+      columns.words[chunk] = spare.words;
+    }
+    if (this.#retired.length < spareChunksMax) {
+      const madeEpoch = this.#chunkEpochs[chunk] as number; // as many epochs as chunks
+      this.#retired.push({ numbers, words, madeEpoch, retiredEpoch: this.#epoch });
+    }
+    this.#chunkEpochs[chunk] = this.#epoch;
+  }
+}
+
+/** The bytes of columns that do not change while these parts are used. */
+export function rowParts(columns: RowColumns): Uint8Array[] {
+  const { numbers, words, collectionCounts } = columns;
+  const parts: Uint8Array[] = [
+    bytesOf(Uint32Array.of(columns.mask + 1, numbers.length, collectionCounts.length)),
+    bytesOf(Float64Array.of(columns.documentCount, columns.lastEtag)),
+    bytesOf(collectionCounts),
+  ];
+  for (const [at, chunk] of numbers.entries()) {
+    parts.push(bytesOf(chunk), bytesOf(words[at] as Uint32Array)); // chunks come in pairs
+  }
+  return parts;
+}
+
+function checkColumns(columns: RowColumns, docCount: number): void {
+  const counts = new Map<number, number>();
+  let documentCount = 0;
+  for (let docNum = 0; docNum < columns.numbers.length << columns.shift; docNum++) {
+    const collection = columns.collectionOf(docNum);
+    const etag = columns.etagOf(docNum);
+    if (etag === 0) {
+      const rest = columns.positionOf(docNum) + columns.lengthOf(docNum) + columns.flagsOf(docNum);
+      assert(rest + collection === 0, "a row without a document is empty");
+      continue;
+    }
+    assert(docNum < docCount, "a document has an id");
+    assert(etag <= columns.lastEtag, "no document is newer than the last etag");
+    assert(columns.lengthOf(docNum) > 0, "a document has a record");
+    counts.set(collection, (counts.get(collection) ?? 0) + 1);
+    documentCount++;
+  }
+  assert(columns.documentCount === documentCount, "documents are counted");
+  for (const [collection, count] of columns.collectionCounts.entries()) {
+    assert(count === (counts.get(collection) ?? 0), "documents of a collection are counted");
+    counts.delete(collection);
+  }
+  assert(counts.size === 0, "every collection with documents has a count");
+}

@@ -1,0 +1,157 @@
+/**
+ * An ordered map from strings in which changes wait, in order, until they are durable. For the small
+ * kinds of state; documents have a packed table of their own.
+ *
+ * Readers see committed entries. The writer sees the newest: staged where there is something staged.
+ * A key may have several staged changes in flight; they are committed oldest first, and what is lost
+ * is discarded newest first.
+ *
+ * Invariants:
+ * - `#newest` holds, for each key with staged changes, the last of them, and no other key.
+ */
+import { assert } from "../assert.ts";
+import { BTree, type KeyRange, type TreeCursor } from "./btree.ts";
+import { compareStrings } from "./compare.ts";
+
+interface StagedChange<V> {
+  readonly key: string;
+  /** undefined removes the key. */
+  readonly value: V | undefined;
+  /** The change of the same key that was staged before this one and is not committed yet. */
+  previous: StagedChange<V> | undefined;
+  next: StagedChange<V> | undefined;
+}
+
+/** Told of each change as it is committed; `value` undefined: removed; `previous` undefined: was not there. */
+export type CommitListener<V> = (
+  key: string,
+  value: V | undefined,
+  previous: V | undefined,
+) => void;
+
+export class StagedMap<V> {
+  readonly #committed: BTree<string, V>;
+  readonly #newest: BTree<string, StagedChange<V>>;
+  #queue: StagedChange<V>[] = [];
+  /** Where the oldest staged change stands in `#queue`. */
+  #head = 0;
+
+  constructor(fanOut?: number) {
+    this.#committed = new BTree(compareStrings, fanOut);
+    this.#newest = new BTree(compareStrings, fanOut);
+  }
+
+  /** Number of committed keys. */
+  get size(): number {
+    return this.#committed.size;
+  }
+
+  get stagedCount(): number {
+    return this.#queue.length - this.#head;
+  }
+
+  /** The committed value, or undefined. */
+  get(key: string): V | undefined {
+    return this.#committed.get(key);
+  }
+
+  /** The value as it will be when all that is staged is committed. */
+  newest(key: string): V | undefined {
+    const staged = this.#newest.get(key);
+    return staged === undefined ? this.#committed.get(key) : staged.value;
+  }
+
+  /** Lets `key` become `value`, or go when it is undefined, once this change is committed. */
+  stage(key: string, value: V | undefined): void {
+    const previous = this.#newest.get(key);
+    const change: StagedChange<V> = { key, value, previous, next: undefined };
+    if (previous !== undefined) previous.next = change;
+    this.#newest.set(key, change);
+    this.#queue.push(change);
+  }
+
+  /** Commits the `count` oldest staged changes in order, telling `listener` after each. */
+  commitStaged(count: number, listener?: CommitListener<V>): void {
+    assert(count <= this.stagedCount, "only what is staged is committed");
+    for (let left = count; left > 0; left--) {
+      const change = this.#queue[this.#head++] as StagedChange<V>; // count <= stagedCount
+      if (change.next === undefined) this.#newest.delete(change.key);
+      else change.next.previous = undefined;
+      const previous = this.apply(change.key, change.value);
+      listener?.(change.key, change.value, previous);
+    }
+    if (this.#head * 2 > this.#queue.length) {
+      this.#queue = this.#queue.slice(this.#head);
+      this.#head = 0;
+    }
+  }
+
+  /** Drops the `count` newest staged changes, as if they had never been staged. */
+  discardStaged(count: number): void {
+    assert(count <= this.stagedCount, "only what is staged is discarded");
+    for (let left = count; left > 0; left--) {
+      const change = this.#queue.pop() as StagedChange<V>; // count <= stagedCount
+      if (change.previous === undefined) this.#newest.delete(change.key);
+      else {
+        change.previous.next = undefined;
+        this.#newest.set(change.key, change.previous);
+      }
+    }
+  }
+
+  /** Commits a change at once, past the staged ones: for replay. Returns the value that was there. */
+  apply(key: string, value: V | undefined): V | undefined {
+    return value === undefined ? this.#committed.delete(key) : this.#committed.set(key, value);
+  }
+
+  /** A frozen picture of the committed entries. Cost: O(1). It needs no release. */
+  view(): BTree<string, V> {
+    return this.#committed.clone();
+  }
+
+  /** A cursor over committed entries; see `BTree.cursor`. Keys are ordered by their UTF-8 bytes. */
+  cursor(range?: KeyRange<string>): TreeCursor<string, V> {
+    return this.#committed.cursor(range);
+  }
+
+  /** The committed entries whose key starts with `prefix`, in order. Nothing may be committed meanwhile. */
+  *entries(prefix = ""): Generator<[string, V]> {
+    const cursor = this.#committed.cursor({ lower: prefix });
+    while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value];
+  }
+
+  /** The newest entries whose key starts with `prefix`, in order. Nothing may be changed meanwhile. */
+  *newestEntries(prefix = ""): Generator<[string, V]> {
+    const committed = this.#committed.cursor({ lower: prefix });
+    const staged = this.#newest.cursor({ lower: prefix });
+    let hasCommitted = committed.next() && committed.key.startsWith(prefix);
+    let hasStaged = staged.next() && staged.key.startsWith(prefix);
+    while (hasCommitted || hasStaged) {
+      const order = !hasStaged ? -1 : !hasCommitted ? 1 : compareStrings(committed.key, staged.key);
+      if (order < 0) yield [committed.key, committed.value];
+      else if (staged.value.value !== undefined) yield [staged.key, staged.value.value];
+      if (order <= 0) hasCommitted = committed.next() && committed.key.startsWith(prefix);
+      if (order >= 0) hasStaged = staged.next() && staged.key.startsWith(prefix);
+    }
+  }
+
+  /** @throws InvariantError. Cost: O(entries). */
+  checkInvariants(): void {
+    this.#committed.checkInvariants();
+    this.#newest.checkInvariants();
+    const last = new Map<string, StagedChange<V>>();
+    for (const change of this.#queue.slice(this.#head)) {
+      assert(change.previous === last.get(change.key), "a change knows the one staged before it");
+      assert(
+        change.previous === undefined || change.previous.next === change,
+        "changes link both ways",
+      );
+      last.set(change.key, change);
+    }
+    assert(last.size === this.#newest.size, "the newest changes are those of the staged keys");
+    for (const [key, change] of last) {
+      assert(this.#newest.get(key) === change, "the newest change of a key is the last staged");
+      assert(change.next === undefined, "nothing follows the newest change");
+    }
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * Rows that wait until they are durable: a queue packed in chunks, which are used over and over.
+ *
+ *   numbers chunk (f64): etag | position | ...
+ *   words chunk (u32):   docNum | length | word | previous | next | ...
+ *
+ * A slot is chunk * slotsPerChunk + offset. `previous` and `next` link the entries of one document
+ * (slot + 1, 0 = none); `#newest` has, for each document, the slot + 1 of its last entry.
+ *
+ * Invariants:
+ * - The entries in the queue of one document are linked both ways in the order they were staged.
+ */
+import { assert } from "../assert.ts";
+
+/** Chunks that are kept while nothing is staged. */
+const idleChunks = 4;
+const wordsPerSlot = 5;
+const docNumAt = 0;
+const lengthAt = 1;
+const wordAt = 2;
+const previousAt = 3;
+const nextAt = 4;
+
+export class StagedRows {
+  readonly #shift: number;
+  readonly #mask: number;
+  readonly #newestShift: number;
+  readonly #newestMask: number;
+  #numbers: Float64Array[] = [];
+  #words: Uint32Array[] = [];
+  /** Chunks in the order of the queue, those of its first and last entry included. */
+  #order: number[] = [];
+  #free: number[] = [];
+  /** Offset of the oldest entry in the first chunk; offset behind the newest in the last. */
+  #head = 0;
+  #tail: number;
+  #count = 0;
+  #newest: Uint32Array[] = [];
+
+  /** @param slotsPerChunk, docNumsPerChunk - powers of two. */
+  constructor(slotsPerChunk: number, docNumsPerChunk: number) {
+    this.#shift = Math.log2(slotsPerChunk);
+    this.#mask = slotsPerChunk - 1;
+    this.#newestShift = Math.log2(docNumsPerChunk);
+    this.#newestMask = docNumsPerChunk - 1;
+    this.#tail = slotsPerChunk;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Appends an entry. Hot. */
+  push(docNum: number, etag: number, position: number, length: number, word: number): void {
+    if (this.#tail > this.#mask) this.#addChunk();
+    const chunk = this.#order[this.#order.length - 1] as number; // #addChunk made one
+    const at = this.#tail++;
+    const slot = (chunk << this.#shift) + at;
+    const numbers = this.#numbers[chunk] as Float64Array;
+    numbers[at << 1] = etag;
+    numbers[(at << 1) + 1] = position;
+    const words = this.#words[chunk] as Uint32Array;
+    const base = at * wordsPerSlot;
+    const previous = this.newestOf(docNum);
+    words[base + docNumAt] = docNum;
+    words[base + lengthAt] = length;
+    words[base + wordAt] = word;
+    words[base + previousAt] = previous + 1;
+    words[base + nextAt] = 0;
+    if (previous >= 0) this.#setWord(previous, nextAt, slot + 1);
+    this.#setNewest(docNum, slot + 1);
+    this.#count++;
+  }
+
+  /** The slot of the oldest entry; there must be one. */
+  oldest(): number {
+    return ((this.#order[0] as number) << this.#shift) + this.#head;
+  }
+
+  /** The documents of all entries, oldest first, repeated ones too. */
+  *docNums(): Generator<number> {
+    for (const [place, chunk] of this.#order.entries()) {
+      const from = place === 0 ? this.#head : 0;
+      const to = place === this.#order.length - 1 ? this.#tail : this.#mask + 1;
+      for (let at = from; at < to; at++) yield this.docNumOf((chunk << this.#shift) + at);
+    }
+  }
+
+  /** Takes the oldest entry off. Its slot keeps its content until the next `push`. */
+  shift(): void {
+    const slot = this.oldest();
+    const next = this.#word(slot, nextAt);
+    if (next === 0) this.#setNewest(this.docNumOf(slot), 0);
+    else this.#setWord(next - 1, previousAt, 0);
+    this.#count--;
+    this.#head++;
+    if (this.#head > this.#mask || this.#count === 0) {
+      this.#free.push(this.#order.shift() as number); // the chunk of `slot`
+      this.#head = 0;
+      if (this.#count === 0) this.#reset();
+    }
+  }
+
+  /** Takes the newest entry off; there must be one. */
+  pop(): void {
+    const slot = ((this.#order[this.#order.length - 1] as number) << this.#shift) + this.#tail - 1;
+    const previous = this.#word(slot, previousAt);
+    if (previous !== 0) this.#setWord(previous - 1, nextAt, 0);
+    this.#setNewest(this.docNumOf(slot), previous);
+    this.#count--;
+    this.#tail--;
+    if (this.#tail === 0 || this.#count === 0) {
+      this.#free.push(this.#order.pop() as number); // the chunk of `slot`
+      this.#tail = this.#mask + 1;
+      if (this.#count === 0) this.#reset();
+    }
+  }
+
+  /** The queue is empty: gives back what a burst has needed beyond `idleChunks`. */
+  #reset(): void {
+    this.#head = 0;
+    this.#tail = this.#mask + 1;
+    if (this.#numbers.length <= idleChunks) return;
+    this.#numbers.length = idleChunks;
+    this.#words.length = idleChunks;
+    this.#free = Array.from({ length: idleChunks }, (_, chunk) => chunk);
+  }
+
+  /** The slot of the last entry of a document, or -1. Hot. */
+  newestOf(docNum: number): number {
+    const chunk = this.#newest[docNum >>> this.#newestShift];
+    return chunk === undefined ? -1 : (chunk[docNum & this.#newestMask] as number) - 1;
+  }
+
+  /** The slot of the entry of the same document before this one, or -1. */
+  previousOf(slot: number): number {
+    return this.#word(slot, previousAt) - 1;
+  }
+
+  docNumOf(slot: number): number {
+    return this.#word(slot, docNumAt);
+  }
+
+  etagOf(slot: number): number {
+    return (this.#numbers[slot >>> this.#shift] as Float64Array)[
+      (slot & this.#mask) << 1
+    ] as number;
+  }
+
+  positionOf(slot: number): number {
+    const numbers = this.#numbers[slot >>> this.#shift] as Float64Array; // callers have a slot in use
+    return numbers[((slot & this.#mask) << 1) + 1] as number;
+  }
+
+  setPosition(slot: number, position: number): void {
+    const numbers = this.#numbers[slot >>> this.#shift] as Float64Array; // callers have a slot in use
+    numbers[((slot & this.#mask) << 1) + 1] = position;
+  }
+
+  lengthOf(slot: number): number {
+    return this.#word(slot, lengthAt);
+  }
+
+  wordOf(slot: number): number {
+    return this.#word(slot, wordAt);
+  }
+
+  memoryBytes(): number {
+    const slots = this.#numbers.length * (this.#mask + 1);
+    return slots * (16 + wordsPerSlot * 4) + this.#newest.length * (this.#newestMask + 1) * 4;
+  }
+
+  checkInvariants(docCount: number): void {
+    const last = new Map<number, number>();
+    let count = 0;
+    for (const [turn, chunk] of this.#order.entries()) {
+      const start = turn === 0 ? this.#head : 0;
+      const end = turn === this.#order.length - 1 ? this.#tail : this.#mask + 1;
+      for (let at = start; at < end; at++) {
+        const slot = (chunk << this.#shift) + at;
+        const docNum = this.docNumOf(slot);
+        const previous = last.get(docNum) ?? -1;
+        assert(docNum < docCount, "a staged row has an id");
+        assert(this.previousOf(slot) === previous, "a staged row knows the one before it");
+        assert(previous < 0 || this.#word(previous, nextAt) === slot + 1, "and that one knows it");
+        last.set(docNum, slot);
+        count++;
+      }
+    }
+    assert(count === this.#count, "staged rows are counted");
+    assert(this.#order.length + this.#free.length === this.#numbers.length, "chunks are not lost");
+    for (let docNum = 0; docNum < docCount; docNum++) {
+      const slot = last.get(docNum) ?? -1;
+      assert(this.newestOf(docNum) === slot, "a document's newest staged row is its last");
+      assert(slot < 0 || this.#word(slot, nextAt) === 0, "nothing follows the newest");
+    }
+  }
+
+  #addChunk(): void {
+    let chunk = this.#free.pop();
+    if (chunk === undefined) {
+      chunk = this.#numbers.length;
+      this.#numbers.push(new Float64Array((this.#mask + 1) * 2));
+      this.#words.push(new Uint32Array((this.#mask + 1) * wordsPerSlot));
+    }
+    this.#order.push(chunk);
+    this.#tail = 0;
+  }
+
+  #word(slot: number, at: number): number {
+    const words = this.#words[slot >>> this.#shift] as Uint32Array; // callers have a slot in use
+    return words[(slot & this.#mask) * wordsPerSlot + at] as number;
+  }
+
+  #setWord(slot: number, at: number, value: number): void {
+    const words = this.#words[slot >>> this.#shift] as Uint32Array; // callers have a slot in use
+    words[(slot & this.#mask) * wordsPerSlot + at] = value;
+  }
+
+  #setNewest(docNum: number, value: number): void {
+    const at = docNum >>> this.#newestShift;
+    while (at >= this.#newest.length) this.#newest.push(new Uint32Array(this.#newestMask + 1));
+    (this.#newest[at] as Uint32Array)[docNum & this.#newestMask] = value;
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * What a transaction may do with attachments. The content is in the blob store before the transaction begins; here
+ * names are bound to it. The document's `@attachments` is written once more at the end of the transaction.
+ */
+import { EngineError } from "../errors.ts";
+import { type Attachment, attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
+import type { Transaction } from "../transaction.ts";
+
+/**
+ * Binds `name` of a document to stored content. `expectedChangeVector` is the attachment's own: undefined for no
+ * check, "" when it must not exist. @throws document-missing, concurrency, invalid-argument
+ */
+export function putAttachment(
+  transaction: Transaction,
+  documentId: string,
+  attachment: { name: string; contentType: string; hash: string; size: number },
+  expectedChangeVector?: string,
+): Attachment {
+  checkAttachmentName(attachment.name);
+  const document = transaction.find(documentId);
+  if (document < 0) {
+    throw new EngineError(
+      "document-missing",
+      `Cannot put attachment ${attachment.name} on a non existent document '${documentId}'.`,
+    );
+  }
+  const key = attachmentKey(documentId, attachment.name);
+  const { attachments } = transaction.keyspaces;
+  const current = transaction.entry(attachments, key);
+  if (
+    expectedChangeVector !== undefined &&
+    (current?.changeVector ?? "") !== expectedChangeVector
+  ) {
+    throw conflict("put", documentId, attachment.name, current, expectedChangeVector);
+  }
+  const etag = transaction.nextEtag();
+  const stored: Attachment = { ...attachment, changeVector: transaction.changeVectorAt(etag) };
+  transaction.putEntry(attachments, key, stored, etag);
+  transaction.touch(document);
+  return stored;
+}
+
+/** @returns false when there was none, or no document. @throws concurrency */
+export function deleteAttachment(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  expectedChangeVector?: string,
+): boolean {
+  const document = transaction.find(documentId);
+  const key = attachmentKey(documentId, name);
+  const { attachments } = transaction.keyspaces;
+  const current = document < 0 ? undefined : transaction.entry(attachments, key);
+  if (current === undefined) {
+    if (expectedChangeVector) {
+      throw conflict("delete", documentId, name, current, expectedChangeVector);
+    }
+    return false;
+  }
+  if (expectedChangeVector !== undefined && current.changeVector !== expectedChangeVector) {
+    throw conflict("delete", documentId, name, current, expectedChangeVector);
+  }
+  removeAttachment(transaction, documentId, current, transaction.collectionOf(document));
+  transaction.touch(document);
+  return true;
+}
+
+/** Takes an attachment from a document without rewriting it: for deletions of the document too. */
+export function removeAttachment(
+  transaction: Transaction,
+  documentId: string,
+  attachment: Attachment,
+  collectionId: number,
+): void {
+  const etag = transaction.nextEtag();
+  const key = attachmentKey(documentId, attachment.name);
+  transaction.putEntry(transaction.keyspaces.attachments, key, undefined, etag);
+  transaction.putTombstone("attachment", `${documentId}|${attachment.name}`, collectionId, etag);
+}
+
+/** @throws attachment-missing, concurrency when the target name is taken, document-missing */
+export function copyAttachment(
+  transaction: Transaction,
+  source: { documentId: string; name: string },
+  target: { documentId: string; name: string },
+  expectedChangeVector?: string,
+): Attachment {
+  const current = sourceAttachment(transaction, source, expectedChangeVector);
+  if (transaction.find(target.documentId) < 0) {
+    throw new EngineError(
+      "document-missing",
+      `Cannot put attachment ${target.name} on a non existent document '${target.documentId}'.`,
+    );
+  }
+  const taken = transaction.entry(
+    transaction.keyspaces.attachments,
+    attachmentKey(target.documentId, target.name),
+  );
+  if (taken !== undefined) throw conflict("put", target.documentId, target.name, taken, "");
+  return putAttachment(transaction, target.documentId, {
+    name: target.name,
+    contentType: current.contentType,
+    hash: current.hash,
+    size: current.size,
+  });
+}
+
+/** A copy, and then the source goes. @throws as `copyAttachment` */
+export function moveAttachment(
+  transaction: Transaction,
+  source: { documentId: string; name: string },
+  target: { documentId: string; name: string },
+  expectedChangeVector?: string,
+): Attachment {
+  const moved = copyAttachment(transaction, source, target, expectedChangeVector);
+  deleteAttachment(transaction, source.documentId, source.name);
+  return moved;
+}
+
+function sourceAttachment(
+  transaction: Transaction,
+  source: { documentId: string; name: string },
+  expectedChangeVector: string | undefined,
+): Attachment {
+  const { attachments } = transaction.keyspaces;
+  const current = transaction.entry(attachments, attachmentKey(source.documentId, source.name));
+  if (current === undefined) {
+    throw new EngineError(
+      "attachment-missing",
+      `There is no attachment with '${source.name}' name for document '${source.documentId}'.`,
+    );
+  }
+  if (expectedChangeVector && current.changeVector !== expectedChangeVector) {
+    throw conflict("copy", source.documentId, source.name, current, expectedChangeVector);
+  }
+  return current;
+}
+
+function conflict(
+  verb: "put" | "delete" | "copy",
+  documentId: string,
+  name: string,
+  current: Attachment | undefined,
+  expected: string,
+): EngineError {
+  const state =
+    current === undefined ? "does not exist" : `has change vector '${current.changeVector}'`;
+  return new EngineError(
+    "concurrency",
+    `Attachment ${name} of '${documentId}' ${state}, but ${verb} was called with ${expected === "" ? "expecting new document" : `change vector '${expected}'`}. Optimistic concurrency violation, transaction will be aborted.`,
+    {
+      details: {
+        Id: documentId,
+        ExpectedChangeVector: expected,
+        ActualChangeVector: current?.changeVector ?? null,
+      },
+    },
+  );
+}

@@ -1,0 +1,199 @@
+/**
+ * THE table of batch commands: type -> what it does. Rows have the members and order of RavenDB 7.2.7's.
+ */
+import { flagsText } from "../document.ts";
+import { EngineError } from "../errors.ts";
+import { DocumentParser } from "../json/json-parser.ts";
+import type { Attachment } from "../keyspaces/attachments.ts";
+import { formatTimestamp } from "../timestamp.ts";
+import type { Transaction } from "../transaction.ts";
+import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
+import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
+import type { BatchCommand } from "./batch-parser.ts";
+import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
+import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
+
+export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, BatchHandler>([
+  ["PUT", put],
+  ["DELETE", remove],
+  ["AttachmentPUT", attachmentPut],
+  ["AttachmentDELETE", attachmentDelete],
+  ["AttachmentMOVE", attachmentMove],
+  ["AttachmentCOPY", attachmentCopy],
+  ["Counters", counters],
+  ["HeartBeat", () => null],
+  // Known, and still to come:
+  ...[
+    "PATCH",
+    "BatchPATCH",
+    "JsonPatch",
+    "TimeSeries",
+    "TimeSeriesWithIncrements",
+    "TimeSeriesBulkInsert",
+    "TimeSeriesCopy",
+    "ForceRevisionCreation",
+    "CompareExchangePUT",
+    "CompareExchangeDELETE",
+  ].map((type): [string, BatchHandler] => [type, notSupported]),
+]);
+
+/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
+function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const { state } = transaction;
+  const span = command.span("Document");
+  if (span === undefined) {
+    throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
+  }
+  const id = command.text("Id") || state.newGuid();
+  const expected = command.text("ChangeVector") ?? undefined;
+  state.parser.parse(command.bytes, span.from, span.to);
+  const stored = putParsed(transaction, id, expected);
+  const collection = transaction.keyspaces.collections.nameOf(
+    transaction.collectionOf(stored.document),
+  );
+  const flags = stored.flags === 0 ? "" : `,"@flags":"${flagsText(stored.flags)}"`;
+  const row =
+    `{"Type":"PUT","@id":${JSON.stringify(stored.id)},"@collection":${JSON.stringify(collection)}` +
+    `,"@change-vector":"${stored.changeVector}","@last-modified":"${formatTimestamp(stored.lastModified)}"${flags}}`;
+  return () => row;
+}
+
+/** `{"Type":"DELETE","Id","ChangeVector"?,"IdPrefixed"?}` */
+function remove({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const id = command.text("Id");
+  const idText = JSON.stringify(id);
+  if (command.isSet("IdPrefixed")) {
+    if (!id)
+      throw new EngineError("invalid-argument", "A prefix of ids to delete cannot be empty.");
+    const documents = transaction.withIdPrefix(id);
+    for (const document of documents) {
+      deleteDocument(transaction, storedIdOf(transaction, document));
+    }
+    return () => `{"Id":${idText},"Type":"DELETE","Deleted":${documents.length > 0}}`;
+  }
+  const isDeleted = id
+    ? deleteDocument(transaction, id, command.text("ChangeVector") ?? undefined)
+    : false;
+  const rest = isDeleted ? ',"ChangeVector":null' : "";
+  return () => `{"Id":${idText},"Type":"DELETE","Deleted":${isDeleted}${rest}}`;
+}
+
+/** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`, its content comes with the batch. */
+function attachmentPut(run: BatchRun, command: BatchCommand): BatchRow {
+  const { transaction } = run;
+  const documentId = requiredText(command, "Id");
+  const name = requiredText(command, "Name");
+  const contentType = command.text("ContentType");
+  const { hash, size } = run.nextContent();
+  const attachment = putAttachment(
+    transaction,
+    documentId,
+    { name, contentType: contentType ?? "", hash, size },
+    command.text("ChangeVector") ?? undefined,
+  );
+  return () =>
+    `{"Id":${JSON.stringify(documentId)},"Type":"AttachmentPUT"${attachmentMembers(attachment, contentType)}` +
+    `,"DocumentChangeVector":${vectorText(transaction, documentId)}}`;
+}
+
+/** `{"Type":"AttachmentDELETE","Id","Name","ChangeVector"?}` */
+function attachmentDelete({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const documentId = requiredText(command, "Id");
+  const name = requiredText(command, "Name");
+  deleteAttachment(transaction, documentId, name, command.text("ChangeVector") ?? undefined);
+  return () => {
+    const vector = vectorText(transaction, documentId);
+    const rest = vector === "null" ? "" : `,"DocumentChangeVector":${vector}`;
+    return `{"Type":"AttachmentDELETE","@id":${JSON.stringify(documentId)},"Name":${JSON.stringify(name)}${rest}}`;
+  };
+}
+
+/** `{"Type":"AttachmentMOVE","Id","Name","DestinationId","DestinationName","ChangeVector"?}` */
+function attachmentMove({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const source = endOf(command, "Id", "Name");
+  const target = endOf(command, "DestinationId", "DestinationName");
+  const expected = command.text("ChangeVector") ?? undefined;
+  const attachment = moveAttachment(transaction, source, target, expected);
+  const names =
+    `,"Name":${JSON.stringify(source.name)},"DestinationId":${JSON.stringify(target.documentId)}` +
+    `,"DestinationName":${JSON.stringify(target.name)}`;
+  return () =>
+    `{"Id":${JSON.stringify(source.documentId)},"Type":"AttachmentMOVE"${names}${contentMembers(attachment)}` +
+    `,"DocumentChangeVector":${vectorText(transaction, source.documentId)}` +
+    `,"DestinationDocumentChangeVector":${vectorText(transaction, target.documentId)}}`;
+}
+
+/** `{"Type":"AttachmentCOPY","Id","Name","DestinationId","DestinationName","ChangeVector"?}` */
+function attachmentCopy({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const source = endOf(command, "Id", "Name");
+  const target = endOf(command, "DestinationId", "DestinationName");
+  const expected = command.text("ChangeVector") ?? undefined;
+  const attachment = copyAttachment(transaction, source, target, expected);
+  return () =>
+    `{"Id":${JSON.stringify(target.documentId)},"Type":"AttachmentCOPY"${attachmentMembers(attachment)}` +
+    `,"DocumentChangeVector":${vectorText(transaction, target.documentId)}}`;
+}
+
+const countersParser = new DocumentParser(null);
+
+/** `{"Type":"Counters","Id","Counters":{"DocumentId","Operations":[…]}}` */
+function counters({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const span = command.span("Counters");
+  if (span === undefined) {
+    throw new EngineError("invalid-operation", "Counters command must have a 'Counters' property");
+  }
+  countersParser.parseValue(command.bytes, span.from, span.to);
+  const request = parseDocumentCounters(countersParser.body, 0);
+  const { slots, etag, isListChanged } = applyCounters(transaction, request);
+  const details = slots.map((slot) =>
+    slot === null
+      ? "null"
+      : `{"DocumentId":${JSON.stringify(slot.documentId)},"CounterName":${JSON.stringify(slot.name)},"TotalValue":${slot.value},"CounterValues":null}`,
+  );
+  return () => {
+    const documentVector = isListChanged ? vectorText(transaction, request.documentId) : "null";
+    const own = etag === 0 ? "null" : `"${transaction.changeVectorAt(etag)}"`;
+    const vector = isListChanged ? documentVector : own;
+    return (
+      `{"Id":${JSON.stringify(command.text("Id"))},"ChangeVector":${vector},"Type":"Counters"` +
+      `,"CountersDetail":{"Counters":[${details.join(",")}]},"DocumentChangeVector":${documentVector}}`
+    );
+  };
+}
+
+function notSupported(_run: BatchRun, { type }: BatchCommand): never {
+  throw new EngineError("not-supported", `Commands of type ${type} are not supported.`);
+}
+
+function endOf(command: BatchCommand, idKey: string, nameKey: string) {
+  return { documentId: requiredText(command, idKey), name: requiredText(command, nameKey) };
+}
+
+/** @throws EngineError invalid-argument when it is absent or only space */
+function requiredText(command: BatchCommand, key: string): string {
+  const text = command.text(key);
+  if (text === null || text.trim() === "") {
+    throw new EngineError("invalid-argument", `${command.type}: '${key}' cannot be empty.`);
+  }
+  return text;
+}
+
+function attachmentMembers(
+  attachment: Attachment,
+  contentType: string | null = attachment.contentType,
+): string {
+  return `,"Name":${JSON.stringify(attachment.name)}${contentMembers(attachment, contentType)}`;
+}
+
+function contentMembers(
+  { changeVector, hash, contentType: stored, size }: Attachment,
+  contentType: string | null = stored,
+): string {
+  return `,"ChangeVector":"${changeVector}","Hash":"${hash}","ContentType":${JSON.stringify(contentType)},"Size":${size}`;
+}
+
+/** The document's change vector as JSON, as the transaction leaves it; null when there is no document. */
+function vectorText(transaction: Transaction, documentId: string): string {
+  const document = transaction.find(documentId);
+  return document < 0 ? "null" : `"${currentChangeVector(transaction, document)}"`;
+}

@@ -1,0 +1,174 @@
+/**
+ * The JSON body of a batch -> its commands. Documents stay spans of the body, so that they are parsed once, where
+ * they are stored, and their numbers keep their spelling.
+ *
+ *   body    := { "Commands": [ command, … ] (, "TransactionMode": string)? (, other)* }
+ *   command := { "Type": string, "Id"?: string, "ChangeVector"?: string, "Document"?: object, … } in any order
+ *
+ * Knows nothing of what commands do: see batch-commands.ts.
+ *
+ * Invariants:
+ * - All of the body is JSON, also where nobody looks; a document is checked when it is stored.
+ */
+import { EngineError } from "../errors.ts";
+import {
+  byteArrayClose,
+  byteArrayOpen,
+  byteComma,
+  byteObjectClose,
+  byteObjectOpen,
+  byteQuote,
+  skipSpace,
+} from "../json/bytes.ts";
+import {
+  eachRawMember,
+  misplaced,
+  parsedText,
+  rawKey,
+  rawString,
+  rawValueEnd,
+  tokenName,
+  truncated,
+} from "../json/raw-scan.ts";
+
+/** A value's place in the text of the batch. */
+export interface TextSpan {
+  readonly from: number;
+  /** Exclusive. */
+  readonly to: number;
+}
+
+/** One command; the members are those of its JSON object, a repeated one as it was last. */
+export class BatchCommand {
+  readonly bytes: Buffer;
+  readonly type: string;
+  /** Values by key; undefined for `Document`, which is a span only. */
+  readonly #values = new Map<string, unknown>();
+  readonly #spans = new Map<string, TextSpan>();
+  /** Behind the command. */
+  readonly endAt: number;
+
+  /** @throws EngineError json-…, invalid-operation without a `Type` */
+  constructor(bytes: Buffer, at: number, end: number) {
+    this.bytes = bytes;
+    this.endAt = eachRawMember(bytes, at, end, (key, from, to) => {
+      this.#spans.set(key, { from, to });
+      if (key === "Document") return;
+      const isString = bytes[from] === byteQuote;
+      this.#values.set(key, isString ? rawString(bytes, from, to) : parsedText(bytes, from, to));
+    });
+    const type = this.text("Type");
+    if (type === null) {
+      throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
+    }
+    this.type = type;
+  }
+
+  /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
+  text(key: string): string | null {
+    const value = this.#values.get(key) ?? null;
+    if (value === null || typeof value === "string") return value;
+    throw unexpected("String", this.bytes, (this.#spans.get(key) as TextSpan).from);
+  }
+
+  /** Is the member `true`? */
+  isSet(key: string): boolean {
+    return this.#values.get(key) === true;
+  }
+
+  /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
+  value(key: string): unknown {
+    return this.#values.get(key);
+  }
+
+  /** Where a member's value stands; undefined when it is absent or null. */
+  span(key: string): TextSpan | undefined {
+    const span = this.#spans.get(key);
+    if (span === undefined || tokenName(this.bytes, span.from) === "Null") return undefined;
+    return span;
+  }
+}
+
+export interface Batch {
+  readonly commands: readonly BatchCommand[];
+  /** "ClusterWide", or what else was sent; undefined without one. */
+  readonly transactionMode: string | undefined;
+}
+
+/** @throws EngineError json-truncated, json-invalid, invalid-operation */
+export function parseBatch(bytes: Buffer): Batch {
+  const end = bytes.length;
+  const hasMark = end >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  const start = skipSpace(bytes, hasMark ? 3 : 0, end);
+  expectByte(bytes, start, end, byteObjectOpen, "StartObject");
+  const firstAt = skipSpace(bytes, start + 1, end);
+  if (bytes[firstAt] === byteObjectClose) throw unexpected("String", bytes, firstAt);
+  const { key, valueFrom } = rawKey(bytes, firstAt, end);
+  if (key !== "Commands") {
+    throw new EngineError(
+      "invalid-operation",
+      `The first property of a batch must be 'Commands', but it is '${key}'.`,
+    );
+  }
+  expectByte(bytes, valueFrom, end, byteArrayOpen, "StartArray");
+  const commands: BatchCommand[] = [];
+  let at = skipSpace(bytes, valueFrom + 1, end);
+  if (bytes[at] === byteArrayClose && at < end) at++;
+  else at = parseCommands(bytes, at, end, commands);
+  const { transactionMode, endAt } = parseRest(bytes, at, end);
+  const behind = skipSpace(bytes, endAt, end);
+  if (behind < end) throw misplaced(bytes, behind);
+  return { commands, transactionMode };
+}
+
+/** @returns the position behind the array's closing bracket. */
+function parseCommands(
+  bytes: Buffer,
+  first: number,
+  end: number,
+  commands: BatchCommand[],
+): number {
+  let at = first;
+  for (;;) {
+    expectByte(bytes, at, end, byteObjectOpen, "StartObject");
+    const command = new BatchCommand(bytes, at, end);
+    commands.push(command);
+    at = skipSpace(bytes, command.endAt, end);
+    if (at >= end) throw truncated();
+    if (bytes[at] === byteArrayClose) return at + 1;
+    if (bytes[at] !== byteComma) throw misplaced(bytes, at);
+    at = skipSpace(bytes, at + 1, end);
+  }
+}
+
+/** What follows the commands, up to the body's closing brace. */
+function parseRest(
+  bytes: Buffer,
+  from: number,
+  end: number,
+): { transactionMode: string | undefined; endAt: number } {
+  let transactionMode: string | undefined;
+  let at = skipSpace(bytes, from, end);
+  while (at < end && bytes[at] === byteComma) {
+    const { key, valueFrom } = rawKey(bytes, skipSpace(bytes, at + 1, end), end);
+    const to = rawValueEnd(bytes, valueFrom, end);
+    if (to < 0) throw truncated();
+    const value = parsedText(bytes, valueFrom, to);
+    if (key === "TransactionMode" && typeof value === "string") transactionMode = value;
+    at = skipSpace(bytes, to, end);
+  }
+  if (at >= end) throw truncated();
+  if (bytes[at] !== byteObjectClose) throw misplaced(bytes, at);
+  return { transactionMode, endAt: at + 1 };
+}
+
+function expectByte(bytes: Uint8Array, at: number, end: number, byte: number, token: string): void {
+  if (at >= end) throw truncated();
+  if (bytes[at] !== byte) throw unexpected(token, bytes, at);
+}
+
+function unexpected(token: string, bytes: Uint8Array, at: number): EngineError {
+  const found = tokenName(bytes, at);
+  if (found === "") return misplaced(bytes, at);
+  return new EngineError("invalid-operation", `Expected ${token} , but got ${found}`);
+}

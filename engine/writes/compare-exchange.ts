@@ -1,0 +1,82 @@
+/**
+ * What a transaction may do with compare-exchange values: replace or remove one, only if it is still the version
+ * that the caller knows.
+ *
+ * Invariants:
+ * - Indexes only grow, over all values of a database, its deleted ones and its restarts.
+ */
+import { EngineError } from "../errors.ts";
+import {
+  type CompareExchangeValue,
+  checkCompareExchangeKey,
+  compareExchangeKey,
+} from "../keyspaces/compare-exchange.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** Where the last index is kept among the values of the database. */
+const indexKey = "compare-exchange-index";
+
+/** What became of a try. Not successful: the value as it is; index 0 and null when there is none. */
+export interface CompareExchangeResult {
+  readonly isSuccessful: boolean;
+  readonly index: number;
+  /** JSON text of `{"Object":…}`, or null. */
+  readonly text: string | null;
+}
+
+/**
+ * Stores a value if it has the `expected` index; 0: if there is none.
+ * @param text minified JSON of an object.
+ * @throws EngineError compare-exchange-key-too-big, json-invalid for a negative index
+ */
+export function putCompareExchange(
+  transaction: Transaction,
+  key: string,
+  expected: number,
+  text: string,
+): CompareExchangeResult {
+  const current = currentValue(transaction, key, expected);
+  if ((current?.index ?? 0) !== expected) return refused(current);
+  const index = nextIndex(transaction);
+  const value: CompareExchangeValue = { key: current?.key ?? key, index, text };
+  const { compareExchange } = transaction.keyspaces;
+  transaction.putEntry(compareExchange, compareExchangeKey(key), value);
+  return { isSuccessful: true, index, text };
+}
+
+/** Removes a value if it has the `expected` index. The result has the value that was removed. @throws as `put…` */
+export function deleteCompareExchange(
+  transaction: Transaction,
+  key: string,
+  expected: number,
+): CompareExchangeResult {
+  const current = currentValue(transaction, key, expected);
+  if (current === undefined || current.index !== expected) return refused(current);
+  const index = nextIndex(transaction);
+  const { compareExchange } = transaction.keyspaces;
+  transaction.putEntry(compareExchange, compareExchangeKey(key), undefined);
+  return { isSuccessful: true, index, text: current.text };
+}
+
+/** The next index; durable with the transaction. */
+export function nextIndex(transaction: Transaction): number {
+  const { values } = transaction.keyspaces;
+  const last = transaction.entry(values, indexKey);
+  const next = (typeof last === "number" ? last : 0) + 1;
+  transaction.putEntry(values, indexKey, next);
+  return next;
+}
+
+function currentValue(
+  transaction: Transaction,
+  key: string,
+  expected: number,
+): CompareExchangeValue | undefined {
+  checkCompareExchangeKey(key);
+  if (expected < 0) throw new EngineError("json-invalid", "Index must be a non-negative number");
+  return transaction.entry(transaction.keyspaces.compareExchange, compareExchangeKey(key));
+}
+
+function refused(current: CompareExchangeValue | undefined): CompareExchangeResult {
+  return { isSuccessful: false, index: current?.index ?? 0, text: current?.text ?? null };
+}

@@ -1,0 +1,211 @@
+/**
+ * Counter operations as they come over the wire, in batches, bulk inserts and at their own endpoint: parsing with
+ * all 64 bits of the numbers, and carrying them out.
+ */
+import { EngineError } from "../errors.ts";
+import { quoteString } from "../json/escape.ts";
+import {
+  decodeString,
+  findMember,
+  firstElement,
+  nextElement,
+  skipValue,
+  ValueSpan,
+  valueKind,
+} from "../json/field-access.ts";
+import { clampInt64, counterKey } from "../keyspaces/counters.ts";
+import type { Transaction } from "../transaction.ts";
+import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
+
+const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
+
+export interface CounterOperation {
+  readonly type: (typeof types)[number];
+  /** As it was asked for. */
+  readonly name: string | null;
+  /** Undefined when none was sent. */
+  readonly delta: bigint | undefined;
+}
+
+/** What is to be done to the counters of one document. */
+export interface DocumentCounterOperations {
+  readonly documentId: string;
+  readonly operations: readonly CounterOperation[];
+}
+
+/** One counter of a reply: the names in the spelling of the request, unless all were asked for. */
+export interface CounterSlot {
+  readonly documentId: string;
+  readonly name: string;
+  /** Decimal text of a 64-bit integer. */
+  readonly value: string;
+}
+
+const documentsKey = quoteString("Documents");
+const documentIdKey = quoteString("DocumentId");
+const operationsKey = quoteString("Operations");
+const typeKey = quoteString("Type");
+const nameKey = quoteString("CounterName");
+const deltaKey = quoteString("Delta");
+const found = new ValueSpan();
+
+/**
+ * The `Documents` of a request at the counters' own endpoint.
+ * @param text checked, minified JSON of an object that begins at 0.
+ * @throws EngineError invalid-format
+ */
+export function parseCounterRequest(text: Buffer): DocumentCounterOperations[] {
+  return eachElement(text, 0, documentsKey, (at) => parseDocumentCounters(text, at));
+}
+
+/** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
+export function parseDocumentCounters(text: Buffer, at: number): DocumentCounterOperations {
+  const documentId = stringMember(text, at, documentIdKey);
+  if (documentId === null) {
+    throw new EngineError("json-invalid", "Missing 'DocumentId' property on 'Counters'");
+  }
+  const operations = eachElement(text, at, operationsKey, (begin) => parseOperation(text, begin));
+  return { documentId, operations };
+}
+
+/** May the operations change anything? */
+export function changesCounters({ operations }: DocumentCounterOperations): boolean {
+  return operations.some(({ type }) => type !== "Get" && type !== "GetAll" && type !== "None");
+}
+
+/** What `applyCounters` did. */
+export interface AppliedCounters {
+  /** One for each increment and read, in order; null: there is no such counter. */
+  readonly slots: readonly (CounterSlot | null)[];
+  /** The etag of the last change; 0 when nothing changed. */
+  readonly etag: number;
+  /** Did the document's list of names change? */
+  readonly isListChanged: boolean;
+}
+
+/**
+ * Carries the operations out, in order.
+ * @throws EngineError document-missing, counter-overflow, invalid-argument
+ */
+export function applyCounters(
+  transaction: Transaction,
+  { documentId, operations }: DocumentCounterOperations,
+): AppliedCounters {
+  const slots: (CounterSlot | null)[] = [];
+  const { state } = transaction;
+  const etagBefore = state.lastEtag;
+  let isListChanged = false;
+  for (const { type, name, delta } of operations) {
+    switch (type) {
+      case "None":
+        break;
+      case "GetAll":
+        for (const counter of countersOf(transaction, documentId)) slots.push(counter);
+        break;
+      case "Get":
+        slots.push(
+          slotOf(documentId, required(name), counterIn(transaction, documentId, required(name))),
+        );
+        break;
+      case "Put":
+        requireDocument(transaction, documentId);
+        break;
+      case "Delete":
+        if (deleteCounter(transaction, documentId, required(name))) isListChanged = true;
+        break;
+      case "Increment": {
+        const wanted = required(name);
+        if (counterIn(transaction, documentId, wanted) === undefined) isListChanged = true;
+        const value = incrementCounter(transaction, documentId, wanted, delta ?? 1n);
+        slots.push({ documentId, name: wanted, value: value.toString() });
+        break;
+      }
+    }
+  }
+  return { slots, etag: state.lastEtag === etagBefore ? 0 : state.lastEtag, isListChanged };
+}
+
+/** All counters of a document as the transaction sees them, in the byte order of their names. */
+function countersOf(transaction: Transaction, documentId: string): CounterSlot[] {
+  const { counters } = transaction.keyspaces;
+  return transaction
+    .entriesWithPrefix(counters, counterKey(documentId, ""))
+    .map(([, { name, value }]) => ({ documentId, name, value }))
+    .sort(compareNames);
+}
+
+/** The order in which RavenDB 7.2.7 lists a document's counters: by the bytes of their names. */
+export function compareNames(left: { name: string }, right: { name: string }): number {
+  return Buffer.compare(Buffer.from(left.name), Buffer.from(right.name));
+}
+
+function slotOf(
+  documentId: string,
+  name: string,
+  counter: { readonly value: string } | undefined,
+): CounterSlot | null {
+  return counter === undefined ? null : { documentId, name, value: counter.value };
+}
+
+function required(name: string | null): string {
+  if (name === null) {
+    throw new EngineError("invalid-argument", "A counter operation needs a 'CounterName'.");
+  }
+  return name;
+}
+
+function parseOperation(text: Buffer, at: number): CounterOperation {
+  const sent = stringMember(text, at, typeKey) ?? "None";
+  const type = types.find((known) => known.toLowerCase() === sent.toLowerCase());
+  if (type === undefined) {
+    throw new EngineError("invalid-format", `'${sent}' is not a type of counter operation`);
+  }
+  const name = stringMember(text, at, nameKey);
+  const hasDelta = findMember(text, at, deltaKey, found);
+  return { type, name, delta: hasDelta ? deltaOf(text, found.from, found.to) : undefined };
+}
+
+/** A 64-bit integer of a number or a string that holds one; what is beyond the range is its end. */
+function deltaOf(text: Buffer, from: number, to: number): bigint | undefined {
+  const kind = valueKind(text, from);
+  if (kind === "null") return undefined;
+  const digits =
+    kind === "string" ? decodeString(text, from, to).trim() : text.latin1Slice(from, to);
+  if (/^[-+]?\d+$/.test(digits)) return clampInt64(BigInt(digits.replace(/^\+/, "")));
+  const number = kind === "number" || kind === "string" ? Number(digits) : Number.NaN;
+  if (digits === "" || !Number.isFinite(number)) {
+    throw new EngineError("invalid-format", `Could not convert ${digits} to a 64-bit integer`);
+  }
+  return clampInt64(BigInt(Math.trunc(number)));
+}
+
+function stringMember(text: Buffer, at: number, key: Buffer): string | null {
+  if (!findMember(text, at, key, found)) return null;
+  return valueKind(text, found.from) === "string" ? decodeString(text, found.from, found.to) : null;
+}
+
+/** What `read` makes of each element of an array member; none when it is absent or null. */
+function eachElement<Result>(
+  text: Buffer,
+  at: number,
+  key: Buffer,
+  read: (at: number) => Result,
+): Result[] {
+  if (!findMember(text, at, key, found) || valueKind(text, found.from) === "null") return [];
+  if (valueKind(text, found.from) !== "array") {
+    throw new EngineError(
+      "invalid-format",
+      `Could not convert ${text.utf8Slice(found.from, found.to)} to an array`,
+    );
+  }
+  const results: Result[] = [];
+  for (let i = firstElement(text, found.from); i >= 0; ) {
+    if (valueKind(text, i) !== "object") {
+      throw new EngineError("invalid-format", `Elements of ${key.toString()} must be objects`);
+    }
+    const to = skipValue(text, i);
+    results.push(read(i));
+    i = nextElement(text, to);
+  }
+  return results;
+}

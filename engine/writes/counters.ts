@@ -1,0 +1,83 @@
+/**
+ * What a transaction may do with counters. A counter belongs to a document that exists; the document's list of
+ * names (`@counters`) is written once more at the end of the transaction when it changed.
+ */
+import { EngineError } from "../errors.ts";
+import { addToCounter, type Counter, checkCounterName, counterKey } from "../keyspaces/counters.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** The value after adding `delta`; a counter that is not there begins at 0. @throws document-missing, counter-overflow */
+export function incrementCounter(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  delta: bigint,
+): bigint {
+  checkCounterName(name);
+  const document = requireDocument(transaction, documentId);
+  const key = counterKey(documentId, name);
+  const { counters } = transaction.keyspaces;
+  const current = transaction.entry(counters, key);
+  const value = addToCounter(documentId, name, BigInt(current?.value ?? "0"), delta);
+  const etag = transaction.nextEtag();
+  transaction.putEntry(
+    counters,
+    key,
+    { name: current?.name ?? name, value: value.toString() },
+    etag,
+  );
+  if (current === undefined) transaction.touch(document);
+  transaction.changed({
+    kind: "counter",
+    type: current === undefined ? "Put" : "Increment",
+    documentId,
+    name,
+    value,
+    etag,
+    collectionId: transaction.collectionOf(document),
+  });
+  return value;
+}
+
+/** @returns false when there was none. @throws document-missing */
+export function deleteCounter(transaction: Transaction, documentId: string, name: string): boolean {
+  const document = requireDocument(transaction, documentId);
+  const key = counterKey(documentId, name);
+  const { counters } = transaction.keyspaces;
+  const current = transaction.entry(counters, key);
+  if (current === undefined) return false;
+  const etag = transaction.nextEtag();
+  transaction.putEntry(counters, key, undefined, etag);
+  transaction.touch(document);
+  transaction.changed({
+    kind: "counter",
+    type: "Delete",
+    documentId,
+    name: current.name,
+    value: 0n,
+    etag,
+    collectionId: transaction.collectionOf(document),
+  });
+  return true;
+}
+
+/** The counter as this transaction sees it. */
+export function counterIn(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+): Counter | undefined {
+  return transaction.entry(transaction.keyspaces.counters, counterKey(documentId, name));
+}
+
+/** @throws document-missing for what is not there, for counters and for their names alike. */
+export function requireDocument(transaction: Transaction, documentId: string): number {
+  const document = transaction.find(documentId);
+  if (document < 0) {
+    throw new EngineError(
+      "document-missing",
+      `Document '${documentId}' does not exist. Cannot operate on counters of a missing document.`,
+    );
+  }
+  return document;
+}

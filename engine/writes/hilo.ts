@@ -1,0 +1,82 @@
+/**
+ * HiLo: ranges of numbers that clients take to make ids of their own. The highest number given out for a tag is in
+ * the document `Raven/Hilo/<tag>`, `{"Max":n}`.
+ *
+ * Invariants:
+ * - A range is durable before a client hears of it, so that no number is given twice.
+ */
+import { bodyTextOf } from "../document.ts";
+import { EngineError } from "../errors.ts";
+import type { Transaction } from "../transaction.ts";
+import { putParsed } from "./documents.ts";
+
+const capacityMin = 32;
+const capacityMax = 1_000_000;
+const fastSeconds = 30;
+const slowSeconds = 60;
+
+export interface HiLoRange {
+  /** The first and the last number of it. */
+  readonly low: number;
+  readonly high: number;
+}
+
+/**
+ * How many numbers a client gets that had `lastSize` of them at `lastAtMicros` (0: never): more when it used them
+ * up quickly, fewer when it did not.
+ */
+export function hiLoCapacity(lastSize: number, lastAtMicros: number, nowMicros: number): number {
+  const size = Math.max(0, lastSize);
+  if (lastAtMicros === 0) return Math.max(capacityMin, size);
+  const seconds = (nowMicros - lastAtMicros) / 1e6;
+  if (seconds < fastSeconds) return Math.min(Math.max(capacityMin, size * 2), capacityMax);
+  if (seconds > slowSeconds) return Math.max(capacityMin, Math.floor(size / 2));
+  return Math.max(capacityMin, size);
+}
+
+/** Takes the next `capacity` numbers of a tag, above all given out and above `lastMax`. */
+export function nextHiLoRange(
+  transaction: Transaction,
+  tag: string,
+  capacity: number,
+  lastMax: number,
+): HiLoRange {
+  const id = idOf(tag);
+  const low = Math.max(maxOf(transaction, id) ?? 0, lastMax) + 1;
+  const high = low + capacity - 1;
+  if (!Number.isSafeInteger(high)) {
+    throw new EngineError("invalid-operation", `The numbers of '${tag}' are used up.`);
+  }
+  putMax(transaction, id, high);
+  return { low, high };
+}
+
+/** Gives back the numbers above `last` when no other range was taken since. Does nothing otherwise. */
+export function returnHiLoRange(
+  transaction: Transaction,
+  tag: string,
+  end: number,
+  last: number,
+): void {
+  const id = idOf(tag);
+  if (maxOf(transaction, id) === end && last <= end) putMax(transaction, id, last);
+}
+
+function idOf(tag: string): string {
+  return `Raven/Hilo/${tag}`;
+}
+
+/** The highest number given out; null when there is no document. @throws RecordNotResident */
+function maxOf(transaction: Transaction, id: string): number | null {
+  const document = transaction.find(id);
+  if (document < 0) return null;
+  const { bytes, start } = transaction.recordOf(document);
+  const max = (JSON.parse(bodyTextOf(bytes, start)) as { Max?: unknown }).Max;
+  return typeof max === "number" && Number.isSafeInteger(max) ? max : 0;
+}
+
+function putMax(transaction: Transaction, id: string, max: number): void {
+  const text = Buffer.from(`{"Max":${max},"@metadata":{"@collection":"@hilo"}}`);
+  transaction.state.parser.parse(text, 0, text.length);
+  putParsed(transaction, id);
+}

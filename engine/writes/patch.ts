@@ -1,0 +1,166 @@
+/**
+ * Patching one document by a script, in a transaction. Statuses and what decides between them are those of RavenDB
+ * 7.2.7; values of the script go through scripting/, the result through the same parser as any document.
+ */
+import { EngineError } from "../errors.ts";
+import { scriptCache } from "../script-cache.ts";
+import { type RunInput, ScriptParameters } from "../scripting/script.ts";
+import { ScriptDocument } from "../scripting/script-document.ts";
+import type { ScriptLimits } from "../scripting/script-values.ts";
+import { normalizedText } from "../scripting/value-text.ts";
+import type { Transaction } from "../transaction.ts";
+import {
+  type ScriptActions,
+  scriptDocumentOf,
+  TransactionScriptHost,
+  withMetadata,
+} from "../transaction-script-host.ts";
+import { currentChangeVector, putParsed } from "./documents.ts";
+
+/** A script and the JSON text of its arguments' object. */
+export interface PatchScript {
+  readonly script: string;
+  readonly values: string;
+}
+
+export interface PatchRequest {
+  readonly id: string;
+  readonly patch: PatchScript;
+  readonly ifMissing?: PatchScript | undefined;
+  /** JSON text of the document to make when there is none. */
+  readonly createIfMissing?: string | undefined;
+  readonly expectedChangeVector?: string | undefined;
+  /** A change vector that does not match is no error: the status is Skipped. */
+  readonly skipsMismatch?: boolean | undefined;
+  readonly limits?: ScriptLimits;
+}
+
+export type PatchStatus =
+  | "DocumentDoesNotExist"
+  | "Created"
+  | "Patched"
+  | "Skipped"
+  | "NotModified";
+
+export interface PatchResult {
+  readonly status: PatchStatus;
+  /** JSON texts as replies show them; null when there is no such document. */
+  readonly modified: string | null;
+  readonly original: string | null;
+  /** Of what was written; null when nothing was. */
+  readonly changeVector: string | null;
+  /** Microseconds since 1970; 0 when nothing was written. */
+  readonly lastModified: number;
+  readonly collection: string | null;
+  readonly actions: ScriptActions | null;
+}
+
+const unwritten = { changeVector: null, lastModified: 0, collection: null } as const;
+
+/** @throws EngineError concurrency, script-failed, script-syntax, and what writing the result throws */
+export function patchDocument(transaction: Transaction, request: PatchRequest): PatchResult {
+  checkPatchedId(request.id);
+  const document = transaction.find(request.id);
+  if (!isExpected(transaction, document, request.expectedChangeVector)) {
+    if (request.skipsMismatch === true) {
+      return { status: "Skipped", modified: null, original: null, actions: null, ...unwritten };
+    }
+    throw notCurrent(transaction, document, request);
+  }
+  if (document < 0) return createDocument(transaction, request);
+  const { bytes, start } = transaction.recordOf(document);
+  const target = scriptDocumentOf(transaction.state, bytes, start);
+  const original = shownText(target);
+  const host = new TransactionScriptHost(transaction);
+  run(request.patch, { host, document: target }, request.limits);
+  const { actions } = host;
+  const modified = shownText(target);
+  if (!transaction.exists(document) || !target.changed()) {
+    // The script deleted it, or left it as it was.
+    if (target.changed()) throw notCurrent(transaction, document, request);
+    return { status: "NotModified", modified, original, actions, ...unwritten };
+  }
+  const id = target.id ?? request.id;
+  return { status: "Patched", modified, original, actions, ...store(transaction, id, target) };
+}
+
+function createDocument(transaction: Transaction, request: PatchRequest): PatchResult {
+  const host = new TransactionScriptHost(transaction);
+  let target: ScriptDocument;
+  if (request.ifMissing !== undefined) {
+    target = ScriptDocument.fromText("{}", null, null);
+    run(request.ifMissing, { host, document: target }, request.limits);
+  } else if (request.createIfMissing !== undefined) {
+    target = ScriptDocument.fromText(request.createIfMissing, null, null);
+  } else {
+    const missing = { status: "DocumentDoesNotExist", modified: null, original: null } as const;
+    return { ...missing, actions: host.actions, ...unwritten };
+  }
+  const written = store(transaction, request.id, target);
+  const modified = shownText(target);
+  return { status: "Created", modified, original: null, actions: host.actions, ...written };
+}
+
+function store(
+  transaction: Transaction,
+  id: string,
+  target: ScriptDocument,
+): Pick<PatchResult, "changeVector" | "lastModified" | "collection"> {
+  const { state } = transaction;
+  const bytes = Buffer.from(withMetadata(target.bodyText(), target.metadataText()));
+  state.parser.parse(bytes, 0, bytes.length);
+  const stored = putParsed(transaction, id);
+  const collection = state.keyspaces.collections.nameOf(transaction.collectionOf(stored.document));
+  return { changeVector: stored.changeVector, lastModified: stored.lastModified, collection };
+}
+
+function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefined): void {
+  if (patch.script.trim() === "") return;
+  const parameters = new ScriptParameters(patch.values);
+  const script = scriptCache.get(patch.script, { kind: "patch" });
+  script.run(limits === undefined ? { ...input, parameters } : { ...input, parameters, limits });
+}
+
+/** As replies show a document that a script had: numbers normalised, stored metadata only. */
+function shownText(document: ScriptDocument): string {
+  return normalizedText(withMetadata(document.bodyText(), document.metadataText()));
+}
+
+function isExpected(
+  transaction: Transaction,
+  document: number,
+  expected: string | undefined,
+): boolean {
+  if (expected === undefined) return true;
+  if (document < 0) return expected === "";
+  return expected === currentChangeVector(transaction, document);
+}
+
+function notCurrent(
+  transaction: Transaction,
+  document: number,
+  request: PatchRequest,
+): EngineError {
+  const actual = document < 0 || !transaction.exists(document) ? null : document;
+  return new EngineError(
+    "concurrency",
+    `Could not patch document '${request.id}' because non current change vector was used`,
+    {
+      details: {
+        Id: request.id,
+        ExpectedChangeVector: request.expectedChangeVector ?? null,
+        ActualChangeVector: actual === null ? null : currentChangeVector(transaction, actual),
+      },
+    },
+  );
+}
+
+/** @throws EngineError invalid-argument for ids that ask the server to make one */
+function checkPatchedId(id: string): void {
+  if (id === "" || id.endsWith("/") || id.endsWith("|")) {
+    throw new EngineError(
+      "invalid-argument",
+      `The ID argument has invalid value: '${id}' (Parameter 'id')`,
+    );
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * Who somebody is, and what he may do: certificate -> identity -> may it use this route on this database.
+ * Knows nothing of sockets or of how certificates are stored.
+ *
+ * Invariants:
+ * - An identity never changes; when rights change, the connection gets another one.
+ * - Who is not known gets one and the same refusal for everything that is not open.
+ */
+import type { X509Certificate } from "node:crypto";
+import type { Access } from "./route.ts";
+
+export const securityClearances = [
+  "UnauthenticatedClients",
+  "ClusterAdmin",
+  "ClusterNode",
+  "Operator",
+  "ValidUser",
+] as const;
+export type SecurityClearance = (typeof securityClearances)[number];
+
+export const databaseAccesses = ["Read", "ReadWrite", "Admin"] as const;
+export type DatabaseAccess = (typeof databaseAccesses)[number];
+
+/** Clearances in order: one may hand out only what is not above the own. A ClusterNode is a ClusterAdmin. */
+export const clearanceRank: Readonly<Record<SecurityClearance, number>> = {
+  UnauthenticatedClients: 1,
+  ValidUser: 1,
+  Operator: 2,
+  ClusterNode: 3,
+  ClusterAdmin: 3,
+};
+const databaseRank: Readonly<Record<DatabaseAccess, number>> = { Read: 1, ReadWrite: 2, Admin: 3 };
+
+export interface Identity {
+  /** Why somebody is nobody, or that he is known. "unsecured": a server without certificates. */
+  readonly standing: "known" | "unsecured" | "none" | "unknown" | "expired" | "not-yet-valid";
+  /** 0 nobody, 1 valid user, 2 operator, 3 cluster admin. */
+  readonly rank: number;
+  /** Lower-case database name -> 1 read, 2 write, 3 admin. */
+  readonly permissions: ReadonlyMap<string, number>;
+  /** SHA-1 of the certificate, capitals; "" without one. */
+  readonly thumbprint: string;
+  /** `CN=x(Thumbprint: T)`: how messages call it. */
+  readonly label: string;
+  /** Milliseconds since 1970; the certificate's own bounds. */
+  readonly validFromMs: number;
+  readonly validUntilMs: number;
+}
+
+const noPermissions: ReadonlyMap<string, number> = new Map();
+
+function nobody(standing: Identity["standing"], rank: number): Identity {
+  return {
+    standing,
+    rank,
+    permissions: noPermissions,
+    thumbprint: "",
+    label: "",
+    validFromMs: 0,
+    validUntilMs: Number.POSITIVE_INFINITY,
+  };
+}
+
+/** The caller who showed no certificate. */
+export const anonymous: Identity = nobody("none", 0);
+/** Every caller of a server without TLS. */
+export const unsecured: Identity = nobody("unsecured", 3);
+
+export interface Grant {
+  readonly clearance: SecurityClearance;
+  readonly permissions: Readonly<Record<string, DatabaseAccess>>;
+}
+
+/**
+ * The identity of a certificate. `grant` is what it is registered with, undefined when it is not (or is disabled).
+ * `nowMs` decides about its dates.
+ */
+export function identify(
+  certificate: X509Certificate,
+  grant: Grant | undefined,
+  nowMs: number,
+): Identity {
+  const thumbprint = certificate.fingerprint.replaceAll(":", "");
+  const validFromMs = Date.parse(certificate.validFrom);
+  const validUntilMs = Date.parse(certificate.validTo);
+  let standing: Identity["standing"] = grant === undefined ? "unknown" : "known";
+  if (nowMs > validUntilMs) standing = "expired";
+  else if (nowMs < validFromMs) standing = "not-yet-valid";
+  const permissions = new Map<string, number>();
+  if (grant !== undefined && standing === "known") {
+    for (const [name, access] of Object.entries(grant.permissions)) {
+      permissions.set(name.toLowerCase(), databaseRank[access]);
+    }
+  }
+  return {
+    standing,
+    rank: grant === undefined || standing !== "known" ? 0 : clearanceRank[grant.clearance],
+    permissions,
+    thumbprint,
+    label: `${oneLine(certificate.subject)}(Thumbprint: ${thumbprint})`,
+    validFromMs,
+    validUntilMs,
+  };
+}
+
+/** What a level asks for: a rank of the identity, or else a permission on the database. */
+export interface Requirement {
+  readonly access: Access;
+  /** An identity of this rank passes. */
+  readonly rank: number;
+  /** Of a lower rank but at least 1: this much permission on the database; 0 when the rank alone decides. */
+  readonly permission: number;
+}
+
+/** Requirements by level. */
+export const requirements: Readonly<Record<Access, Requirement>> = {
+  open: { access: "open", rank: 0, permission: 0 },
+  "valid-user": { access: "valid-user", rank: 1, permission: 0 },
+  read: { access: "read", rank: 2, permission: 1 },
+  write: { access: "write", rank: 2, permission: 2 },
+  "database-admin": { access: "database-admin", rank: 2, permission: 3 },
+  operator: { access: "operator", rank: 2, permission: 0 },
+  "cluster-admin": { access: "cluster-admin", rank: 3, permission: 0 },
+};
+
+/** May `identity` use a route of this level? `database`: the name in the path, in any case. Hot. */
+export function isAllowed(
+  identity: Identity,
+  requirement: Requirement,
+  database: string | undefined,
+): boolean {
+  if (identity.rank >= requirement.rank) return true;
+  if (requirement.permission === 0 || identity.rank === 0 || database === undefined) return false;
+  return hasPermission(identity, database, requirement.permission);
+}
+
+/** Has it at least this permission (1 read, 2 write, 3 admin) on the database? Operators have all. */
+export function hasPermission(identity: Identity, database: string, permission: number): boolean {
+  if (identity.rank >= 2) return true;
+  return (identity.permissions.get(database.toLowerCase()) ?? 0) >= permission;
+}
+
+const accessNames: Readonly<Record<Access, string>> = {
+  open: "",
+  "valid-user": "ValidUser",
+  read: "Read",
+  write: "ReadWrite",
+  "database-admin": "DatabaseAdmin",
+  operator: "Operator",
+  "cluster-admin": "ClusterAdmin",
+};
+
+const whatToDo =
+  "A cluster administrator can make or register one with /admin/certificates; the server's first one is in the " +
+  "folder certs of its data folder.";
+
+/**
+ * The message of a refusal: who was refused, why, and what to do.
+ * `access` undefined: only that he may not see what he asked for.
+ */
+export function refusalMessage(
+  identity: Identity,
+  access: Access | undefined,
+  database: string | undefined,
+): string {
+  const { label } = identity;
+  switch (identity.standing) {
+    case "none":
+      return (
+        "This server requires client certificate for authentication, but none was provided by the client. " +
+        `Did you forget to install the certificate? ${whatToDo}`
+      );
+    case "unknown":
+      return (
+        `The supplied client certificate '${label}' is unknown to the server. In order to register your certificate ` +
+        `please contact your system administrator. ${whatToDo}`
+      );
+    case "expired":
+      return (
+        `The supplied client certificate '${label}' has expired on ${longDate(identity.validUntilMs)}. ` +
+        "Please contact your system administrator in order to obtain a new one."
+      );
+    case "not-yet-valid":
+      return (
+        `The supplied client certificate '${label}' cannot be used before ${longDate(identity.validFromMs)}. ` +
+        "Use it from then on, or check the clocks of both machines."
+      );
+    default: {
+      const target = database === undefined ? "the server" : `database '${database}'`;
+      const base = `Could not authorize access to ${target} using provided client certificate '${label}'.`;
+      if (access === undefined) return `${base} An operator can grant it with /admin/certificates.`;
+      return (
+        `${base} ${accessNames[access]} access is required but not given to this certificate. ` +
+        "An administrator can grant it with /admin/certificates."
+      );
+    }
+  }
+}
+
+/** "Friday, 01 January 2021" */
+function longDate(ms: number): string {
+  const date = new Date(ms);
+  const weekday = date.toLocaleDateString("en-US", { weekday: "long", timeZone: "UTC" });
+  const month = date.toLocaleDateString("en-US", { month: "long", timeZone: "UTC" });
+  const day = String(date.getUTCDate()).padStart(2, "0");
+  return `${weekday}, ${day} ${month} ${date.getUTCFullYear()}`;
+}
+
+/** Node gives one part of a subject a line. */
+function oneLine(subject: string): string {
+  return subject.replaceAll("\n", ", ");
+}

@@ -1,0 +1,177 @@
+/**
+ * Registered client certificates: durable, by thumbprint, with what each may do. Says who a certificate is, and tells
+ * listeners when that changes. Makes no certificates and answers no requests.
+ *
+ * Invariants:
+ * - A change is announced after it is durable, within the same turn of the event loop.
+ * - Certificates are looked up by the SHA-256 of their bytes; the SHA-1 thumbprint is only their name.
+ * - The server's own certificate and the well-known admins are known without being stored.
+ */
+import { X509Certificate } from "node:crypto";
+import { EngineError } from "../engine/errors.ts";
+import {
+  anonymous,
+  type DatabaseAccess,
+  type Grant,
+  type Identity,
+  identify,
+  type SecurityClearance,
+} from "./access.ts";
+import type { ValueStore } from "./services.ts";
+
+/** A registered certificate, as stored. */
+export interface RegisteredCertificate {
+  readonly Name: string;
+  /** SHA-1, capitals. */
+  readonly Thumbprint: string;
+  readonly SecurityClearance: SecurityClearance;
+  readonly Permissions: Readonly<Record<string, DatabaseAccess>>;
+  readonly Disabled: boolean;
+  /** Base64 of the DER bytes. */
+  readonly Certificate: string;
+}
+
+interface Entry {
+  readonly registered: RegisteredCertificate;
+  readonly certificate: X509Certificate;
+}
+
+const keyPrefix = "certificates/";
+const adminKey = "server/first-admin";
+
+export class CertificateStore {
+  private readonly values: ValueStore;
+  private readonly wellKnownAdmins: readonly string[];
+  private readonly byThumbprint = new Map<string, Entry>();
+  private readonly byFingerprint = new Map<string, Entry>();
+  private readonly listeners = new Set<(thumbprint: string) => void>();
+  private own: X509Certificate | undefined;
+
+  /** Reads what is stored. `wellKnownAdmins`: thumbprints in capitals. */
+  constructor(values: ValueStore, wellKnownAdmins: readonly string[]) {
+    this.values = values;
+    this.wellKnownAdmins = wellKnownAdmins;
+    for (const [, text] of values.entries(keyPrefix)) {
+      this.keep(JSON.parse(text) as RegisteredCertificate);
+    }
+  }
+
+  /** The server's own certificate is a ClusterNode. */
+  setServerCertificate(certificate: X509Certificate): void {
+    this.own = certificate;
+  }
+
+  get serverCertificate(): X509Certificate | undefined {
+    return this.own;
+  }
+
+  get wellKnownAdminThumbprints(): readonly string[] {
+    return this.wellKnownAdmins;
+  }
+
+  /** Who shows this certificate, now. */
+  identityOf(certificate: X509Certificate | undefined): Identity {
+    if (certificate === undefined) return anonymous;
+    return identify(certificate, this.grantOf(certificate), Date.now());
+  }
+
+  /** All, in the order of their names. */
+  list(): RegisteredCertificate[] {
+    return [...this.byThumbprint.values()]
+      .map((entry) => entry.registered)
+      .sort((one, other) => (one.Name < other.Name ? -1 : one.Name > other.Name ? 1 : 0));
+  }
+
+  /** `thumbprint` in any case. */
+  find(thumbprint: string): RegisteredCertificate | undefined {
+    return this.byThumbprint.get(thumbprint.toUpperCase())?.registered;
+  }
+
+  /** Registers, or replaces what is registered under that thumbprint. Durable when it resolves. */
+  async put(
+    certificate: X509Certificate,
+    terms: Omit<RegisteredCertificate, "Thumbprint" | "Certificate">,
+  ): Promise<RegisteredCertificate> {
+    const registered: RegisteredCertificate = {
+      Name: terms.Name,
+      Thumbprint: thumbprintOf(certificate),
+      SecurityClearance: terms.SecurityClearance,
+      Permissions: terms.Permissions,
+      Disabled: terms.Disabled,
+      Certificate: certificate.raw.toString("base64"),
+    };
+    const known = this.byThumbprint.get(registered.Thumbprint);
+    if (known !== undefined && known.registered.Certificate !== registered.Certificate) {
+      throw new EngineError(
+        "invalid-operation",
+        `Another certificate with the thumbprint ${registered.Thumbprint} is registered already.`,
+      );
+    }
+    await this.values.put(keyPrefix + registered.Thumbprint, JSON.stringify(registered));
+    this.keep(registered);
+    this.announce(registered.Thumbprint);
+    return registered;
+  }
+
+  /** Forgets a certificate; nothing happens when it is not known. Durable when it resolves. */
+  async delete(thumbprint: string): Promise<void> {
+    const upper = thumbprint.toUpperCase();
+    const entry = this.byThumbprint.get(upper);
+    if (entry === undefined) return;
+    await this.values.delete(keyPrefix + upper);
+    this.byThumbprint.delete(upper);
+    this.byFingerprint.delete(entry.certificate.fingerprint256);
+    this.announce(upper);
+  }
+
+  /**
+   * Registers the cluster admin that was made together with the server's certificates. Once only: who deletes it later
+   * has it stay deleted.
+   */
+  async putFirstAdmin(certificate: X509Certificate, name: string): Promise<void> {
+    const thumbprint = thumbprintOf(certificate);
+    if (this.values.get(adminKey) === JSON.stringify(thumbprint)) return;
+    await this.put(certificate, {
+      Name: name,
+      SecurityClearance: "ClusterAdmin",
+      Permissions: {},
+      Disabled: false,
+    });
+    await this.values.put(adminKey, JSON.stringify(thumbprint));
+  }
+
+  /** `listener` is called with the thumbprint after each change. @returns how to stop that. */
+  onChange(listener: (thumbprint: string) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private grantOf(certificate: X509Certificate): Grant | undefined {
+    const fingerprint = certificate.fingerprint256;
+    if (fingerprint === this.own?.fingerprint256) {
+      return { clearance: "ClusterNode", permissions: {} };
+    }
+    if (this.wellKnownAdmins.includes(thumbprintOf(certificate))) {
+      return { clearance: "ClusterAdmin", permissions: {} };
+    }
+    const registered = this.byFingerprint.get(fingerprint)?.registered;
+    if (registered === undefined || registered.Disabled) return undefined;
+    return { clearance: registered.SecurityClearance, permissions: registered.Permissions };
+  }
+
+  private keep(registered: RegisteredCertificate): void {
+    const certificate = new X509Certificate(Buffer.from(registered.Certificate, "base64"));
+    const entry: Entry = { registered, certificate };
+    this.byThumbprint.set(registered.Thumbprint, entry);
+    this.byFingerprint.set(certificate.fingerprint256, entry);
+  }
+
+  private announce(thumbprint: string): void {
+    for (const listener of this.listeners) listener(thumbprint);
+  }
+}
+
+/** SHA-1 of the certificate in capitals: what RavenDB calls it by. */
+export function thumbprintOf(certificate: X509Certificate): string {
+  return certificate.fingerprint.replaceAll(":", "");
+}

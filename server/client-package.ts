@@ -1,0 +1,55 @@
+/** Makes the files that a new client gets: certificate, key, and both in a `.pfx`. Loaded with the first one made. */
+import { createPrivateKey, randomUUID } from "node:crypto";
+import { join, resolve } from "node:path";
+import { type CertificatePair, makeAuthority, makeClientCertificate } from "../certs/authority.ts";
+import { findCertificateFolder, readAuthority } from "../certs/certificate-folder.ts";
+import { writePfx } from "../certs/pfx.ts";
+import type { Config } from "./config.ts";
+
+export interface ClientPackage {
+  /** PEM. */
+  readonly certificate: string;
+  readonly files: readonly { readonly name: string; readonly content: Buffer | string }[];
+}
+
+/** `password` "" leaves key and pfx without one. `name` is already safe as a file's name. */
+export async function makeClientPackage(
+  config: Config,
+  name: string,
+  password: string,
+  notAfter: Date | undefined,
+): Promise<ClientPackage> {
+  const authority = await findAuthority(config);
+  const pair = await makeClientCertificate(
+    authority,
+    name,
+    notAfter === undefined ? {} : { notAfter },
+  );
+  const key = password === "" ? pair.key : encryptKey(pair.key, password);
+  return {
+    certificate: pair.certificate,
+    files: [
+      { name: `${name}.pfx`, content: await writePfx(pair, password, name) },
+      { name: `${name}.crt`, content: pair.certificate },
+      { name: `${name}.key`, content: key },
+    ],
+  };
+}
+
+/**
+ * The CA of our own set. A server that brought its own certificate has none: then one is made for this certificate
+ * alone and thrown away, for who is let in is decided by thumbprint, not by issuer.
+ */
+async function findAuthority(config: Config): Promise<CertificatePair> {
+  if (config.certificatePath === undefined) {
+    const paths = await findCertificateFolder(join(resolve(config.dataFolder), "certs"));
+    if (paths !== undefined) return readAuthority(paths);
+  }
+  return makeAuthority(randomUUID());
+}
+
+function encryptKey(key: string, password: string): string {
+  return createPrivateKey(key)
+    .export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: password })
+    .toString();
+}

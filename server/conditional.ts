@@ -1,0 +1,46 @@
+/**
+ * ETags and conditional requests, as clients of the interface use them: one opaque text, quoted or bare. Lists,
+ * weak tags and `*` never match (RavenDB 7.2.7 does the same).
+ */
+import { createHash } from "node:crypto";
+import type { Exchange } from "./exchange.ts";
+
+/** What a client sends back for a document that it knows to be missing. */
+export const missingEtag = "404 Response";
+
+/** Does `If-None-Match` have exactly this ETag? */
+export function isUnchanged(exchange: Exchange, etag: string): boolean {
+  const header = exchange.header("if-none-match");
+  return header !== undefined && unquoted(header) === etag;
+}
+
+/** The change vector of `If-Match`; "" for an empty one (must not exist), undefined without the header. */
+export function expectedVector(exchange: Exchange): string | undefined {
+  const header = exchange.header("if-match");
+  return header === undefined ? undefined : unquoted(header);
+}
+
+export function quoted(etag: string): string {
+  return `"${etag}"`;
+}
+
+function unquoted(text: string): string {
+  const trimmed = text.trim();
+  return trimmed.length >= 2 && trimmed.startsWith('"') && trimmed.endsWith('"')
+    ? trimmed.slice(1, -1)
+    : trimmed;
+}
+
+/** An ETag over the state of several things: any change of a part changes it. */
+export class StateHash {
+  readonly #hash = createHash("sha256");
+
+  add(part: string | number | null | undefined): this {
+    this.#hash.update(part == null ? "\u0000" : `${typeof part} ${part}\u0001`);
+    return this;
+  }
+
+  get etag(): string {
+    return `Hash-${this.#hash.digest("base64")}`;
+  }
+}

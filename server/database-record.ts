@@ -1,0 +1,167 @@
+/**
+ * The record of a database, as clients of the interface know it: what its creator sent, completed by what every
+ * record has. Keys and their order are those of RavenDB 7.2.7.
+ */
+import type { Database } from "../engine/database.ts";
+import type { JsonObject } from "./json-body.ts";
+
+/** What of a record is kept; the rest follows from it. */
+export interface KeptRecord extends JsonObject {
+  DatabaseName: string;
+  /** The index of the command that made the database. */
+  CreatedIndex: number;
+  /** The index of the newest change of the record: its ETag. */
+  ChangedIndex: number;
+  /** ISO time with 7 digits. */
+  CreatedAt: string;
+}
+
+/** Keys that clients cannot set: they follow from the database itself. */
+const derivedKeys: ReadonlySet<string> = new Set([
+  "DatabaseName",
+  "CreatedIndex",
+  "ChangedIndex",
+  "CreatedAt",
+  "Topology",
+  "Etag",
+  "EtagForBackup",
+  "DatabaseState",
+  "DeletionInProgress",
+  "SupportedFeatures",
+]);
+
+const defaults: Readonly<JsonObject> = {
+  Sharding: null,
+  ConflictSolverConfig: null,
+  SchemaValidation: null,
+  DocumentsCompression: null,
+  Sorters: {},
+  Analyzers: {},
+  Indexes: {},
+  IndexesHistory: {},
+  AutoIndexes: {},
+  Settings: {},
+  Revisions: null,
+  RevisionsBin: null,
+  TimeSeries: null,
+  RevisionsForConflicts: null,
+  Expiration: null,
+  Refresh: null,
+  DataArchival: null,
+  RemoteAttachments: null,
+  Integrations: null,
+  PeriodicBackups: [],
+  ExternalReplications: [],
+  SinkPullReplications: [],
+  HubPullReplications: [],
+  RavenConnectionStrings: {},
+  SqlConnectionStrings: {},
+  OlapConnectionStrings: {},
+  ElasticSearchConnectionStrings: {},
+  QueueConnectionStrings: {},
+  SnowflakeConnectionStrings: {},
+  AiConnectionStrings: {},
+  AiAgents: [],
+  RavenEtls: [],
+  SqlEtls: [],
+  ElasticSearchEtls: [],
+  OlapEtls: [],
+  QueueEtls: [],
+  QueueSinks: [],
+  CdcSinks: [],
+  SnowflakeEtls: [],
+  EmbeddingsGenerations: [],
+  GenAis: [],
+  Client: null,
+  Studio: null,
+  TruncatedClusterTransactionCommandsCount: 0,
+  UnusedDatabaseIds: [],
+};
+
+/** What is kept of a record that a client sent. */
+export function keptRecord(
+  name: string,
+  sent: JsonObject,
+  previous: KeptRecord | undefined,
+  index: number,
+  now: string,
+): KeptRecord {
+  const kept: KeptRecord = {
+    DatabaseName: name,
+    CreatedIndex: previous?.CreatedIndex ?? index,
+    ChangedIndex: index,
+    CreatedAt: previous?.CreatedAt ?? now,
+  };
+  for (const [key, value] of Object.entries(sent)) {
+    if (derivedKeys.has(key) || value === null) continue;
+    kept[key] = value;
+  }
+  return kept;
+}
+
+export function recordOf(database: Database): KeptRecord {
+  return database.settings as KeptRecord;
+}
+
+/** The topology of one node, in the order of keys that record and creation reply have. */
+export function databaseTopology(database: Database, inRecord: boolean): JsonObject {
+  const kept = recordOf(database);
+  const stamp = { Index: kept.CreatedIndex, Term: 1, LeadersTicks: -2 };
+  const ids = {
+    DatabaseTopologyIdBase64: database.state.databaseHash,
+    ClusterTransactionIdBase64: database.clusterTransactionId,
+  };
+  if (inRecord) {
+    return {
+      Members: ["A"],
+      Promotables: [],
+      Rehabs: [],
+      PredefinedMentors: {},
+      DemotionReasons: {},
+      PromotablesStatus: {},
+      Stamp: stamp,
+      DynamicNodesDistribution: false,
+      ReplicationFactor: 1,
+      PriorityOrder: [],
+      NodesModifiedAt: kept.CreatedAt,
+      ...ids,
+    };
+  }
+  return {
+    Members: ["A"],
+    Promotables: [],
+    Rehabs: [],
+    Stamp: stamp,
+    NodesModifiedAt: kept.CreatedAt,
+    PromotablesStatus: {},
+    DemotionReasons: {},
+    DynamicNodesDistribution: false,
+    ReplicationFactor: 1,
+    ...ids,
+    PriorityOrder: [],
+  };
+}
+
+/** The whole record, as `GET /admin/databases?name=` answers it. */
+export function fullRecord(database: Database): JsonObject {
+  const kept = recordOf(database);
+  const record: JsonObject = {
+    DatabaseName: database.name,
+    Disabled: kept["Disabled"] === true,
+    Encrypted: false,
+    EtagForBackup: 0,
+    DeletionInProgress: {},
+    RollingIndexes: {},
+    DatabaseState: "Normal",
+    LockMode: kept["LockMode"] ?? "Unlock",
+    Topology: databaseTopology(database, true),
+  };
+  for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
+  record["SupportedFeatures"] = [
+    "HashedRevisionPk",
+    "PullReplicationCompositeChangeVectors",
+    "ThrowControlCharactersInIdentifier",
+  ];
+  record["Etag"] = kept.ChangedIndex;
+  return record;
+}

@@ -1,0 +1,222 @@
+/**
+ * The pipeline of a request: find the route, ask whether the caller may use it, find the database, run the handler, and
+ * turn whatever is thrown into a reply.
+ *
+ * Invariants:
+ * - Who is not known gets the same refusal for every path that is not open, whether it exists or not; nothing else about
+ *   the request is looked at.
+ * - Who has no permission on a database cannot tell whether it exists, nor which routes it has.
+ * - Every exchange is in its connection's `open` from here until it is complete.
+ */
+import { randomUUID } from "node:crypto";
+import { isIP } from "node:net";
+import { bareHost } from "../certs/hosts.ts";
+import { hasPermission, isAllowed, refusalMessage } from "./access.ts";
+import type { Exchange } from "./exchange.ts";
+import { refusalPage } from "./refusal-page.ts";
+import {
+  databaseDisabled,
+  databaseMissing,
+  forbidden,
+  methodNotAllowed,
+  overloaded,
+  RequestError,
+  routeNotFound,
+} from "./request-error.ts";
+import { errorReply } from "./response.ts";
+import type { Route } from "./route.ts";
+import type { Endpoint, Match } from "./router.ts";
+import type { Database, ServerServices } from "./services.ts";
+
+/** What passed the checks. */
+export interface Admitted {
+  readonly route: Route;
+  readonly database: Database | undefined;
+}
+
+export class Dispatcher {
+  private readonly services: ServerServices;
+  private readonly logError: (reference: string, error: unknown) => void;
+  /** Requests being worked on; web sockets and internal requests not counted. */
+  inFlight: number;
+
+  constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
+    this.services = services;
+    this.logError = logError;
+    this.inFlight = 0;
+  }
+
+  /** A request from the wire. Never throws; the exchange is complete when the result (if any) resolves. Hot. */
+  accept(exchange: Exchange): void {
+    const { open } = exchange.connection;
+    open.add(exchange);
+    this.inFlight++;
+    let running: Promise<void> | void;
+    try {
+      const limit = this.services.config.limits.requestsInFlightMax;
+      if (this.inFlight > limit) throw overloaded(limit);
+      running = this.run(exchange);
+    } catch (error) {
+      this.fail(exchange, error);
+      this.complete(exchange);
+      return;
+    }
+    if (running === undefined) {
+      this.complete(exchange);
+      return;
+    }
+    running.then(
+      () => this.complete(exchange),
+      (error: unknown) => {
+        this.fail(exchange, error);
+        this.complete(exchange);
+      },
+    );
+  }
+
+  /** A request of the server's own making; resolves when it is complete. */
+  async dispatch(exchange: Exchange): Promise<void> {
+    try {
+      await this.run(exchange);
+      if (!exchange.isReplied) throw new Error("a handler ended without an answer");
+    } catch (error) {
+      this.fail(exchange, error);
+    }
+  }
+
+  /** The checks alone, for web sockets. @throws RequestError, EngineError */
+  async admit(exchange: Exchange, method: string): Promise<Admitted> {
+    const match = this.services.routes.match(method, exchange.path);
+    const endpoint = this.authorize(exchange, match);
+    if (endpoint.route.kind === "server" || match.database === undefined) {
+      return { route: endpoint.route, database: undefined };
+    }
+    const database = await this.services.databases.find(match.database);
+    return { route: endpoint.route, database: usable(database, match.database, endpoint.route) };
+  }
+
+  /** Answers with the error, or ends the exchange when an answer has begun. */
+  fail(exchange: Exchange, error: unknown): void {
+    if (exchange.isClosed) return; // the client went; that is what the handler tripped over
+    const reply = errorReply(error, exchange.target, this.logError);
+    if (exchange.isReplied) exchange.abort();
+    else if (reply.status === 403 && isBrowser(exchange)) {
+      exchange.reply(403, { "content-type": "text/html; charset=utf-8" }, refusalPage);
+    } else exchange.replyJson(reply.status, reply.body, reply.headers);
+  }
+
+  /** An error with nobody to answer. */
+  report(error: unknown): void {
+    this.logError(randomUUID(), error);
+  }
+
+  private complete(exchange: Exchange): void {
+    if (!exchange.isReplied) this.fail(exchange, new Error("a handler ended without an answer"));
+    exchange.connection.open.delete(exchange);
+    this.inFlight--;
+  }
+
+  private run(exchange: Exchange): Promise<void> | void {
+    const match = this.services.routes.match(exchange.method, exchange.path);
+    const { route } = this.authorize(exchange, match);
+    switch (route.kind) {
+      case "server":
+        return route.handle(exchange, { server: this.services, route });
+      case "websocket":
+        throw new RequestError(
+          400,
+          "Raven.Client.Exceptions.BadRequestException",
+          `${exchange.path} is a web socket; connect to it with a WebSocket client.`,
+        );
+      case "database": {
+        const name = match.database as string; // the router gives it for every database path
+        const found = this.services.databases.find(name);
+        if (found instanceof Promise) {
+          return found.then((database) =>
+            route.handle(exchange, {
+              server: this.services,
+              route,
+              database: usable(database, name, route),
+            }),
+          );
+        }
+        const database = usable(found, name, route);
+        return route.handle(exchange, { server: this.services, route, database });
+      }
+    }
+  }
+
+  /**
+   * Without certificates, a page of another site could make its own name point to this machine and pass for one of ours.
+   * So a server for local use answers only to addresses, localhost, and the name it was given.
+   */
+  private checkHost(exchange: Exchange): void {
+    const { config } = this.services;
+    if (exchange.connection.isSecure || config.unsecuredAccessAllowed !== "Local") return;
+    const host = bareHost(exchange.authority.replace(/:\d*$/, "")).toLowerCase();
+    if (isIP(host) !== 0 || host === "localhost" || host.endsWith(".localhost") || host === "")
+      return;
+    if (host === config.serverUrl.hostname || host === config.publicServerUrl?.hostname) return;
+    throw forbidden(
+      `This unsecured server is for local use and is not called '${host}': use its address or localhost, ` +
+        "or set PublicServerUrl or Security.UnsecuredAccessAllowed.",
+    );
+  }
+
+  /** May the caller have this, and does it exist? In an order that gives nothing away. @throws RequestError */
+  private authorize(exchange: Exchange, match: Match): Endpoint {
+    const { identity } = exchange;
+    const { endpoint, database } = match;
+    if (identity.rank === 0 && endpoint?.route.access !== "open") {
+      throw forbidden(refusalMessage(identity, undefined, undefined));
+    }
+    if (exchange.target.length > this.services.config.limits.targetLengthMax) throw targetTooLong();
+    if (endpoint === undefined) {
+      if (database !== undefined && !hasPermission(identity, database, 1)) {
+        throw forbidden(refusalMessage(identity, undefined, database));
+      }
+      throw match.allowed === undefined
+        ? routeNotFound(exchange.method, exchange.target)
+        : methodNotAllowed(exchange.method, exchange.target, match.allowed);
+    }
+    if (!isAllowed(identity, endpoint.requirement, database)) {
+      const maySee = database === undefined || hasPermission(identity, database, 1);
+      const access = maySee ? endpoint.route.access : undefined;
+      throw forbidden(refusalMessage(identity, access, database));
+    }
+    checkOrigin(exchange);
+    this.checkHost(exchange);
+    exchange.requirement = endpoint.requirement;
+    exchange.databaseName = database;
+    return endpoint;
+  }
+}
+
+function usable(database: Database | undefined, name: string, route: Route): Database {
+  if (database === undefined) throw databaseMissing(name);
+  const mayBeDisabled = route.kind === "database" && route.whenDisabled === true;
+  if (database.isDisabled && !mayBeDisabled) throw databaseDisabled(database.name);
+  return database;
+}
+
+/** Does a person look at the answer? */
+function isBrowser(exchange: Exchange): boolean {
+  return exchange.method === "GET" && exchange.header("accept")?.includes("text/html") === true;
+}
+
+/** A page of another site must not use the certificate in the browser. */
+function checkOrigin(exchange: Exchange): void {
+  const origin = exchange.header("origin");
+  if (origin === undefined || origin === exchange.baseUrl) return;
+  throw forbidden(
+    `A page of ${origin} may not use this server: requests of browsers are taken from its own pages only.`,
+  );
+}
+
+function targetTooLong(): RequestError {
+  return new RequestError(
+    414,
+    "Raven.Client.Exceptions.BadRequestException",
+    "The address of the request is too long (setting Http.MaxRequestLineSizeInKb). Send long queries with POST.",
+  );
+}

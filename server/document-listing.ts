@@ -1,0 +1,175 @@
+/**
+ * Listing documents: by id prefix in the order of ids, or all of a database or collection, newest first. Rows are
+ * streamed from one view, so that a long list is of one moment and takes no memory.
+ */
+import type { Database, DatabaseView } from "../engine/database.ts";
+import { idOf } from "../engine/document.ts";
+import { allCollections } from "../engine/keyspaces/document-table.ts";
+import { isUnchanged, quoted } from "./conditional.ts";
+import type { Exchange } from "./exchange.ts";
+import { jsonContentType } from "./response.ts";
+import { StreamedReply } from "./streamed-reply.ts";
+
+const batchRows = 256;
+const int32Max = 2_147_483_647;
+
+/** Gives document numbers in some order, a batch at a time. */
+interface Cursor {
+  fill(batch: Uint32Array, limit: number): number;
+}
+
+/** Which documents, and in what form. */
+export interface Listing {
+  readonly start: number;
+  readonly pageSize: number;
+  readonly metadataOnly: boolean;
+  readonly startsWith: string | undefined;
+  readonly startAfter: string | undefined;
+  /** Says of the rest of an id behind the prefix whether it is wanted. */
+  readonly isWanted: (rest: string) => boolean;
+}
+
+/** The parameters of a listing. @throws EngineError invalid-argument */
+export function listingOf(exchange: Exchange): Listing {
+  const { query } = exchange;
+  return {
+    start: query.int("start", 0),
+    pageSize: query.int("pageSize", int32Max),
+    metadataOnly: query.bool("metadataOnly", false),
+    startsWith: query.get("startsWith"),
+    startAfter: query.get("startAfter") || undefined,
+    isWanted: patternFilter(query.get("matches"), query.get("exclude")),
+  };
+}
+
+/** Answers `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits it to one. */
+export async function listDocuments(
+  exchange: Exchange,
+  database: Database,
+  collection?: string,
+): Promise<void> {
+  const listing = listingOf(exchange);
+  const etag = database.changeVector;
+  if (isUnchanged(exchange, etag)) {
+    exchange.reply(304, { "content-type": jsonContentType });
+    return;
+  }
+  const view = database.view();
+  const reply = new StreamedReply(exchange, 200, { etag: quoted(etag) });
+  try {
+    reply.text.addText('{"Results":[');
+    let count = 0;
+    await eachListed(database, view, listing, collection, (record) => {
+      if (count++ > 0) reply.text.addText(",");
+      reply.text.addDocument(database.state, record, 0, listing.metadataOnly);
+      return reply.isClosed ? false : reply.flush();
+    });
+    reply.text.addText("]}");
+    await reply.end();
+  } catch (error) {
+    if (!reply.fail()) throw error;
+  } finally {
+    view.release();
+  }
+}
+
+/**
+ * Calls `row` with the record of each document of the page, in order. It may return a promise to wait for, or false
+ * to stop.
+ */
+export async function eachListed(
+  database: Database,
+  view: DatabaseView,
+  listing: Listing,
+  collection: string | undefined,
+  row: (record: Buffer) => Promise<void> | undefined | false,
+): Promise<void> {
+  if (listing.start < 0 || listing.pageSize <= 0) return;
+  const cursor = cursorOf(database, view, listing, collection);
+  if (cursor === null) return;
+  const prefixLength = listing.startsWith?.length ?? 0;
+  const batch = new Uint32Array(batchRows);
+  let skipped = 0;
+  let given = 0;
+  for (;;) {
+    const count = cursor.fill(batch, batchRows);
+    for (let i = 0; i < count; i++) {
+      const document = batch[i] as number; // i < count <= batchRows
+      const { documents } = view;
+      const position = documents.positionOf(document);
+      const read = database.recordAt(document, position, documents.lengthOf(document));
+      const record = read instanceof Promise ? await read : read;
+      if (prefixLength > 0 && !listing.isWanted(idOf(record, 0).slice(prefixLength))) continue;
+      if (skipped < listing.start) {
+        skipped++;
+        continue;
+      }
+      const wait = row(record);
+      if (wait === false) return;
+      if (wait !== undefined) await wait;
+      if (++given >= listing.pageSize) return;
+    }
+    if (count < batchRows) return;
+  }
+}
+
+function cursorOf(
+  database: Database,
+  view: DatabaseView,
+  listing: Listing,
+  collection: string | undefined,
+): Cursor | null {
+  if (listing.startsWith !== undefined) {
+    return view.documents.byId(listing.startsWith, listing.startAfter);
+  }
+  if (collection === undefined) {
+    return view.documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
+  }
+  const id = database.state.keyspaces.collections.find(collection);
+  return id < 0 ? null : view.documents.byEtag(id, Number.MAX_SAFE_INTEGER, true);
+}
+
+/** `matches` and `exclude` are lists of wildcard patterns separated by `|`. */
+function patternFilter(
+  matches: string | undefined,
+  exclude: string | undefined,
+): (rest: string) => boolean {
+  const wanted = patternsOf(matches);
+  const unwanted = patternsOf(exclude);
+  if (wanted.length === 0 && unwanted.length === 0) return () => true;
+  return (rest) =>
+    (wanted.length === 0 || wanted.some((pattern) => matchesPattern(rest, pattern))) &&
+    !unwanted.some((pattern) => matchesPattern(rest, pattern));
+}
+
+function patternsOf(list: string | undefined): string[] {
+  return list
+    ? list
+        .toLowerCase()
+        .split("|")
+        .filter((pattern) => pattern !== "")
+    : [];
+}
+
+/** `*` stands for any characters, `?` for one; case does not matter. Linear in the text for each `*`. */
+export function matchesPattern(text: string, pattern: string): boolean {
+  const lower = text.toLowerCase();
+  let at = 0;
+  let p = 0;
+  let star = -1;
+  let resume = 0;
+  while (at < lower.length) {
+    if (p < pattern.length && (pattern[p] === "?" || pattern[p] === lower[at])) {
+      at++;
+      p++;
+    } else if (pattern[p] === "*") {
+      star = p++;
+      resume = at;
+    } else if (star >= 0) {
+      p = star + 1;
+      at = ++resume;
+    } else return false;
+  }
+  while (pattern[p] === "*") p++;
+  return p === pattern.length;
+}

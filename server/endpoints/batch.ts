@@ -1,0 +1,96 @@
+/**
+ * Batches: many commands as one transaction, with the contents of attachments as further parts of the body.
+ */
+import type { Lease } from "../../engine/blob-store.ts";
+import type { Database } from "../../engine/database.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
+import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
+import { timeSpanText } from "../dates.ts";
+import type { Exchange } from "../exchange.ts";
+import { multipartBoundary, multipartContents } from "../multipart.ts";
+import { bodyTooLarge } from "../request-error.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+
+export const batchRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "POST",
+    path: "/databases/:database/bulk_docs",
+    access: "write",
+    handle: postBatch,
+  },
+];
+
+/** POST bulk_docs: 201 `{"Results":[row, …]}`. */
+async function postBatch(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
+  const wait = waitOf(exchange);
+  const boundary = multipartBoundary(exchange.header("content-type"));
+  const { batch, contents } =
+    boundary === undefined
+      ? { batch: parseBatch(await exchange.body()), contents: [] }
+      : await readParts(exchange, database, boundary, server.config.limits.bodyBytesMax);
+  let rows: string;
+  try {
+    rows = await executeBatch(database, batch, contents);
+  } finally {
+    for (const lease of contents) lease.release();
+  }
+  if (wait !== undefined) waitForReplicas(wait, database);
+  const isQuiet = exchange.query.bool("noreply", false);
+  exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
+}
+
+/** The first part is the JSON, the others are contents of attachments, in the order of the commands. */
+async function readParts(
+  exchange: Exchange,
+  database: Database,
+  boundary: string,
+  bytesMax: number,
+): Promise<{ batch: Batch; contents: Lease[] }> {
+  const parts = multipartContents(exchange.bodyStream(), boundary);
+  const main = await parts.next();
+  if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
+  const batch = parseBatch(await collect(main.value, bytesMax));
+  const count = batch.commands.filter(takesContent).length;
+  const contents = await storeContents(database.blobs, count, parts);
+  return { batch, contents };
+}
+
+async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of content) {
+    length += chunk.length;
+    if (length > bytesMax) throw bodyTooLarge(bytesMax);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length);
+}
+
+/** What the caller wants to wait for beside this node's disk. */
+interface ReplicaWait {
+  readonly replicas: number;
+  readonly timeoutMs: number;
+}
+
+/**
+ * Undefined when nothing is asked for that a single node does not fulfil: a majority of one node is this node.
+ * @throws EngineError invalid-argument
+ */
+function waitOf({ query }: Exchange): ReplicaWait | undefined {
+  const timeoutMs = query.timeSpanMs("waitForReplicasTimeout", undefined);
+  const isThrowing = query.bool("throwOnTimeoutInWaitForReplicas", true);
+  const isMajority = query.get("numberOfReplicasToWaitFor") === "majority";
+  const replicas = isMajority ? 0 : query.int("numberOfReplicasToWaitFor", 1);
+  if (timeoutMs === undefined || !isThrowing || replicas <= 0) return undefined;
+  return { replicas, timeoutMs };
+}
+
+/** There is no other node, nor will there be in time; the write stays. @throws EngineError timeout */
+function waitForReplicas({ replicas, timeoutMs }: ReplicaWait, database: Database): void {
+  throw new EngineError(
+    "timeout",
+    `Could not verify that the change vector '${database.changeVector}' was replicated to ${replicas} servers in ${timeSpanText(timeoutMs)}. So far, it only replicated to 0`,
+  );
+}

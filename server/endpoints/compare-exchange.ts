@@ -1,0 +1,115 @@
+/** Compare-exchange values: read by key or prefix, replaced and removed by version. */
+import { EngineError } from "../../engine/errors.ts";
+import { DocumentParser } from "../../engine/json/json-parser.ts";
+import {
+  type CompareExchangeValue,
+  compareExchangeKey,
+} from "../../engine/keyspaces/compare-exchange.ts";
+import {
+  type CompareExchangeResult,
+  deleteCompareExchange,
+  putCompareExchange,
+} from "../../engine/writes/compare-exchange.ts";
+import type { Exchange } from "../exchange.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import { StreamedReply } from "../streamed-reply.ts";
+
+const path = "/databases/:database/cmpxchg";
+const int32Max = 2_147_483_647;
+
+export const compareExchangeRoutes: readonly Route[] = [
+  { kind: "database", method: "GET", path, access: "read", handle: getValues },
+  { kind: "database", method: "PUT", path, access: "write", handle: putValue },
+  { kind: "database", method: "DELETE", path, access: "write", handle: deleteValue },
+];
+
+/** GET cmpxchg?key=…&key=…  |  ?startsWith=…&start=…&pageSize=…  |  neither: all */
+async function getValues(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const { compareExchange } = database.state.keyspaces;
+  const keys = query.all("key");
+  if (keys.length > 0) {
+    const rows = keys.map((key) => rowOf(key, compareExchange.get(compareExchangeKey(key))));
+    const isMissing =
+      keys.length === 1 && compareExchange.get(compareExchangeKey(keys[0] ?? "")) === undefined;
+    if (isMissing) exchange.reply(404, { "content-type": jsonContentType });
+    else exchange.replyJson(200, `{"Results":[${rows.join(",")}]}`);
+    return;
+  }
+  const start = query.int("start", 0);
+  const pageSize = query.int("pageSize", int32Max);
+  // One turn of the event loop: what is iterated over must not change meanwhile.
+  const rows: string[] = [];
+  let position = 0;
+  if (pageSize > 0 && start >= 0) {
+    for (const [, value] of compareExchange.withPrefix(
+      compareExchangeKey(query.get("startsWith") ?? ""),
+    )) {
+      if (position++ < start) continue;
+      rows.push(rowOf(value.key, value));
+      if (rows.length === pageSize) break;
+    }
+  }
+  const reply = new StreamedReply(exchange, 200);
+  reply.text.addText('{"Results":[');
+  for (const [at, row] of rows.entries()) {
+    reply.text.addText(at === 0 ? row : `,${row}`);
+    await reply.flush();
+  }
+  reply.text.addText("]}");
+  await reply.end();
+}
+
+const parser = new DocumentParser(null);
+
+/** PUT cmpxchg?key=…&index=…, body `{"Object":…,"@metadata"?:{…}}`: 200, `Successful` says whether it was stored */
+async function putValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const key = requiredText(exchange, "key");
+  const expected = requiredIndex(exchange);
+  const body = await exchange.body();
+  parser.parse(body, 0, body.length); // an object, and nothing else
+  parser.parseValue(body, 0, body.length);
+  const text = parser.body.utf8Slice(0, parser.bodyLength);
+  const result = await database.write((transaction) =>
+    putCompareExchange(transaction, key, expected, text),
+  );
+  replyResult(exchange, result);
+}
+
+/** DELETE cmpxchg?key=…&index=…: 200, `Successful` says whether it was removed */
+async function deleteValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const key = requiredText(exchange, "key");
+  const expected = requiredIndex(exchange);
+  const result = await database.write((transaction) =>
+    deleteCompareExchange(transaction, key, expected),
+  );
+  replyResult(exchange, result);
+}
+
+function rowOf(key: string, value: CompareExchangeValue | undefined): string {
+  return `{"Key":${JSON.stringify(key)},"Value":${value?.text ?? "null"},"Index":${value?.index ?? -1}}`;
+}
+
+function replyResult(
+  exchange: Exchange,
+  { isSuccessful, index, text }: CompareExchangeResult,
+): void {
+  exchange.replyJson(200, `{"Index":${index},"Value":${text},"Successful":${isSuccessful}}`);
+}
+
+function requiredText({ query }: Exchange, name: string): string {
+  const text = query.get(name);
+  if (text === undefined) {
+    throw new EngineError(
+      "invalid-argument",
+      `Query string ${name} is mandatory, but wasn't specified.`,
+    );
+  }
+  return text;
+}
+
+function requiredIndex(exchange: Exchange): number {
+  requiredText(exchange, "index");
+  return exchange.query.long("index", 0);
+}

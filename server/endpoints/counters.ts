@@ -1,0 +1,119 @@
+/** Counters of documents. Values are 64-bit integers and travel as JSON numbers with all their digits. */
+import { nodeTag } from "../../engine/database-state.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { quoteString } from "../../engine/json/escape.ts";
+import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
+import { DocumentParser } from "../../engine/json/json-parser.ts";
+import { counterKey } from "../../engine/keyspaces/counters.ts";
+import {
+  applyCounters,
+  type CounterSlot,
+  changesCounters,
+  compareNames,
+  type DocumentCounterOperations,
+  parseCounterRequest,
+} from "../../engine/writes/counter-operations.ts";
+import { isAllowed, refusalMessage, requirements } from "../access.ts";
+import type { Exchange } from "../exchange.ts";
+import { forbidden } from "../request-error.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+
+const path = "/databases/:database/counters";
+
+export const counterRoutes: readonly Route[] = [
+  { kind: "database", method: "GET", path, access: "read", handle: getCounters },
+  { kind: "database", method: "POST", path, access: "read", handle: postCounters },
+];
+
+/** GET counters?docId=…&counter=…&full=…: without names all, in the byte order of their names */
+function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
+  const { query } = exchange;
+  const documentId = query.required("docId");
+  const names = query.all("counter");
+  const isFull = query.bool("full", false);
+  const slots =
+    names.length === 0
+      ? allOf(database, documentId)
+      : names.map((name) => slotOf(database, documentId, name));
+  reply(exchange, database, slots, isFull);
+}
+
+const parser = new DocumentParser(null);
+
+/**
+ * POST counters, body `{"Documents":[{"DocumentId","Operations":[{"Type","CounterName","Delta"}]}]}`. It is a read as
+ * long as it only reads: long lists of names come this way.
+ */
+async function postCounters(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const { database } = context;
+  const body = await exchange.body();
+  parser.parse(body, 0, body.length);
+  const text = parser.body;
+  const requests = parseCounterRequest(text);
+  const isFull = isAsked(text.subarray(0, parser.bodyLength), "ReplyWithAllNodesValues");
+  let slots: readonly (CounterSlot | null)[];
+  if (requests.some(changesCounters)) {
+    requireWriteAccess(exchange, context);
+    slots = await database.write((transaction) =>
+      requests.flatMap((request) => applyCounters(transaction, request).slots),
+    );
+  } else slots = requests.flatMap((request) => readCounters(database, request));
+  reply(exchange, database, slots, isFull);
+}
+
+/** @throws RequestError 403 when the caller may only read */
+function requireWriteAccess(exchange: Exchange, { database }: DatabaseContext): void {
+  if (isAllowed(exchange.identity, requirements.write, database.name)) return;
+  throw forbidden(refusalMessage(exchange.identity, "write", database.name));
+}
+
+function isAsked(text: Buffer, key: string): boolean {
+  const span = new ValueSpan();
+  return (
+    findMember(text, 0, quoteString(key), span) && readValue(text, span.from, span.to) === true
+  );
+}
+
+/** What is durable; nothing that a crash could take back. */
+function readCounters(
+  database: Database,
+  { documentId, operations }: DocumentCounterOperations,
+): (CounterSlot | null)[] {
+  const slots: (CounterSlot | null)[] = [];
+  for (const { type, name } of operations) {
+    if (type === "GetAll") slots.push(...allOf(database, documentId));
+    else if (type === "Get" && name !== null) slots.push(slotOf(database, documentId, name));
+    else if (type === "Get") {
+      throw new EngineError("invalid-argument", "A counter operation needs a 'CounterName'.");
+    }
+  }
+  return slots;
+}
+
+function allOf(database: Database, documentId: string): CounterSlot[] {
+  const { counters } = database.state.keyspaces;
+  return [...counters.withPrefix(counterKey(documentId, ""))]
+    .map(([, { name, value }]) => ({ documentId, name, value }))
+    .sort(compareNames);
+}
+
+function slotOf(database: Database, documentId: string, name: string): CounterSlot | null {
+  const counter = database.state.keyspaces.counters.get(counterKey(documentId, name));
+  return counter === undefined ? null : { documentId, name, value: counter.value };
+}
+
+function reply(
+  exchange: Exchange,
+  { state }: Database,
+  slots: readonly (CounterSlot | null)[],
+  isFull: boolean,
+): void {
+  const rows = slots.map((slot) => {
+    if (slot === null) return "null";
+    const { documentId, name, value } = slot;
+    const parts = isFull ? `{"${nodeTag}-${state.databaseHash}":${value}}` : "null";
+    return `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value},"CounterValues":${parts}}`;
+  });
+  exchange.replyJson(200, `{"Counters":[${rows.join(",")}]}`);
+}

@@ -1,0 +1,313 @@
+/**
+ * Databases: create, delete, list, their records, states and topology. Shapes and texts are those of RavenDB 7.2.7.
+ */
+import { checkDatabaseName } from "../../engine/database-name.ts";
+import { EngineError } from "../../engine/engine.ts";
+import { hasPermission, refusalMessage } from "../access.ts";
+import {
+  databaseTopology,
+  fullRecord,
+  type KeptRecord,
+  keptRecord,
+  recordOf,
+} from "../database-record.ts";
+import { dateText } from "../dates.ts";
+import type { Exchange } from "../exchange.ts";
+import { type JsonObject, jsonBody } from "../json-body.ts";
+import { databaseMissing, forbidden, RequestError } from "../request-error.ts";
+import { interfaceVersion } from "../response.ts";
+import type { Context, DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+
+const admin = "/admin/databases";
+
+export const databaseRoutes: readonly Route[] = [
+  { kind: "server", method: "GET", path: "/databases", access: "valid-user", handle: getDatabases },
+  { kind: "server", method: "GET", path: "/topology", access: "valid-user", handle: getTopology },
+  { kind: "server", method: "GET", path: admin, access: "operator", handle: getRecord },
+  { kind: "server", method: "PUT", path: admin, access: "operator", handle: putDatabase },
+  { kind: "server", method: "DELETE", path: admin, access: "operator", handle: deleteDatabases },
+  { kind: "server", method: "POST", path: `${admin}/enable`, access: "operator", handle: enable },
+  { kind: "server", method: "POST", path: `${admin}/disable`, access: "operator", handle: disable },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${admin}/set-lock`,
+    access: "operator",
+    handle: setLock,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: "/databases/:database/admin/record",
+    access: "database-admin",
+    whenDisabled: true,
+    inPackage: true,
+    handle: getAdminRecord,
+  },
+];
+
+/** GET /databases?namesOnly&name&start&pageSize: those that the caller may see */
+async function getDatabases(exchange: Exchange, { server }: Context): Promise<void> {
+  const { query, identity } = exchange;
+  const wanted = query.get("name");
+  let names = server.databases.names().filter((name) => hasPermission(identity, name, 1));
+  if (wanted !== undefined) {
+    names = names.filter((name) => name.toLowerCase() === wanted.toLowerCase());
+    if (names.length === 0) {
+      exchange.reply(404, { "database-missing": encodeURIComponent(wanted) });
+      return;
+    }
+  }
+  const start = Math.max(0, query.int("start", 0));
+  names = names.slice(start, start + Math.max(0, query.int("pageSize", names.length)));
+  if (query.bool("namesOnly", false)) {
+    exchange.replyJson(200, { Databases: names });
+    return;
+  }
+  const databases = await Promise.all(names.map((name) => server.databases.find(name)));
+  const rows = databases.flatMap((database) =>
+    database === undefined ? [] : describe(database, server.address.url),
+  );
+  exchange.replyJson(200, { Databases: rows });
+}
+
+function describe(database: Database, url: string): JsonObject {
+  const record = recordOf(database);
+  const bytes = database.sizeBytes;
+  return {
+    Name: database.name,
+    TotalSize: { HumaneSize: humaneSize(bytes), SizeInBytes: bytes },
+    TempBuffersSize: { HumaneSize: "0 Bytes", SizeInBytes: 0 },
+    Alerts: 0,
+    PerformanceHints: 0,
+    IndexingErrors: 0,
+    TasksErrors: null,
+    DocumentsCount: database.state.documents.documentCount,
+    IndexingStatus: "Running",
+    Disabled: database.isDisabled,
+    LockMode: record["LockMode"] ?? "Unlock",
+    IsAdmin: true,
+    IsEncrypted: false,
+    RejectClients: false,
+    HasRevisionsConfiguration: record["Revisions"] !== undefined,
+    HasExpirationConfiguration: record["Expiration"] !== undefined,
+    HasRefreshConfiguration: record["Refresh"] !== undefined,
+    HasDataArchivalConfiguration: false,
+    IndexesCount: database.state.keyspaces.indexDefinitions.count,
+    NodesTopology: {
+      Members: [{ NodeTag: "A", NodeUrl: url, ResponsibleNode: null }],
+      Promotables: [],
+      Rehabs: [],
+      Status: { A: { LastStatus: "Ok", LastError: null } },
+      PriorityOrder: [],
+      DynamicNodesDistribution: false,
+    },
+    ReplicationFactor: 1,
+    DynamicNodesDistribution: false,
+    DeletionInProgress: {},
+    Environment: "None",
+  };
+}
+
+/** 13.48 MBytes */
+export function humaneSize(bytes: number): string {
+  const units = ["Bytes", "KBytes", "MBytes", "GBytes", "TBytes"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Math.round(value * 100) / 100} ${units[unit]}`;
+}
+
+/** GET /topology?name: where to find the database; 503 with Database-Missing when it is nowhere */
+async function getTopology(exchange: Exchange, { server }: Context): Promise<void> {
+  const name = exchange.query.required("name");
+  if (!hasPermission(exchange.identity, name, 1)) {
+    throw forbidden(refusalMessage(exchange.identity, undefined, name));
+  }
+  const database = await server.databases.find(name);
+  if (database === undefined) {
+    replyMissing(exchange, 503, name);
+    return;
+  }
+  exchange.replyJson(200, {
+    Promotables: [],
+    Nodes: [
+      {
+        Url: exchange.baseUrl,
+        ClusterTag: "A",
+        ServerRole: "Member",
+        Database: database.name,
+        ServerVersion: interfaceVersion,
+      },
+    ],
+    Etag: recordOf(database).CreatedIndex,
+  });
+}
+
+function replyMissing(exchange: Exchange, status: number, name: string): void {
+  exchange.replyJson(
+    status,
+    { Type: "Error", Message: `Database ${name} wasn't found` },
+    { "database-missing": encodeURIComponent(name) },
+  );
+}
+
+/** GET /admin/databases?name: the record */
+async function getRecord(exchange: Exchange, { server }: Context): Promise<void> {
+  const name = exchange.query.required("name");
+  const database = await server.databases.find(name);
+  if (database === undefined) replyMissing(exchange, 404, name);
+  else exchange.replyJson(200, fullRecord(database));
+}
+
+/** GET admin/record */
+function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void {
+  exchange.replyJson(200, fullRecord(database));
+}
+
+/** PUT /admin/databases?name&replicationFactor, ETag: makes a database, or with a numeric ETag replaces its record */
+async function putDatabase(exchange: Exchange, { server }: Context): Promise<void> {
+  const sent = await jsonBody(exchange);
+  const name = sent["DatabaseName"];
+  if (typeof name !== "string") {
+    throw new RequestError(
+      400,
+      "System.NullReferenceException",
+      "The record has no 'DatabaseName'.",
+    );
+  }
+  checkDatabaseName(name);
+  const expected = /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
+  const index = await server.commandIndex.next();
+  let database: Database | undefined;
+  if (expected === undefined) {
+    const kept = keptRecord(name, sent, undefined, index, dateText(new Date()));
+    database = await server.databases.create(name, kept);
+  } else {
+    database = await server.databases.find(name);
+    if (database === undefined) throw databaseMissing(name);
+    await replaceRecord(database, sent, Number(expected), index);
+  }
+  exchange.replyJson(201, {
+    RaftCommandIndex: index,
+    Name: database.name,
+    Topology: databaseTopology(database, false),
+    NodesAddedTo: [exchange.baseUrl],
+    ShardsDefined: false,
+  });
+}
+
+async function replaceRecord(
+  database: Database,
+  sent: JsonObject,
+  expected: number,
+  index: number,
+): Promise<void> {
+  const previous = recordOf(database);
+  if (previous.ChangedIndex !== expected) {
+    throw new RequestError(
+      409,
+      "Raven.Server.Rachis.RachisConcurrencyException",
+      `Concurrency violation, the database ${database.name} has etag ${previous.ChangedIndex} but was expecting ${expected}`,
+    );
+  }
+  await database.putSettings(keptRecord(database.name, sent, previous, index, ""));
+}
+
+/** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}` */
+async function deleteDatabases(exchange: Exchange, { server }: Context): Promise<void> {
+  const names = namesOf(await jsonBody(exchange));
+  let deleted = false;
+  const found = await Promise.all(names.map((name) => server.databases.find(name)));
+  for (const database of found) {
+    if (database === undefined) continue;
+    const lock = recordOf(database)["LockMode"];
+    if (lock === "PreventDeletesError") {
+      throw new EngineError(
+        "invalid-operation",
+        `Database '${database.name}' cannot be deleted because of the set lock mode ('PreventDeletesError'). Please consider changing the lock mode before deleting the database.`,
+      );
+    }
+  }
+  for (const database of found) {
+    if (database === undefined) continue;
+    if (recordOf(database)["LockMode"] === "PreventDeletesIgnore") continue;
+    deleted = (await server.databases.delete(database.name)) || deleted;
+  }
+  const index = deleted ? await server.commandIndex.next() : -1;
+  exchange.replyJson(200, { RaftCommandIndex: index, PendingDeletes: [] });
+}
+
+function enable(exchange: Exchange, context: Context): Promise<void> {
+  return setDisabled(exchange, context, false);
+}
+
+function disable(exchange: Exchange, context: Context): Promise<void> {
+  return setDisabled(exchange, context, true);
+}
+
+async function setDisabled(
+  exchange: Exchange,
+  { server }: Context,
+  disabled: boolean,
+): Promise<void> {
+  const names = namesOf(await jsonBody(exchange));
+  const rows: JsonObject[] = [];
+  for (const name of names) {
+    const database = await server.databases.find(name);
+    if (database === undefined) {
+      rows.push({ Name: name, Success: false, Reason: "database not found" });
+      continue;
+    }
+    await changeRecord(database, await server.commandIndex.next(), { Disabled: disabled });
+    rows.push({
+      Name: database.name,
+      Success: true,
+      Disabled: disabled,
+      Reason: `Database state=${disabled ? "True" : "False"} was propagated on the cluster`,
+    });
+  }
+  exchange.replyJson(200, { Status: rows });
+}
+
+const lockModes: ReadonlySet<string> = new Set([
+  "Unlock",
+  "PreventDeletesIgnore",
+  "PreventDeletesError",
+]);
+
+/** POST /admin/databases/set-lock `{"DatabaseNames":[…],"Mode":"…"}`: all or none */
+async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
+  const body = await jsonBody(exchange);
+  const mode = body["Mode"];
+  if (typeof mode !== "string" || !lockModes.has(mode)) {
+    throw new EngineError(
+      "invalid-format",
+      `Could not convert '${String(mode)}' to DatabaseLockMode: it is one of ${[...lockModes].join(", ")}.`,
+    );
+  }
+  const databases: Database[] = [];
+  for (const name of namesOf(body)) {
+    const database = await server.databases.find(name);
+    if (database === undefined) throw databaseMissing(name);
+    databases.push(database);
+  }
+  for (const database of databases) {
+    await changeRecord(database, await server.commandIndex.next(), { LockMode: mode });
+  }
+  exchange.reply(204);
+}
+
+async function changeRecord(database: Database, index: number, changes: JsonObject): Promise<void> {
+  const kept: KeptRecord = { ...recordOf(database), ...changes, ChangedIndex: index };
+  await database.putSettings(kept);
+}
+
+function namesOf(body: JsonObject): string[] {
+  const names = body["DatabaseNames"];
+  return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
+}

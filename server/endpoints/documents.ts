@@ -1,0 +1,126 @@
+/**
+ * Documents: load one or many with what they refer to, list, store, delete.
+ *
+ * Statuses, ETags and the shape of replies are those of RavenDB 7.2.7: one missing document is 404 with an empty
+ * body, among several it is `null`; the ETag of one document is its change vector.
+ */
+import { EngineError } from "../../engine/errors.ts";
+import { deleteDocument, putParsed } from "../../engine/writes/documents.ts";
+import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional.ts";
+import { listDocuments } from "../document-listing.ts";
+import { changeVectorOfRow, loadDocuments } from "../document-loading.ts";
+import type { Exchange } from "../exchange.ts";
+import { jsonBody } from "../json-body.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+
+const path = "/databases/:database/docs";
+
+export const documentRoutes: readonly Route[] = [
+  { kind: "database", method: "GET", path, access: "read", handle: getDocuments },
+  { kind: "database", method: "POST", path, access: "read", handle: postDocuments },
+  { kind: "database", method: "HEAD", path, access: "read", handle: headDocument },
+  { kind: "database", method: "PUT", path, access: "write", handle: putDocument },
+  { kind: "database", method: "DELETE", path, access: "write", handle: removeDocument },
+  { kind: "database", method: "GET", path: `${path}/size`, access: "read", handle: getSize },
+  {
+    kind: "database",
+    method: "GET",
+    path: "/databases/:database/collections/docs",
+    access: "read",
+    handle: getCollectionDocuments,
+  },
+];
+
+/** GET docs?id=…&id=…  |  ?startsWith=…  |  neither: all, newest first */
+function getDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> | void {
+  const { query } = exchange;
+  const ids = query.all("id");
+  return ids.length > 0
+    ? loadDocuments(exchange, database, ids)
+    : listDocuments(exchange, database);
+}
+
+/** POST docs, body `{"Ids":[…]}`: a load whose ids are too long for an address. */
+async function postDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const ids = body["Ids"];
+  if (!Array.isArray(ids)) {
+    throw new EngineError(
+      "invalid-argument",
+      "Query string Ids is mandatory, but wasn't specified.",
+    );
+  }
+  if (ids.length === 0) await listDocuments(exchange, database);
+  else
+    await loadDocuments(
+      exchange,
+      database,
+      ids.map((id) => (typeof id === "string" ? id : "")),
+    );
+}
+
+/** HEAD docs?id=…: 200 with the change vector as ETag, 304, or 404. */
+async function headDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const document = database.find(exchange.query.required("id"));
+  if (document < 0) {
+    exchange.reply(isUnchanged(exchange, missingEtag) ? 304 : 404, jsonHeaders);
+    return;
+  }
+  const etag = await changeVectorOfRow(database, document);
+  if (isUnchanged(exchange, etag)) exchange.reply(304, jsonHeaders);
+  else exchange.reply(200, { ...jsonHeaders, etag: quoted(etag) });
+}
+
+const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
+
+/** PUT docs?id=…, If-Match: 201 `{"Id","ChangeVector"}` */
+async function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("id");
+  const expected = expectedVector(exchange);
+  const body = await exchange.body();
+  const stored = await database.write((transaction) => {
+    database.state.parser.parse(body, 0, body.length);
+    return putParsed(transaction, id, expected);
+  });
+  exchange.replyJson(
+    201,
+    `{"Id":${JSON.stringify(stored.id)},"ChangeVector":"${stored.changeVector}"}`,
+  );
+}
+
+/** DELETE docs?id=…, If-Match: 204, also when there is none */
+async function removeDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("id");
+  const expected = expectedVector(exchange);
+  await database.write((transaction) => deleteDocument(transaction, id, expected), {
+    isDeletion: true,
+  });
+  exchange.reply(204);
+}
+
+/** GET docs/size?id=…: the bytes of the stored record */
+function getSize(exchange: Exchange, { database }: DatabaseContext): void {
+  const id = exchange.query.required("id");
+  const document = database.find(id);
+  if (document < 0) {
+    exchange.reply(404, jsonHeaders);
+    return;
+  }
+  const bytes = database.state.documents.lengthOf(document);
+  exchange.replyJson(200, {
+    ActualSize: bytes,
+    HumaneActualSize: `${bytes} Bytes`,
+    AllocatedSize: bytes,
+    HumaneAllocatedSize: `${bytes} Bytes`,
+    IsCompressed: false,
+    DocId: id,
+  });
+}
+
+/** GET collections/docs?name=…: a page of one collection, newest first */
+function getCollectionDocuments(
+  exchange: Exchange,
+  { database }: DatabaseContext,
+): Promise<void> | void {
+  return listDocuments(exchange, database, exchange.query.required("name"));
+}

@@ -1,0 +1,119 @@
+/** Numbers for ids: HiLo ranges that clients take, and identities that the server counts. */
+import { nodeTag } from "../../engine/database-state.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { formatTimestamp, parseTimestamp } from "../../engine/timestamp.ts";
+import { nextIdentity, seedIdentity } from "../../engine/writes/documents.ts";
+import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../../engine/writes/hilo.ts";
+import type { Exchange } from "../exchange.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+
+const prefix = "/databases/:database";
+
+export const identityRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/hilo/next`,
+    access: "write",
+    handle: getNextRange,
+  },
+  {
+    kind: "database",
+    method: "PUT",
+    path: `${prefix}/hilo/return`,
+    access: "write",
+    handle: putBackRange,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${prefix}/identity/next`,
+    access: "write",
+    handle: postNextIdentity,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${prefix}/identity/seed`,
+    access: "write",
+    handle: postSeed,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/debug/identities`,
+    access: "read",
+    inPackage: true,
+    handle: getIdentities,
+  },
+];
+
+/** GET hilo/next?tag=…&lastBatchSize=…&lastRangeAt=…&lastMax=…: 201 with the range */
+async function getNextRange(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const tag = query.required("tag");
+  const lastSize = query.long("lastBatchSize", 0);
+  const lastMax = Math.max(0, query.long("lastMax", 0));
+  const separator = query.get("identityPartsSeparator") || "/";
+  const lastAt = parseTimestamp(query.get("lastRangeAt") ?? "");
+  const now = database.state.nowMicros();
+  // Clients that never had a range say so with a time long ago.
+  const capacity = hiLoCapacity(lastSize, Number.isNaN(lastAt) || lastAt <= 0 ? 0 : lastAt, now);
+  const { low, high } = await database.write((transaction) =>
+    nextHiLoRange(transaction, tag, capacity, lastMax),
+  );
+  exchange.replyJson(201, {
+    Prefix: tag + separator,
+    Low: low,
+    High: high,
+    LastSize: capacity,
+    ServerTag: nodeTag,
+    LastRangeAt: formatTimestamp(now),
+  });
+}
+
+/** PUT hilo/return?tag=…&end=…&last=…: 200, whether anything came back or not */
+async function putBackRange(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const tag = exchange.query.required("tag");
+  const end = requiredLong(exchange, "end");
+  const last = requiredLong(exchange, "last");
+  await database.write((transaction) => returnHiLoRange(transaction, tag, end, last));
+  exchange.reply(200);
+}
+
+/** POST identity/next?name=…: `{"NewIdentityValue":n}` */
+async function postNextIdentity(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const name = exchange.query.required("name");
+  const value = await database.write((transaction) => nextIdentity(transaction, name));
+  exchange.replyJson(200, { NewIdentityValue: value });
+}
+
+/** POST identity/seed?name=…&value=…&force=…: `{"NewSeedValue":n}`; without force it only grows */
+async function postSeed(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const name = exchange.query.required("name");
+  const wanted = requiredLong(exchange, "value");
+  const isForced = exchange.query.bool("force", false);
+  const value = await database.write((transaction) =>
+    seedIdentity(transaction, name, wanted, isForced),
+  );
+  exchange.replyJson(200, { NewSeedValue: value });
+}
+
+/** GET debug/identities: `{"users|":2}` */
+function getIdentities(exchange: Exchange, { database }: DatabaseContext): void {
+  const members = [...database.state.keyspaces.identities.withPrefix("")].map(
+    ([name, value]) => `${JSON.stringify(name)}:${value}`,
+  );
+  exchange.replyJson(200, `{${members.join(",")}}`);
+}
+
+function requiredLong({ query }: Exchange, name: string): number {
+  if (!query.has(name)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Query string ${name} is mandatory, but wasn't specified.`,
+    );
+  }
+  query.required(name);
+  return query.long(name, 0);
+}

@@ -1,0 +1,85 @@
+/** Patching one document by a script: `PATCH docs?id=…`. Replies are those of RavenDB 7.2.7. */
+import { EngineError } from "../../engine/engine.ts";
+import { formatTimestamp } from "../../engine/timestamp.ts";
+import { type PatchResult, type PatchScript, patchDocument } from "../../engine/writes/patch.ts";
+import { expectedVector } from "../conditional.ts";
+import type { Exchange } from "../exchange.ts";
+import { type JsonObject, jsonBody } from "../json-body.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+
+export const patchRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "PATCH",
+    path: "/databases/:database/docs",
+    access: "write",
+    handle: patchOne,
+  },
+];
+
+/** What clients take for "never". */
+export const neverText = "0001-01-01T00:00:00.0000000";
+
+/** PATCH docs?id=…[&test][&debug][&skipPatchIfChangeVectorMismatch], If-Match */
+async function patchOne(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const id = query.required("id");
+  const isTest = query.bool("test", false);
+  const isDebug = query.bool("debug", false) || isTest;
+  const skipsMismatch = query.bool("skipPatchIfChangeVectorMismatch", false);
+  const expectedChangeVector = expectedVector(exchange);
+  const body = await jsonBody(exchange);
+  const patch = patchScriptOf(body["Patch"], "Patch");
+  if (patch === undefined) {
+    throw new EngineError("invalid-argument", "The 'Patch' field in the body request is mandatory");
+  }
+  const ifMissing = patchScriptOf(body["PatchIfMissing"], "PatchIfMissing");
+  const create = body["CreateIfMissing"];
+  const result = await database.write((transaction) => {
+    const patched = patchDocument(transaction, {
+      id,
+      patch,
+      ifMissing,
+      createIfMissing: isObject(create) ? JSON.stringify(create) : undefined,
+      expectedChangeVector,
+      skipsMismatch,
+    });
+    if (isTest) transaction.discard();
+    return patched;
+  });
+  const headers = { "content-type": jsonContentType };
+  if (result.status === "DocumentDoesNotExist") exchange.reply(404, headers);
+  else if (result.status === "Skipped") exchange.reply(304, headers);
+  else {
+    const status = result.status === "Created" ? 201 : 200;
+    exchange.replyJson(status, replyText(result, isDebug, isTest));
+  }
+}
+
+function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): string {
+  let text = `{"Status":"${result.status}","ModifiedDocument":${result.modified}`;
+  if (isDebug) {
+    const original = isTest ? result.original : null;
+    const output = JSON.stringify(result.actions?.output ?? []);
+    text += `,"OriginalDocument":${original},"Debug":{"Info":${output},"Actions":${result.actions?.text ?? "{}"}}`;
+  }
+  if (result.status === "NotModified") return `${text}}`;
+  if (isTest) return `${text},"LastModified":"${neverText}","ChangeVector":null,"Collection":null}`;
+  return `${text},"LastModified":"${formatTimestamp(result.lastModified)}","ChangeVector":${JSON.stringify(result.changeVector)},"Collection":${JSON.stringify(result.collection)}}`;
+}
+
+/** `{"Script":…,"Values":…}`; undefined when it is not there. @throws EngineError json-invalid without a script */
+export function patchScriptOf(value: unknown, name: string): PatchScript | undefined {
+  if (value === undefined || value === null) return undefined;
+  const script = isObject(value) ? value["Script"] : undefined;
+  if (typeof script !== "string") {
+    throw new EngineError("json-invalid", `Missing 'Script' property on '${name}'`);
+  }
+  const values = (value as JsonObject)["Values"];
+  return { script, values: isObject(values) ? JSON.stringify(values) : "{}" };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,296 @@
+/** What this server is: version, node, cluster of one, routes, figures. Shapes are those of RavenDB 7.2.7. */
+import { arch, cpus, platform, release, totalmem } from "node:os";
+import { dateText, timeSpanText } from "../dates.ts";
+import type { Exchange } from "../exchange.ts";
+import { interfaceVersion } from "../response.ts";
+import { type Context, databasePrefix, type Route } from "../route.ts";
+import type { ServerServices } from "../services.ts";
+
+export const serverInfoRoutes: readonly Route[] = [
+  {
+    kind: "server",
+    method: "GET",
+    path: "/build/version",
+    access: "valid-user",
+    inPackage: true,
+    handle: getBuildVersion,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/cluster/node-info",
+    access: "valid-user",
+    inPackage: true,
+    handle: getNodeInfo,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/cluster/topology",
+    access: "valid-user",
+    inPackage: true,
+    handle: getClusterTopology,
+  },
+  { kind: "server", method: "GET", path: "/info/tcp", access: "valid-user", handle: getTcpInfo },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/info/remote-task/tcp",
+    access: "valid-user",
+    handle: getRemoteTaskTcpInfo,
+  },
+  {
+    kind: "database",
+    method: "GET",
+    path: "/databases/:database/info/tcp",
+    access: "read",
+    handle: getTcpInfo,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/debug/routes",
+    access: "valid-user",
+    inPackage: true,
+    handle: getRoutes,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/debug/server-id",
+    access: "valid-user",
+    inPackage: true,
+    handle: getServerId,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/license/status",
+    access: "valid-user",
+    inPackage: true,
+    handle: getLicenseStatus,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/stats",
+    access: "operator",
+    inPackage: true,
+    handle: getAdminStats,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/debug/memory/stats",
+    access: "operator",
+    inPackage: true,
+    handle: getMemoryStats,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/debug/proc/stats",
+    access: "operator",
+    inPackage: true,
+    handle: getProcessStats,
+  },
+];
+
+const nodeTag = "A";
+const versionParts = interfaceVersion.split(".");
+const build = {
+  BuildVersion: Number(versionParts[3]),
+  ProductVersion: versionParts.slice(0, 2).join("."),
+  CommitHash: "jackdaw",
+  FullVersion: versionParts.slice(0, 3).join("."),
+};
+const gigabyte = 1024 ** 3;
+
+function nodeDetails(): Readonly<Record<string, unknown>> {
+  const memory = totalmem() / gigabyte;
+  return {
+    NumberOfCores: cpus().length,
+    InstalledMemoryInGb: memory,
+    UsableMemoryInGb: memory,
+    BuildInfo: { ...build, AssemblyVersion: interfaceVersion },
+    OsInfo: {
+      Type: platform() === "darwin" ? "macOS" : platform() === "win32" ? "Windows" : "Linux",
+      FullName: `${platform()} ${release()}`,
+      Version: release(),
+      BuildVersion: release(),
+      Is64Bit: arch().endsWith("64"),
+    },
+  };
+}
+
+/** What several admin replies begin with. */
+export function replyMetadata(server: ServerServices): Readonly<Record<string, unknown>> {
+  return {
+    DateTime: dateText(new Date()),
+    WebUrl: server.address.url,
+    NodeTag: nodeTag,
+  };
+}
+
+function leadershipReason(server: ServerServices): string {
+  return `Leader, I'm the only one in the cluster, so I'm the leader (at ${dateText(server.startedAt)})`;
+}
+
+function getBuildVersion(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, build, { "server-startup-time": dateText(server.startedAt) });
+}
+
+function getNodeInfo(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, {
+    NodeTag: nodeTag,
+    TopologyId: server.topologyId,
+    Certificate: server.certificates.serverCertificate?.raw.toString("base64") ?? null,
+    ClusterStatus: null,
+    ...nodeDetails(),
+    ServerId: server.serverId,
+    CurrentState: "Leader",
+    ServerRole: "Member",
+    HasFixedPort: server.config.serverUrl.port !== "0",
+    ServerSchemaVersion: 71000,
+    LastStateChangeReason: leadershipReason(server),
+  });
+}
+
+/** Clients go on with the addresses named here, so they are the one that this client used. */
+function getClusterTopology(exchange: Exchange, { server }: Context): void {
+  const nodes = { [nodeTag]: exchange.baseUrl };
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    Topology: {
+      TopologyId: server.topologyId,
+      AllNodes: nodes,
+      Members: nodes,
+      Promotables: {},
+      Watchers: {},
+      LastNodeId: nodeTag,
+      Etag: 1,
+    },
+    Etag: 1,
+    Leader: nodeTag,
+    LeaderShipDuration: Date.now() - server.startedAt.getTime(),
+    CurrentState: "Leader",
+    NodeTag: nodeTag,
+    ServerRole: "Member",
+    CurrentTerm: 1,
+    NodeLicenseDetails: {
+      [nodeTag]: { UtilizedCores: cpus().length, MaxUtilizedCores: null, ...nodeDetails() },
+    },
+    LastStateChangeReason: leadershipReason(server),
+    Status: {},
+  });
+}
+
+/** Where the subscription protocol listens. */
+function getTcpInfo(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, tcpInfo(exchange, server));
+}
+
+function getRemoteTaskTcpInfo(exchange: Exchange, { server }: Context): void {
+  exchange.query.required("database");
+  exchange.query.required("remote-task");
+  exchange.replyJson(200, tcpInfo(exchange, server));
+}
+
+/** A configured TCP address; without one the host that the client called, on the port of HTTP. */
+function tcpInfo(exchange: Exchange, server: ServerServices): Readonly<Record<string, unknown>> {
+  const url = server.address.tcpUrl ?? `tcp://${exchange.authority}`;
+  return {
+    Url: url,
+    Certificate: server.certificates.serverCertificate?.raw.toString("base64") ?? null,
+    NodeTag: nodeTag,
+    ServerId: server.serverId,
+    Urls: [url],
+  };
+}
+
+/** Every route, with methods and access level, in RavenDB's three groups. */
+function getRoutes(exchange: Exchange, { server }: Context): void {
+  const paths = new Map<string, { methods: string[]; access: Set<string> }>();
+  for (const route of server.routes.routes) {
+    const path = route.path.replace(databasePrefix, "/databases/*/");
+    const known = paths.get(path) ?? { methods: [], access: new Set() };
+    known.methods.push(route.kind === "websocket" ? "GET (web socket)" : route.method);
+    known.access.add(route.access);
+    paths.set(path, known);
+  }
+  const all = [...paths]
+    .map(([Path, { methods, access }]) => ({
+      Path,
+      Methods: methods.join(", "),
+      Access: [...access].join(", "),
+    }))
+    .sort((one, other) => (one.Path < other.Path ? -1 : 1));
+  const isDebug = (path: string) => path.includes("/debug/");
+  const isStudio = (path: string) => path.includes("/studio/");
+  exchange.replyJson(200, {
+    Debug: all.filter(({ Path }) => isDebug(Path)),
+    Studio: all.filter(({ Path }) => isStudio(Path) && !isDebug(Path)),
+    All: all.filter(({ Path }) => !isStudio(Path) && !isDebug(Path)),
+  });
+}
+
+function getServerId(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, { "@metadata": replyMetadata(server), ServerId: server.serverId });
+}
+
+/** There is no licence: nothing is limited, nothing ends. */
+function getLicenseStatus(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, {
+    Id: null,
+    LicensedTo: null,
+    Status: "No license is needed",
+    Expired: false,
+    UpgradeRequired: null,
+    FirstServerStartDate: dateText(server.startedAt),
+    Attributes: null,
+    ErrorMessage: null,
+    Type: "None",
+    Version: null,
+    Expiration: null,
+    SubscriptionExpiration: null,
+    MaxMemory: 0,
+    MaxCores: cpus().length,
+    MaxClusterSize: 1,
+  });
+}
+
+function getAdminStats(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    UpTime: timeSpanText(Date.now() - server.startedAt.getTime()),
+    StartUpTime: dateText(server.startedAt),
+    Databases: server.databases.names().length,
+    Certificates: server.certificates.list().length,
+  });
+}
+
+function getMemoryStats(exchange: Exchange, { server }: Context): void {
+  const usage = process.memoryUsage();
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    WorkingSet: usage.rss,
+    HeapTotal: usage.heapTotal,
+    HeapUsed: usage.heapUsed,
+    External: usage.external,
+    ArrayBuffers: usage.arrayBuffers,
+    PhysicalMemory: totalmem(),
+  });
+}
+
+function getProcessStats(exchange: Exchange, { server }: Context): void {
+  const usage = process.resourceUsage();
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    ProcessId: process.pid,
+    NodeVersion: process.version,
+    UpTime: timeSpanText(process.uptime() * 1000),
+    UserProcessorTimeMs: Math.round(usage.userCPUTime / 1000),
+    SystemProcessorTimeMs: Math.round(usage.systemCPUTime / 1000),
+    MaxWorkingSet: usage.maxRSS * 1024,
+  });
+}

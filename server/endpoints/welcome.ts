@@ -1,0 +1,42 @@
+/** What is open to everybody, and where a browser arrives. */
+
+import type { Exchange } from "../exchange.ts";
+import { refusalPage } from "../refusal-page.ts";
+import { interfaceVersion } from "../response.ts";
+import type { Context, Route } from "../route.ts";
+
+export const welcomeRoutes: readonly Route[] = [
+  { kind: "server", method: "GET", path: "/setup/alive", access: "open", handle: getAlive },
+  { kind: "server", method: "GET", path: "/auth-error.html", access: "open", handle: getAuthError },
+  { kind: "server", method: "GET", path: "/", access: "valid-user", handle: getRoot },
+];
+
+const html = { "content-type": "text/html; charset=utf-8" };
+const studioPath = "/studio/index.html";
+
+/** 204: the server answers. */
+function getAlive(exchange: Exchange): void {
+  exchange.reply(204);
+}
+
+/** What to do without a certificate. */
+function getAuthError(exchange: Exchange): void {
+  exchange.reply(200, html, refusalPage);
+}
+
+/** To the studio where there is one, else a page that says what this is. */
+function getRoot(exchange: Exchange, { server }: Context): void {
+  if (server.routes.match("GET", studioPath).endpoint !== undefined) {
+    exchange.reply(302, { location: studioPath });
+    return;
+  }
+  exchange.reply(
+    200,
+    html,
+    `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Jackdaw</title></head>
+<body><h1>Jackdaw</h1><p>A document database, interface version ${interfaceVersion}. You are let in.</p>
+<p><a href="/databases">Databases</a> <a href="/debug/routes">Routes</a></p></body></html>
+`,
+  );
+}

@@ -1,0 +1,261 @@
+/**
+ * One request and its reply: the only thing a handler sees of HTTP. `Http2Exchange`, `Http1Exchange` and
+ * `InternalExchange` (a request made by the server itself) are the three ways it comes about.
+ *
+ * Invariants:
+ * - Exactly one reply: `reply`, `replyJson` or `stream`, once. When the client has gone they do nothing.
+ * - A reply to HEAD and the statuses 204 and 304 carry no body.
+ * - The body is read once, by `body` or `bodyStream`.
+ */
+import type { X509Certificate } from "node:crypto";
+import type { Readable, Writable } from "node:stream";
+import { assert } from "../engine/assert.ts";
+import type { Identity, Requirement } from "./access.ts";
+import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
+import type { Connection } from "./connection.ts";
+import { ReplyStream } from "./reply-stream.ts";
+import { QueryString } from "./request.ts";
+import {
+  chooseEncoding,
+  compress,
+  compressibleBytesMin,
+  compressor,
+  jsonContentType,
+  type ReplyHeaders,
+} from "./response.ts";
+
+export abstract class Exchange {
+  readonly connection: Connection;
+  /** Capitals, as sent. */
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  /** The part of `target` before `?`, still percent-encoded. */
+  readonly path: string;
+  /** Milliseconds on the clock of `performance.now()` when the request came. */
+  readonly startedMs: number;
+  protected readonly limits: BodyLimits;
+  /** Set by the pipeline: what the route asked for, to ask again when rights change. */
+  requirement: Requirement | undefined;
+  /** Set by the pipeline: the database name in the path, decoded. */
+  databaseName: string | undefined;
+  private hasReplied: boolean;
+  private isBodyTaken: boolean;
+  private lazyQuery: QueryString | undefined;
+  private abortController: AbortController | undefined;
+  private wasAborted: boolean;
+
+  constructor(connection: Connection, method: string, target: string, limits: BodyLimits) {
+    this.connection = connection;
+    this.method = method;
+    this.target = target;
+    const question = target.indexOf("?");
+    this.path = question < 0 ? target : target.slice(0, question);
+    this.startedMs = performance.now();
+    this.limits = limits;
+    this.requirement = undefined;
+    this.databaseName = undefined;
+    this.hasReplied = false;
+    this.isBodyTaken = false;
+    this.lazyQuery = undefined;
+    this.abortController = undefined;
+    this.wasAborted = false;
+  }
+
+  /** A request header; `name` in lower case. Repeated ones are joined by ", ". */
+  abstract header(name: string): string | undefined;
+  /** Host and port as the client called them, "" when it did not say. */
+  abstract get authority(): string;
+  /** The body as it comes over the wire. */
+  protected abstract rawBody(): Readable;
+  /** Does the request have a body (of zero or more bytes)? */
+  abstract get hasBody(): boolean;
+  /** Sends the whole reply. `body` undefined: none, and Content-Length 0 where the status allows a body. */
+  protected abstract send(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    body: Buffer | undefined,
+  ): void;
+  /** Sends the head and gives the sink for the body. */
+  protected abstract open(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+  ): Writable;
+  /** Ends the exchange at once, without a (whole) reply. */
+  protected abstract destroy(): void;
+  /** Calls `onClose` once when the exchange has ended, for whatever reason. */
+  abstract whenClosed(onClose: () => void): void;
+  /** Has the transport under it ended? */
+  abstract get isClosed(): boolean;
+
+  get query(): QueryString {
+    this.lazyQuery ??= new QueryString(
+      this.path.length === this.target.length ? "" : this.target.slice(this.path.length + 1),
+    );
+    return this.lazyQuery;
+  }
+
+  get identity(): Identity {
+    return this.connection.identity;
+  }
+
+  /** The certificate that the client showed, whether known here or not. */
+  get remoteCertificate(): X509Certificate | undefined {
+    return this.connection.certificate;
+  }
+
+  /** `https://host:port` as the client calls this server; links to ourselves begin with it. */
+  get baseUrl(): string {
+    return `${this.connection.isSecure ? "https" : "http"}://${this.authority}`;
+  }
+
+  /** Whole milliseconds since the request came, for `Request-Time`. */
+  get elapsedMs(): number {
+    return Math.round(performance.now() - this.startedMs);
+  }
+
+  get isReplied(): boolean {
+    return this.hasReplied;
+  }
+
+  /** Aborted when the client goes, or loses the right to the route, before the exchange is complete. */
+  get signal(): AbortSignal {
+    if (this.abortController === undefined) {
+      const controller = new AbortController();
+      this.abortController = controller;
+      if (this.wasAborted || this.isClosed) controller.abort();
+      else this.whenClosed(() => controller.abort());
+    }
+    return this.abortController.signal;
+  }
+
+  /** Ends the exchange from our side without a (whole) reply. */
+  abort(): void {
+    this.wasAborted = true;
+    this.hasReplied = true;
+    this.abortController?.abort();
+    this.destroy();
+  }
+
+  /**
+   * The whole body, decoded (gzip, br, deflate, zstd).
+   * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding
+   */
+  body(): Promise<Buffer> {
+    if (!this.hasBody) return Promise.resolve(Buffer.alloc(0));
+    const encoding = this.header("content-encoding");
+    return collectBody(this.takeBody(), encoding, this.header("content-length"), this.limits);
+  }
+
+  /**
+   * The body, decoded, piece by piece, as it comes; not limited in size. It need not end before the reply.
+   * @throws (while iterating) as `body`, and when the client goes
+   */
+  bodyStream(): AsyncIterable<Buffer> {
+    return decodeBody(this.takeBody(), this.header("content-encoding"), this.limits);
+  }
+
+  /**
+   * Answers with any body, or none. A string is sent as UTF-8; `content-type` is yours to give. A reply without a body
+   * calls itself JSON, as RavenDB's do, except 204.
+   */
+  reply(status: number, headers?: ReplyHeaders, body?: Buffer | string): void {
+    if (!this.mayReply()) return;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const isEmpty = bytes === undefined || isBodyless(status);
+    const hasType = headers?.["content-type"] !== undefined;
+    const contentType = isEmpty && !hasType && status !== 204 ? jsonContentType : undefined;
+    this.send(status, headers, contentType, isEmpty ? undefined : bytes);
+  }
+
+  /**
+   * Answers with JSON, compressed when the client takes it and it is worth it. Strings and Buffers are JSON text
+   * already; everything else is stringified.
+   */
+  replyJson(status: number, value: unknown, headers?: ReplyHeaders): void {
+    if (!this.mayReply()) return;
+    let bytes: Buffer;
+    if (Buffer.isBuffer(value)) bytes = value;
+    else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
+    const encoding =
+      bytes.length < compressibleBytesMin || !this.limits.compressReplies
+        ? undefined
+        : chooseEncoding(this.header("accept-encoding"));
+    if (encoding === undefined) {
+      this.send(status, headers, jsonContentType, bytes);
+      return;
+    }
+    const marked = { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
+    const compressed = compress(bytes, encoding);
+    if (Buffer.isBuffer(compressed)) {
+      this.send(status, marked, jsonContentType, compressed);
+      return;
+    }
+    compressed.then(
+      (small) => this.send(status, marked, jsonContentType, small),
+      () => this.send(status, headers, jsonContentType, bytes),
+    );
+  }
+
+  /**
+   * Answers piece by piece: sends the head now, the body through the result. JSON bodies (no `content-type` of your
+   * own) are compressed when the client takes it.
+   */
+  stream(status: number, headers?: ReplyHeaders): ReplyStream {
+    assert(!this.hasReplied || this.wasAborted, "a request is answered once");
+    this.hasReplied = true;
+    const ownType = headers?.["content-type"] !== undefined;
+    const encoding =
+      ownType || this.method === "HEAD" || !this.limits.compressReplies
+        ? undefined
+        : chooseEncoding(this.header("accept-encoding"));
+    const marked =
+      encoding === undefined
+        ? headers
+        : { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
+    const sink = this.open(status, marked, ownType ? undefined : jsonContentType);
+    return new ReplyStream(
+      sink,
+      encoding === undefined ? undefined : compressor(encoding),
+      this.limits.stallMs,
+      () => this.abort(),
+    );
+  }
+
+  /** Has nobody asked for the body yet? */
+  protected get isBodyUntouched(): boolean {
+    return !this.isBodyTaken;
+  }
+
+  /** Sends a large body in slices, no faster than the client reads; one that reads nothing is cut off. */
+  protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
+    const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
+    for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
+      await stream.write(body.subarray(start, start + unwatchedBytesMax));
+    }
+    await stream.end();
+  }
+
+  private takeBody(): Readable {
+    assert(!this.isBodyTaken, "a body is read once");
+    this.isBodyTaken = true;
+    return this.rawBody();
+  }
+
+  private mayReply(): boolean {
+    if (this.wasAborted || this.isClosed) return false;
+    assert(!this.hasReplied, "a request is answered once");
+    this.hasReplied = true;
+    return true;
+  }
+}
+
+/** Bodies up to this go out in one write, without watching whether the client reads them. */
+export const unwatchedBytesMax = 64 * 1024;
+
+/** Statuses whose replies have no body by definition. */
+export function isBodyless(status: number): boolean {
+  return status === 204 || status === 304;
+}

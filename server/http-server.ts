@@ -1,0 +1,397 @@
+/**
+ * The listening server: one port for TLS with HTTP/2, HTTP/1.1 and web sockets by ALPN; or, unsecured, HTTP/1.1 and
+ * HTTP/2 with prior knowledge. Decides who is on a connection, watches rights and limits, and stops gracefully.
+ *
+ * The TLS layer is our own listener that hands each socket to one of two protocol engines of Node, which do not listen
+ * themselves: so identity, limits and stopping are in one place for both.
+ *
+ * Invariants:
+ * - Every accepted socket is in `sockets` until it is closed.
+ * - A change of a certificate's rights reaches its open connections in the same turn, and its end within `sweepMs`.
+ */
+import { EventEmitter, once } from "node:events";
+import * as http from "node:http";
+import * as http2 from "node:http2";
+import * as net from "node:net";
+import type { Duplex } from "node:stream";
+import * as tls from "node:tls";
+import { isAllowed, unsecured } from "./access.ts";
+import type { BodyLimits } from "./body.ts";
+import { Connection } from "./connection.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { Http1Exchange } from "./http1-exchange.ts";
+import { detachedResponse, parseRejected, rejectionReply } from "./http1-salvage.ts";
+import { Http2Exchange } from "./http2-exchange.ts";
+import type { ServerServices } from "./services.ts";
+import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
+
+const sweepMs = 500;
+/** How an HTTP/2 connection begins. */
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+/** Bytes that a client may send ahead: on one stream, on a whole connection. */
+const streamWindowBytes = 1024 * 1024;
+const connectionWindowBytes = 8 * 1024 * 1024;
+const tcpKeepAliveMs = 60_000;
+
+/** Bytes of a session's memory in MB, as Node counts it: windows and queued replies. */
+const sessionMegabytesMax = 64;
+
+export class HttpServer {
+  private readonly services: ServerServices;
+  private readonly dispatcher: Dispatcher;
+  private readonly webSockets: WebSocketAcceptor;
+  private readonly bodyLimits: BodyLimits;
+  private readonly http1: http.Server;
+  private readonly http2: http2.Http2Server;
+  private readonly listeners: net.Server[] = [];
+  private readonly sockets = new Set<net.Socket>();
+  private readonly sessions = new Set<http2.ServerHttp2Session>();
+  private readonly responses = new Set<http.ServerResponse>();
+  private readonly connections = new WeakMap<Duplex, Connection>();
+  private readonly byThumbprint = new Map<string, Set<Connection>>();
+  private readonly sweep: NodeJS.Timeout;
+  private readonly forgetChanges: () => void;
+  private isStopping = false;
+  private entering: Connection | undefined = undefined;
+  private readonly idle = new EventEmitter();
+
+  constructor(services: ServerServices, dispatcher: Dispatcher, webSockets: WebSocketAcceptor) {
+    this.services = services;
+    this.dispatcher = dispatcher;
+    this.webSockets = webSockets;
+    const { limits } = services.config;
+    this.bodyLimits = {
+      bodyBytesMax: limits.bodyBytesMax,
+      idleMs: limits.bodyIdleMs,
+      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      rateGraceMs: limits.bodyRateGraceMs,
+      stallMs: limits.stallMs,
+      compressReplies: limits.compressReplies,
+    };
+    this.http1 = this.makeHttp1();
+    this.http2 = this.makeHttp2();
+    this.forgetChanges = services.certificates.onChange((thumbprint) =>
+      this.reconsider(thumbprint),
+    );
+    this.sweep = setInterval(() => this.reconsiderDates(), sweepMs).unref();
+  }
+
+  /**
+   * Starts to listen on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
+   */
+  async listen(
+    hosts: readonly string[],
+    port: number,
+    secure: tls.SecureContextOptions | undefined,
+  ): Promise<number> {
+    let chosen = port;
+    for (const [position, host] of hosts.entries()) {
+      const listener = secure === undefined ? this.makePlain() : this.makeSecure(secure);
+      listener.maxConnections = this.services.config.limits.connectionCountMax;
+      listener.on("connection", (socket: net.Socket) => this.track(socket));
+      try {
+        listener.listen(chosen, host);
+        await once(listener, "listening");
+      } catch (error) {
+        if (position === 0) throw error;
+        continue;
+      }
+      this.listeners.push(listener);
+      chosen = (listener.address() as net.AddressInfo).port;
+    }
+    return chosen;
+  }
+
+  /** Stops accepting, answers what is in flight, and resolves; what is not done after `timeoutMs` is cut off. */
+  async close(timeoutMs: number): Promise<void> {
+    this.isStopping = true;
+    for (const listener of this.listeners) listener.close();
+    this.webSockets.closeAll();
+    for (const session of this.sessions) session.close();
+    for (const response of this.responses) response.shouldKeepAlive = false;
+    this.http1.closeIdleConnections();
+    if (this.sockets.size > 0) {
+      const timer = setTimeout(() => {
+        for (const socket of this.sockets) socket.destroy();
+      }, timeoutMs);
+      await once(this.idle, "idle");
+      clearTimeout(timer);
+    }
+    this.http1.close();
+    clearInterval(this.sweep);
+    this.forgetChanges();
+  }
+
+  private track(socket: net.Socket): void {
+    this.sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, tcpKeepAliveMs);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => {
+      this.sockets.delete(socket);
+      if (this.sockets.size === 0) this.idle.emit("idle");
+    });
+  }
+
+  private makeSecure(secure: tls.SecureContextOptions): tls.Server {
+    const server = tls.createServer({
+      ...secure,
+      minVersion: "TLSv1.2",
+      requestCert: true,
+      rejectUnauthorized: false, // who is let in is decided by what is registered, not by a chain
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: this.services.config.limits.handshakeMs,
+    });
+    server.on("secureConnection", (socket) => {
+      const certificate = socket.getPeerX509Certificate();
+      const identity = this.services.certificates.identityOf(certificate);
+      const connection = new Connection(identity, certificate, true, socket.remoteAddress ?? "");
+      this.remember(connection, socket);
+      if (socket.alpnProtocol === "h2") this.enterHttp2(connection, socket);
+      else this.http1.emit("connection", socket);
+    });
+    // A failed handshake is the client's affair.
+    server.on("tlsClientError", (_error, socket) => socket.destroy());
+    return server;
+  }
+
+  private makePlain(): net.Server {
+    return net.createServer({ noDelay: true }, (socket) => {
+      const connection = new Connection(unsecured, undefined, false, socket.remoteAddress ?? "");
+      this.remember(connection, socket);
+      this.dispatchPlain(connection, socket);
+    });
+  }
+
+  /** Begins an HTTP/2 session; `onSession` is called meanwhile, and cannot see the socket itself. */
+  private enterHttp2(connection: Connection, socket: Duplex): void {
+    this.entering = connection;
+    this.http2.emit("connection", socket);
+    this.entering = undefined;
+  }
+
+  /** Looks at the first bytes, gives them back, and hands the socket to the protocol that they begin. */
+  private dispatchPlain(connection: Connection, socket: net.Socket): void {
+    const timer = setTimeout(() => socket.destroy(), this.services.config.limits.headersMs);
+    let seen: Buffer = Buffer.alloc(0);
+    const onReadable = () => {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk === null) return;
+      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+      const length = Math.min(seen.length, preface.length);
+      const isHttp2 = seen.subarray(0, length).equals(preface.subarray(0, length));
+      if (isHttp2 && length < preface.length) return;
+      clearTimeout(timer);
+      socket.off("readable", onReadable);
+      socket.unshift(seen);
+      if (isHttp2) this.enterHttp2(connection, socket);
+      else this.http1.emit("connection", socket);
+    };
+    socket.on("readable", onReadable);
+    socket.once("close", () => clearTimeout(timer));
+  }
+
+  private remember(connection: Connection, socket: Duplex): void {
+    this.connections.set(socket, connection);
+    const { thumbprint } = connection.identity;
+    if (thumbprint === "") return;
+    let known = this.byThumbprint.get(thumbprint);
+    if (known === undefined) {
+      known = new Set();
+      this.byThumbprint.set(thumbprint, known);
+    }
+    known.add(connection);
+    socket.once("close", () => {
+      known.delete(connection);
+      if (known.size === 0) this.byThumbprint.delete(thumbprint);
+    });
+  }
+
+  /** What a certificate may do has changed: its connections get a new identity, and lose what they may no longer have. */
+  private reconsider(thumbprint: string): void {
+    for (const connection of this.byThumbprint.get(thumbprint) ?? []) {
+      connection.identity = this.services.certificates.identityOf(connection.certificate);
+      for (const exchange of connection.open) {
+        const { requirement, databaseName } = exchange;
+        if (requirement === undefined) continue;
+        if (!isAllowed(connection.identity, requirement, databaseName)) exchange.abort();
+      }
+    }
+  }
+
+  private reconsiderDates(): void {
+    const now = Date.now();
+    for (const [thumbprint, connections] of this.byThumbprint) {
+      for (const { identity } of connections) {
+        const isOver = identity.standing === "known" && now > identity.validUntilMs;
+        const hasBegun = identity.standing === "not-yet-valid" && now >= identity.validFromMs;
+        if (isOver || hasBegun) this.reconsider(thumbprint);
+        break; // all have the same certificate
+      }
+    }
+  }
+
+  private makeHttp1(): http.Server {
+    const { limits } = this.services.config;
+    const server = http.createServer({
+      maxHeaderSize: limits.headerBytesMax + limits.targetLengthMax,
+      headersTimeout: limits.headersMs,
+      requestTimeout: 0, // bodies have limits of their own: a bulk insert may take hours
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: Math.min(1000, limits.headersMs),
+      requireHostHeader: false, // looked at below, where the answer has our form
+    });
+    server.maxHeadersCount = 0; // the size is limited; Node drops headers over the count silently
+    server.timeout = 0;
+    server.on("request", (request, response) => this.onRequest(request, response, false));
+    server.on("checkContinue", (request, response) => this.onRequest(request, response, true));
+    server.on("checkExpectation", (request, response) => this.onRequest(request, response, false));
+    server.on("upgrade", (request, socket, head) => this.onUpgrade(request, socket, head));
+    server.on("connect", (_request, socket) => socket.end(rejectionReply(400)));
+    server.on("clientError", (error, socket) => this.onClientError(error, socket));
+    // It never listens itself; this starts its watch over slow headers.
+    server.emit("listening");
+    return server;
+  }
+
+  private onRequest(
+    request: http.IncomingMessage,
+    response: http.ServerResponse,
+    awaitsContinue: boolean,
+  ): void {
+    const connection = this.connections.get(request.socket);
+    if (connection === undefined) {
+      request.socket.destroy();
+      return;
+    }
+    if (!hasOneHost(request)) {
+      request.socket.end(rejectionReply(400));
+      return;
+    }
+    if (this.isStopping) response.shouldKeepAlive = false;
+    this.responses.add(response);
+    response.once("close", () => this.responses.delete(response));
+    response.on("error", () => undefined); // the client went
+    const limits = this.bodyLimits;
+    this.dispatcher.accept(
+      new Http1Exchange(connection, request, response, limits, awaitsContinue),
+    );
+  }
+
+  private onUpgrade(request: http.IncomingMessage, socket: Duplex, head: Buffer): void {
+    const connection = this.connections.get(socket);
+    if (connection === undefined) {
+      socket.destroy();
+      return;
+    }
+    const response = detachedResponse(request, socket);
+    // Offers to speak HTTP/2 are not taken: the request is answered as it is.
+    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
+      this.onRequest(request, response, false);
+      return;
+    }
+    const exchange = new Http1Exchange(connection, request, response, this.bodyLimits, false);
+    const release = () => response.detachSocket(socket as net.Socket);
+    this.webSockets
+      .acceptHttp1(exchange, request, socket, head, release)
+      .catch((error: unknown) => {
+        this.dispatcher.report(error);
+        socket.destroy();
+      });
+  }
+
+  /** What Node's parser refused: a method it does not know is served all the same, the rest gets a status. */
+  private onClientError(
+    error: Error & { code?: string; rawPacket?: Buffer },
+    socket: Duplex,
+  ): void {
+    if (socket.destroyed || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (error.code === "HPE_INVALID_METHOD" && error.rawPacket !== undefined) {
+      const request = parseRejected(error.rawPacket, socket as net.Socket);
+      if (request !== undefined) {
+        socket.removeAllListeners("data");
+        this.onRequest(request, detachedResponse(request, socket), false);
+        return;
+      }
+    }
+    if (error.code === "HPE_HEADER_OVERFLOW") socket.end(rejectionReply(431));
+    else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") socket.end(rejectionReply(408));
+    else if (error.code?.startsWith("HPE_") === true) socket.end(rejectionReply(400));
+    else socket.destroy();
+    setTimeout(() => socket.destroy(), 1000).unref();
+  }
+
+  private makeHttp2(): http2.Http2Server {
+    const { limits } = this.services.config;
+    const server = http2.createServer({
+      maxSessionMemory: sessionMegabytesMax,
+      maxSessionRejectedStreams: 1000,
+      settings: {
+        enableConnectProtocol: true,
+        initialWindowSize: streamWindowBytes,
+        maxConcurrentStreams: limits.streamsPerConnectionMax,
+        maxHeaderListSize: limits.headerBytesMax,
+      },
+    });
+    server.on("session", (session) => this.onSession(session));
+    server.on("sessionError", () => undefined); // the session is destroyed; nothing else to do
+    return server;
+  }
+
+  private onSession(session: http2.ServerHttp2Session): void {
+    const connection = this.entering;
+    if (connection === undefined) {
+      session.destroy();
+      return;
+    }
+    this.sessions.add(session);
+    session.once("close", () => {
+      this.sessions.delete(session);
+    });
+    session.setLocalWindowSize(connectionWindowBytes);
+    session.setTimeout(this.services.config.limits.keepAliveMs, () => {
+      if (connection.open.size === 0) session.close();
+    });
+    if (this.isStopping) session.close();
+    session.on("stream", (stream, headers) => this.onStream(connection, stream, headers));
+  }
+
+  private onStream(
+    connection: Connection,
+    stream: http2.ServerHttp2Stream,
+    headers: http2.IncomingHttpHeaders,
+  ): void {
+    stream.on("error", ignore); // resets by the client arrive here
+    const exchange = new Http2Exchange(connection, stream, headers, this.bodyLimits);
+    if (headers[":method"] !== "CONNECT" || headers[":protocol"] !== "websocket") {
+      this.dispatcher.accept(exchange);
+      return;
+    }
+    this.webSockets.acceptHttp2(exchange, stream).catch((error: unknown) => {
+      this.dispatcher.report(error);
+      stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+    });
+  }
+}
+
+/** HTTP/1.1 needs exactly one Host; Node would take the first of several. */
+function hasOneHost(request: http.IncomingMessage): boolean {
+  let count = 0;
+  const { rawHeaders } = request;
+  for (let position = 0; position < rawHeaders.length; position += 2) {
+    const name = rawHeaders[position];
+    if (name?.length === 4 && name.toLowerCase() === "host") count++;
+  }
+  return (
+    count === 1 ||
+    (count === 0 && (request.httpVersion === "1.0" || request.headers.host !== undefined))
+  );
+}
+
+function ignore(): void {
+  // Nothing to do.
+}

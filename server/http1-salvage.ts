@@ -1,0 +1,72 @@
+/**
+ * Requests that Node's HTTP/1.1 parser does not take: RESET, a method of this interface that it does not know, is read here
+ * from the raw bytes; everything else gets a plain answer.
+ *
+ * Invariants:
+ * - A salvaged request has no body, and its connection ends after the reply.
+ */
+import { IncomingMessage, ServerResponse, STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { errorBody, interfaceVersion, jsonContentType } from "./response.ts";
+
+/** Methods served beside those that Node knows. */
+const extraMethods = new Set(["RESET", "TRY"]);
+
+/** The request in `packet`, the bytes from its first line on; undefined when they are not a whole one with such a method. */
+export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage | undefined {
+  const end = packet.indexOf("\r\n\r\n");
+  if (end < 0) return undefined;
+  const [first = "", ...lines] = packet.toString("latin1", 0, end).split("\r\n");
+  const match = /^([A-Z]+) (\/[\x21-\x7e]*) HTTP\/1\.1$/.exec(first);
+  const [, method = "", target = ""] = match ?? [];
+  if (!extraMethods.has(method)) return undefined;
+  const request = new IncomingMessage(socket);
+  request.method = method;
+  request.url = target;
+  request.httpVersion = "1.1";
+  request.httpVersionMajor = 1;
+  request.httpVersionMinor = 1;
+  for (const line of lines) {
+    const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line);
+    if (header === null) return undefined;
+    const [, name = "", value = ""] = header;
+    if (/^(content-length|transfer-encoding)$/i.test(name)) continue; // the body means nothing here
+    request.headers[name.toLowerCase()] ??= value;
+  }
+  if (request.headers.host === undefined) return undefined;
+  request.complete = true;
+  request.push(null);
+  return request;
+}
+
+/** A response that writes to `socket` outside Node's own bookkeeping; the connection ends with it. */
+export function detachedResponse(request: IncomingMessage, socket: Duplex): ServerResponse {
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket as Socket);
+  response.once("finish", () => socket.end());
+  return response;
+}
+
+const rejections: Readonly<Record<number, string>> = {
+  400: "The request is not HTTP as this server reads it.",
+  408: "The headers of the request came too slowly (setting Http.RequestHeadersTimeoutInSec).",
+  431: "The headers of the request are too large (setting Http.MaxRequestHeadersSizeInKb).",
+};
+
+/** A whole reply as bytes, for a request that could not be read. */
+export function rejectionReply(status: 400 | 408 | 431): string {
+  const type = "Raven.Client.Exceptions.BadRequestException";
+  const body = errorBody("", type, rejections[status] ?? "");
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    "Connection: close",
+    `Content-Type: ${jsonContentType}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Raven-Server-Version: ${interfaceVersion}`,
+    `Service-Server-Version: ${interfaceVersion}`,
+    "",
+    body,
+  ].join("\r\n");
+}

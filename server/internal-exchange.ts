@@ -1,0 +1,130 @@
+/**
+ * A request that the server makes of itself, on behalf of somebody: the parts of multi_get, the replies in the info
+ * packages. It goes through the same routing, access and error handling, with the caller's own rights.
+ */
+import { PassThrough, Readable, type Writable } from "node:stream";
+import type { BodyLimits } from "./body.ts";
+import { Connection } from "./connection.ts";
+import { Exchange } from "./exchange.ts";
+import { interfaceVersion, type ReplyHeaders } from "./response.ts";
+
+export interface CapturedReply {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: ReplyHeaders;
+  readonly body: Buffer;
+}
+
+export interface InternalRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+}
+
+const internalLimits: BodyLimits = {
+  bodyBytesMax: Number.MAX_SAFE_INTEGER,
+  idleMs: 2_147_483_647,
+  bytesPerSecondMin: 0,
+  rateGraceMs: 0,
+  stallMs: 2_147_483_647,
+  compressReplies: false,
+};
+
+export class InternalExchange extends Exchange {
+  private readonly request: InternalRequest;
+  private readonly outerAuthority: string;
+  private readonly listeners: (() => void)[];
+  private captured: CapturedReply | undefined;
+  private sink: PassThrough | undefined;
+  private wasDestroyed: boolean;
+
+  /** As if the client behind `outer` had sent `request` itself. */
+  constructor(outer: Exchange, request: InternalRequest) {
+    const { identity, certificate, isSecure, remoteAddress } = outer.connection;
+    const connection = new Connection(identity, certificate, isSecure, remoteAddress);
+    super(connection, request.method, request.target, internalLimits);
+    this.request = request;
+    this.outerAuthority = outer.authority;
+    this.listeners = [];
+    this.captured = undefined;
+    this.sink = undefined;
+    this.wasDestroyed = false;
+  }
+
+  /** What was answered; undefined when the exchange was aborted. */
+  async captureReply(): Promise<CapturedReply | undefined> {
+    if (this.captured === undefined || this.sink === undefined) return this.captured;
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.sink) chunks.push(chunk as Buffer);
+    return { ...this.captured, body: Buffer.concat(chunks) };
+  }
+
+  override header(name: string): string | undefined {
+    return this.request.headers?.[name];
+  }
+
+  override get authority(): string {
+    return this.outerAuthority;
+  }
+
+  override get hasBody(): boolean {
+    return this.request.body !== undefined;
+  }
+
+  override get isClosed(): boolean {
+    return this.wasDestroyed;
+  }
+
+  override whenClosed(onClose: () => void): void {
+    this.listeners.push(onClose);
+  }
+
+  protected override rawBody(): Readable {
+    return Readable.from(this.request.body === undefined ? [] : [this.request.body]);
+  }
+
+  protected override destroy(): void {
+    this.wasDestroyed = true;
+    this.sink?.destroy();
+    for (const listener of this.listeners) listener();
+  }
+
+  protected override send(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    body: Buffer | undefined,
+  ): void {
+    this.captured = {
+      status,
+      headers: replyHead(headers, contentType),
+      body: this.method === "HEAD" || body === undefined ? Buffer.alloc(0) : body,
+    };
+  }
+
+  protected override open(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+  ): Writable {
+    this.captured = { status, headers: replyHead(headers, contentType), body: Buffer.alloc(0) };
+    // No bound: the whole reply is wanted, and the handler waits for its own end before anybody reads.
+    this.sink = new PassThrough({ highWaterMark: Number.MAX_SAFE_INTEGER });
+    return this.sink;
+  }
+}
+
+function replyHead(
+  headers: ReplyHeaders | undefined,
+  contentType: string | undefined,
+): ReplyHeaders {
+  return {
+    "raven-server-version": interfaceVersion,
+    "service-server-version": interfaceVersion,
+    ...(contentType === undefined ? {} : { "content-type": contentType }),
+    ...headers,
+  };
+}

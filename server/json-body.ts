@@ -1,0 +1,21 @@
+/**
+ * Bodies of requests that are JSON objects, whatever their Content-Type says. Parsed strictly; errors are those of
+ * documents (engine/json/json-parser.ts).
+ */
+import { DocumentParser } from "../engine/json/json-parser.ts";
+import type { Exchange } from "./exchange.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+const parser = new DocumentParser(null);
+
+/** The body as an object. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
+export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
+  return parseObject(await exchange.body());
+}
+
+/** The object in `body`. @throws EngineError as `jsonBody` */
+export function parseObject(body: Buffer): JsonObject {
+  parser.parse(body, 0, body.length);
+  return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;
+}

@@ -1,0 +1,86 @@
+/**
+ * The process: arguments and environment in, a running server out, until a signal, a word on standard input, or the end of the
+ * parent. The only file that reads the environment, prints, or sets exit codes.
+ *
+ * Invariants:
+ * - "Server available on: <url>" is a line of its own, printed when requests are answered.
+ * - A reason not to start is one line on standard error, and an exit code of its own (start-error.ts).
+ */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { type Config, loadConfig } from "./config.ts";
+import { routes } from "./route-table.ts";
+import { type RunningServer, startServer } from "./run.ts";
+import { exitCodes, StartError } from "./start-error.ts";
+import { startupLines } from "./startup-lines.ts";
+import { openStorage } from "./storage.ts";
+
+const parentCheckMs = 1000;
+
+async function main(): Promise<void> {
+  const { config, warnings } = loadConfig({
+    argv: process.argv.slice(2),
+    environment: process.env,
+    readFile: (path) => readFileSync(path, "utf8"),
+    defaultFile: resolve("settings.json"),
+  });
+  for (const warning of warnings) console.error(`Warning: ${warning}`);
+  const server = await startServer({ config, routes, openStorage, logError });
+  for (const warning of server.warnings) console.error(`Warning: ${warning}`);
+  stopWhenTold(server, config);
+  process.stdout.write(`${startupLines(server).join("\n")}\n`);
+}
+
+function logError(reference: string, error: unknown): void {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  console.error(`Error ${reference}: ${text}`);
+}
+
+function stopWhenTold(server: RunningServer, config: Config): void {
+  let isStopping = false;
+  const stop = () => {
+    if (isStopping) return;
+    isStopping = true;
+    server.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logError("while stopping", error);
+        process.exit(exitCodes.unexpected);
+      },
+    );
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", () => {
+    if (isStopping) process.exit(130); // asked twice: what is acknowledged is safe anyway
+    stop();
+  });
+  const input = createInterface({ input: process.stdin });
+  input.on("line", (line) => {
+    if (/^\s*shutdown(\s+no-confirmation)?\s*$/i.test(line)) stop();
+  });
+  process.stdin.on("error", () => undefined); // closed: then nobody types
+  const { parentProcessId } = config;
+  if (parentProcessId === undefined) return;
+  setInterval(() => {
+    if (!isAlive(parentProcessId)) stop();
+  }, parentCheckMs).unref();
+}
+
+function isAlive(processId: number): boolean {
+  try {
+    process.kill(processId, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: unknown }).code !== "ESRCH";
+  }
+}
+
+main().catch((error: unknown) => {
+  if (error instanceof StartError) {
+    console.error(`Cannot start: ${error.message}.`);
+    process.exit(error.exitCode);
+  }
+  logError("while starting", error);
+  process.exit(exitCodes.unexpected);
+});

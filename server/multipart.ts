@@ -1,0 +1,116 @@
+/**
+ * The parts of a multipart body (RFC 2046), one after another as they come over the wire, none of them held in
+ * memory. Knows nothing of what is in them; clients name parts as they please, so they are told apart by order.
+ *
+ *   body := preamble delimiter part (delimiter part)* delimiter "--" epilogue
+ *   delimiter := CRLF "--" boundary      part := header-line* CRLF content
+ *
+ * Invariants:
+ * - At most `headerBytesMax` plus two chunks are held at a time.
+ */
+import { EngineError } from "../engine/errors.ts";
+
+const headerBytesMax = 16 * 1024;
+const lineEnd = Buffer.from("\r\n");
+const blankLine = Buffer.from("\r\n\r\n");
+
+/** The boundary of a multipart Content-Type; undefined when it is another type. @throws EngineError bad-request */
+export function multipartBoundary(contentType: string | undefined): string | undefined {
+  if (contentType === undefined || !/^\s*multipart\//i.test(contentType)) return undefined;
+  const match = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType);
+  const boundary = match?.[1] ?? match?.[2];
+  if (boundary === undefined || boundary.length > 70) {
+    throw new EngineError(
+      "bad-request",
+      "A multipart body needs a boundary of 1 to 70 characters.",
+    );
+  }
+  return boundary;
+}
+
+/**
+ * The contents of the parts, in order. Each must be read, or left, before the next is asked for.
+ * @throws (while iterating) EngineError json-truncated when the body ends too early, bad-request
+ */
+export async function* multipartContents(
+  source: AsyncIterable<Buffer>,
+  boundary: string,
+): AsyncGenerator<AsyncGenerator<Buffer>> {
+  const reader = new PartReader(source, boundary);
+  await drain(reader.content()); // the preamble
+  while (await reader.nextPart()) {
+    yield reader.content();
+    await drain(reader.content()); // what was left of it
+  }
+}
+
+async function drain(content: AsyncIterable<Buffer>): Promise<void> {
+  for await (const _ of content);
+}
+
+class PartReader {
+  readonly #iterator: AsyncIterator<Buffer>;
+  readonly #delimiter: Buffer;
+  /** Came, and is not given out. The body is read as if a line ended before it: the first delimiter may begin it. */
+  #held: Buffer = lineEnd;
+  #isAtDelimiter = false;
+
+  constructor(source: AsyncIterable<Buffer>, boundary: string) {
+    this.#iterator = source[Symbol.asyncIterator]();
+    this.#delimiter = Buffer.from(`\r\n--${boundary}`);
+  }
+
+  /** What stands before the next delimiter, which is passed over. A second reading gives nothing. */
+  async *content(): AsyncGenerator<Buffer> {
+    while (!this.#isAtDelimiter) {
+      const at = this.#held.indexOf(this.#delimiter);
+      if (at >= 0) {
+        const last = this.#held.subarray(0, at);
+        this.#held = this.#held.subarray(at + this.#delimiter.length);
+        this.#isAtDelimiter = true;
+        if (last.length > 0) yield last;
+        return;
+      }
+      // The end of what came may be the beginning of a delimiter.
+      const free = this.#held.length - this.#delimiter.length + 1;
+      if (free > 0) {
+        const part = this.#held.subarray(0, free);
+        this.#held = this.#held.subarray(free);
+        yield part;
+      }
+      await this.#more();
+    }
+  }
+
+  /** Goes past the delimiter's line and the headers of a part. @returns false at the end of the body. */
+  async nextPart(): Promise<boolean> {
+    while (this.#held.length < 2) await this.#more();
+    if (this.#held[0] === 0x2d && this.#held[1] === 0x2d) return false;
+    const lineAt = await this.#find(lineEnd);
+    // The line's own end may be that of an empty block of headers.
+    this.#held = this.#held.subarray(lineAt);
+    const headersAt = await this.#find(blankLine);
+    this.#held = this.#held.subarray(headersAt + blankLine.length);
+    this.#isAtDelimiter = false;
+    return true;
+  }
+
+  async #find(text: Buffer): Promise<number> {
+    for (;;) {
+      const at = this.#held.indexOf(text);
+      if (at >= 0) return at;
+      if (this.#held.length > headerBytesMax) {
+        throw new EngineError("bad-request", "The headers of a part of the body are too long.");
+      }
+      await this.#more();
+    }
+  }
+
+  async #more(): Promise<void> {
+    const next = await this.#iterator.next();
+    if (next.done) {
+      throw new EngineError("json-truncated", "The multipart body ends before its last boundary.");
+    }
+    this.#held = this.#held.length === 0 ? next.value : Buffer.concat([this.#held, next.value]);
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Errors of the HTTP layer itself, which the engine has no word for: routes, access, transport. The engine's own
+ * mistakes-of-the-caller are `EngineError`s; both become replies in `response.ts`.
+ */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  readonly status: number;
+  /** The type name in the error body. */
+  readonly type: string;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(
+    status: number,
+    type: string,
+    message: string,
+    options?: { headers?: Readonly<Record<string, string>>; cause?: unknown },
+  ) {
+    super(message, options);
+    this.status = status;
+    this.type = type;
+    this.headers = options?.headers;
+  }
+}
+
+const client = "Raven.Client.Exceptions";
+
+export function routeNotFound(method: string, target: string): RequestError {
+  return new RequestError(
+    400,
+    `${client}.Routing.RouteNotFoundException`,
+    `There is no handler for path: ${method} ${target}`,
+  );
+}
+
+export function methodNotAllowed(
+  method: string,
+  target: string,
+  allowed: readonly string[],
+): RequestError {
+  const list = allowed.join(", ");
+  return new RequestError(
+    405,
+    `${client}.Routing.RouteNotFoundException`,
+    `There is no handler for path: ${method} ${target}. This path takes ${list}.`,
+    { headers: { allow: list } },
+  );
+}
+
+export function forbidden(message: string): RequestError {
+  return new RequestError(403, "InvalidAuth", message);
+}
+
+export function databaseMissing(name: string): RequestError {
+  return new RequestError(
+    400,
+    `${client}.Database.DatabaseDoesNotExistException`,
+    `Database '${name}' does not exist.`,
+  );
+}
+
+export function databaseDisabled(name: string): RequestError {
+  return new RequestError(
+    503,
+    `${client}.Database.DatabaseDisabledException`,
+    `The database '${name}' has been disabled by the administrator. Enable it to use it.`,
+  );
+}
+
+export function bodyTooLarge(bytesMax: number): RequestError {
+  return new RequestError(
+    413,
+    `${client}.BadRequestException`,
+    `The request's body is larger than the ${bytesMax} bytes that this server takes ` +
+      "(setting Http.MaxRequestBodySizeInMb).",
+  );
+}
+
+export function bodyTooSlow(detail: string): RequestError {
+  return new RequestError(408, `${client}.BadRequestException`, `The request's body ${detail}.`);
+}
+
+export function bodyBroken(encoding: string, cause: unknown): RequestError {
+  return new RequestError(
+    400,
+    "System.IO.InvalidDataException",
+    `The request's body is not valid ${encoding} data.`,
+    { cause },
+  );
+}
+
+export function encodingUnknown(encoding: string): RequestError {
+  return new RequestError(
+    415,
+    "System.NotSupportedException",
+    `Content-Encoding '${encoding}' is not known here; gzip, br, deflate, zstd and identity are.`,
+  );
+}
+
+export function overloaded(requestsMax: number): RequestError {
+  return new RequestError(
+    503,
+    `${client}.RavenException`,
+    `${requestsMax} requests are being worked on, which is this server's limit ` +
+      "(setting Http.MaxRequestsInFlight). Try again.",
+    { headers: { "retry-after": "1" } },
+  );
+}

@@ -1,0 +1,170 @@
+/**
+ * Reading a request: the query string and the decoded, limited body. Knows nothing of routes.
+ *
+ * Invariants:
+ * - Names of parameters are compared without regard to letter case; the first value of a repeated one wins.
+ * - A query string never fails to parse as a whole: `?&a=1&&b` is `a=1`, `b` = "".
+ */
+import { EngineError } from "../engine/errors.ts";
+
+/** The part of the request target after `?`, split on first use. */
+export class QueryString {
+  /** As sent, without the `?`. */
+  readonly text: string;
+  private names: string[] | undefined;
+  private values: string[];
+
+  constructor(text: string) {
+    this.text = text;
+    this.names = undefined;
+    this.values = [];
+  }
+
+  /** The first value of `name`; undefined when it is absent, "" when it has no value. */
+  get(name: string): string | undefined {
+    const position = this.parsed().indexOf(name.toLowerCase());
+    return position < 0 ? undefined : this.values[position];
+  }
+
+  /** All values of `name`, in the order sent. */
+  all(name: string): string[] {
+    const names = this.parsed();
+    const wanted = name.toLowerCase();
+    return this.values.filter((_, position) => names[position] === wanted);
+  }
+
+  has(name: string): boolean {
+    return this.parsed().includes(name.toLowerCase());
+  }
+
+  /** @throws EngineError invalid-argument when it is absent, empty or there twice. */
+  required(name: string): string {
+    const values = this.all(name);
+    const value = values[0];
+    if (value === undefined) {
+      throw invalid(`Query string ${name} is mandatory, but wasn't specified.`);
+    }
+    if (values.length > 1) throw invalid(`Query string ${name} must appear exactly once`);
+    if (value === "") throw invalid(`Query string value '${name}' must have a non empty value`);
+    return value;
+  }
+
+  /** A 32-bit integer; absent or empty is `fallback`. @throws EngineError invalid-argument */
+  int<T>(name: string, fallback: T): number | T {
+    const text = this.get(name)?.trim();
+    if (!text) return fallback;
+    const value = Number(text);
+    if (!/^[-+]?\d+$/.test(text) || value > 2_147_483_647 || value < -2_147_483_648) {
+      throw invalid(`Could not parse header '${name}' header as int, value was: ${text}`);
+    }
+    return value;
+  }
+
+  /** An integer within ±(2^53 - 1); absent or empty is `fallback`. @throws EngineError invalid-argument */
+  long<T>(name: string, fallback: T): number | T {
+    const text = this.get(name)?.trim();
+    if (!text) return fallback;
+    const value = Number(text);
+    if (!/^[-+]?\d+$/.test(text) || !Number.isSafeInteger(value)) {
+      throw invalid(`Could not parse header '${name}' header as long, value was: ${text}`);
+    }
+    return value;
+  }
+
+  /** A finite number; absent or empty is `fallback`. @throws EngineError invalid-argument */
+  float<T>(name: string, fallback: T): number | T {
+    const text = this.get(name)?.trim();
+    if (!text) return fallback;
+    if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) {
+      throw invalid(`Could not parse header '${name}' header as float, value was: ${text}`);
+    }
+    return Number(text);
+  }
+
+  /** `true` or `false` in any case; absent or empty is `fallback`. @throws EngineError invalid-argument */
+  bool<T>(name: string, fallback: T): boolean | T {
+    const text = this.get(name)?.trim();
+    if (!text) return fallback;
+    const lower = text.toLowerCase();
+    if (lower === "true") return true;
+    if (lower === "false") return false;
+    throw invalid(`Could not parse query string '${name}' as bool val ${text}`);
+  }
+
+  /**
+   * Milliseconds of `[-][d.]hh:mm:ss[.f]`, or of a bare number, which clients mean as milliseconds.
+   * Absent or empty is `fallback`. @throws EngineError invalid-argument
+   */
+  timeSpanMs<T>(name: string, fallback: T): number | T {
+    const text = this.get(name)?.trim();
+    if (!text) return fallback;
+    const value = parseTimeSpanMs(text);
+    if (value === undefined) {
+      throw invalid(`Could not parse query string '${name}' as timespan val ${text}`);
+    }
+    return value;
+  }
+
+  /**
+   * Milliseconds since 1970 of `yyyy-MM-ddTHH:mm:ss[.fffffff][Z]`, always read as UTC.
+   * Absent or empty is `fallback`. @throws EngineError invalid-argument
+   */
+  dateMs<T>(name: string, fallback: T): number | T {
+    const text = this.get(name)?.trim();
+    if (!text) return fallback;
+    const value = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,7})?Z?$/.test(text)
+      ? Date.parse(text.endsWith("Z") ? text : `${text}Z`)
+      : Number.NaN;
+    if (Number.isNaN(value)) {
+      throw invalid(`Could not parse query string '${name}' as date, val '${text}'`);
+    }
+    return value;
+  }
+
+  private parsed(): string[] {
+    if (this.names !== undefined) return this.names;
+    const names: string[] = [];
+    const text = this.text;
+    let start = 0;
+    while (start < text.length) {
+      let end = text.indexOf("&", start);
+      if (end < 0) end = text.length;
+      if (end > start) {
+        const equals = text.indexOf("=", start);
+        const nameEnd = equals < 0 || equals > end ? end : equals;
+        names.push(decodePart(text.slice(start, nameEnd)).toLowerCase());
+        this.values.push(nameEnd === end ? "" : decodePart(text.slice(nameEnd + 1, end)));
+      }
+      start = end + 1;
+    }
+    this.names = names;
+    return names;
+  }
+}
+
+/** Milliseconds of a .NET time span or a bare number of milliseconds; undefined when `text` is neither. */
+export function parseTimeSpanMs(text: string): number | undefined {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
+  const match = /^(-)?(?:(\d+)\.)?(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,7}))?)?$/.exec(text);
+  if (match === null) return undefined;
+  const [, sign, days, hours, minutes, seconds, fraction] = match;
+  if (Number(hours) > 23 || Number(minutes) > 59 || Number(seconds ?? 0) > 59) return undefined;
+  const whole = ((Number(days ?? 0) * 24 + Number(hours)) * 60 + Number(minutes)) * 60;
+  const ms = (whole + Number(seconds ?? 0)) * 1000 + Number(`0.${fraction ?? 0}`) * 1000;
+  return sign === undefined ? ms : -ms;
+}
+
+/** Percent-decoded, `+` as space; text that is not well-formed stays as it is. */
+function decodePart(text: string): string {
+  const spaced = text.includes("+") ? text.replaceAll("+", " ") : text;
+  if (!spaced.includes("%")) return spaced;
+  try {
+    return decodeURIComponent(spaced);
+  } catch {
+    return spaced;
+  }
+}
+
+function invalid(message: string): EngineError {
+  return new EngineError("invalid-argument", message);
+}

@@ -1,0 +1,169 @@
+/**
+ * What is sent back: the headers on every reply, the error body, and whether and how a body is compressed.
+ * Pure functions; the exchanges send the result.
+ *
+ * Invariants:
+ * - No stack of ours and no message of an unknown error leaves the server.
+ */
+import { randomUUID } from "node:crypto";
+import * as zlib from "node:zlib";
+import { EngineError } from "../engine/errors.ts";
+import { errorStatus } from "./error-status.ts";
+import { RequestError } from "./request-error.ts";
+
+/** The version of the interface spoken here. Clients compare it as text with "4.2" and "5.2". */
+export const interfaceVersion = "7.2.7.72051";
+export const jsonContentType = "application/json; charset=utf-8";
+
+/** Names in lower case. */
+export type ReplyHeaders = Readonly<Record<string, string | number | readonly string[]>>;
+
+export interface ErrorReply {
+  readonly status: number;
+  readonly headers: ReplyHeaders | undefined;
+  /** JSON text. */
+  readonly body: string;
+}
+
+/**
+ * The reply for anything thrown. An unknown error is logged whole through `logUnknown`, and answered by a number
+ * that finds it in the log.
+ */
+export function errorReply(
+  error: unknown,
+  url: string,
+  logUnknown: (reference: string, error: unknown) => void,
+): ErrorReply {
+  if (error instanceof EngineError) {
+    const { status, type } = errorStatus[error.code];
+    const details = status === 409 ? { ...noVectors, ...wireDetails(error) } : wireDetails(error);
+    return { status, headers: undefined, body: errorBody(url, type, error.message, details) };
+  }
+  if (error instanceof RequestError) {
+    const body =
+      error.status === 403
+        ? refusalBody(error.type, error.message)
+        : errorBody(url, error.type, error.message);
+    return { status: error.status, headers: error.headers, body };
+  }
+  const reference = randomUUID();
+  logUnknown(reference, error);
+  const message = `An unexpected error, see ${reference} in the server's log.`;
+  return { status: 500, headers: undefined, body: errorBody(url, "System.Exception", message) };
+}
+
+/** What every 409 names, null where it is unknown. */
+const noVectors = { Id: null, ExpectedChangeVector: null, ActualChangeVector: null };
+
+/** Details that belong on the wire: their names are in PascalCase; others are for callers in the process. */
+function wireDetails(error: EngineError): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(error.details ?? {}).filter(([name]) => /^[A-Z]/.test(name)),
+  );
+}
+
+/** JSON text of an error reply; clients show `Error`, which begins with type and message. */
+export function errorBody(
+  url: string,
+  type: string,
+  message: string,
+  details?: Readonly<Record<string, unknown>>,
+): string {
+  return JSON.stringify({
+    Url: url,
+    Type: type,
+    Message: message,
+    Error: `${type}: ${message}`,
+    ...details,
+  });
+}
+
+/** A refusal does not repeat the address: what is there and what is not must look the same. */
+function refusalBody(type: string, message: string): string {
+  return JSON.stringify({ Type: type, Message: message, Error: `${type}: ${message}` });
+}
+
+/** Bytes below which compressing gains less than it costs: about one and a half network packets. */
+export const compressibleBytesMin = 2048;
+/** Bytes above which compressing leaves the main thread. */
+const inlineCompressBytesMax = 32 * 1024;
+
+export type ReplyEncoding = "gzip" | "br" | "deflate" | "zstd";
+
+/** Node has zstd from 22.15 on. */
+interface ZstdParts {
+  readonly zstdCompressSync?: (input: Uint8Array) => Buffer;
+  readonly zstdCompress?: (
+    input: Uint8Array,
+    done: (error: Error | null, result: Buffer) => void,
+  ) => void;
+  readonly createZstdCompress?: () => zlib.Gzip;
+}
+const zstd = zlib as unknown as ZstdParts;
+const preference: readonly ReplyEncoding[] =
+  zstd.zstdCompressSync === undefined
+    ? ["gzip", "br", "deflate"]
+    : ["zstd", "gzip", "br", "deflate"];
+
+/** The encoding to answer in, for the value of an Accept-Encoding header. */
+export function chooseEncoding(header: string | undefined): ReplyEncoding | undefined {
+  if (header === undefined) return undefined;
+  let best: ReplyEncoding | undefined;
+  let bestWeight = 0;
+  const weights = new Map<string, number>();
+  for (const part of header.split(",")) {
+    const [name = "", ...parameters] = part.split(";");
+    const quality = parameters.find((parameter) => parameter.trim().startsWith("q="));
+    const weight = quality === undefined ? 1 : Number(quality.trim().slice(2));
+    weights.set(name.trim().toLowerCase(), Number.isNaN(weight) ? 0 : weight);
+  }
+  const others = weights.get("*") ?? 0;
+  for (const encoding of preference) {
+    const weight = weights.get(encoding) ?? others;
+    if (weight > bestWeight) {
+      best = encoding;
+      bestWeight = weight;
+    }
+  }
+  return best;
+}
+
+const brotliOptions: zlib.BrotliOptions = {
+  params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 },
+};
+const deflateOptions: zlib.ZlibOptions = { level: 4 };
+
+/** Compressed `body`; synchronously when it is small, else on another thread. */
+export function compress(body: Uint8Array, encoding: ReplyEncoding): Buffer | Promise<Buffer> {
+  if (body.length <= inlineCompressBytesMax) {
+    switch (encoding) {
+      case "gzip":
+        return zlib.gzipSync(body, deflateOptions);
+      case "br":
+        return zlib.brotliCompressSync(body, brotliOptions);
+      case "deflate":
+        return zlib.deflateSync(body, deflateOptions);
+      case "zstd":
+        return zstd.zstdCompressSync?.(body) ?? Buffer.from(body);
+    }
+  }
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, result: Buffer) => (error ? reject(error) : resolve(result));
+    if (encoding === "gzip") zlib.gzip(body, deflateOptions, done);
+    else if (encoding === "br") zlib.brotliCompress(body, brotliOptions, done);
+    else if (encoding === "deflate") zlib.deflate(body, deflateOptions, done);
+    else zstd.zstdCompress?.(body, done);
+  });
+}
+
+/** A compressing stream, for replies written piece by piece. */
+export function compressor(
+  encoding: ReplyEncoding,
+): zlib.Gzip | zlib.BrotliCompress | zlib.Deflate {
+  if (encoding === "br") return zlib.createBrotliCompress(brotliOptions);
+  if (encoding === "deflate") return zlib.createDeflate(deflateOptions);
+  if (encoding === "zstd" && zstd.createZstdCompress !== undefined) {
+    return zstd.createZstdCompress();
+  }
+  return zlib.createGzip(deflateOptions);
+}

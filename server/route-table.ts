@@ -1,0 +1,31 @@
+/** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
+import { attachmentRoutes } from "./endpoints/attachments.ts";
+import { batchRoutes } from "./endpoints/batch.ts";
+import { certificateRoutes } from "./endpoints/certificates.ts";
+import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
+import { counterRoutes } from "./endpoints/counters.ts";
+import { databaseRoutes } from "./endpoints/databases.ts";
+import { documentRoutes } from "./endpoints/documents.ts";
+import { identityRoutes } from "./endpoints/identities.ts";
+import { infoPackageRoutes } from "./endpoints/info-packages.ts";
+import { patchRoutes } from "./endpoints/patches.ts";
+import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
+import { serverInfoRoutes } from "./endpoints/server-info.ts";
+import { welcomeRoutes } from "./endpoints/welcome.ts";
+import type { Route } from "./route.ts";
+
+export const routes: readonly Route[] = [
+  ...welcomeRoutes,
+  ...serverInfoRoutes,
+  ...serverConfigurationRoutes,
+  ...certificateRoutes,
+  ...infoPackageRoutes,
+  ...databaseRoutes,
+  ...documentRoutes,
+  ...batchRoutes,
+  ...attachmentRoutes,
+  ...counterRoutes,
+  ...identityRoutes,
+  ...compareExchangeRoutes,
+  ...patchRoutes,
+];

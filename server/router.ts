@@ -1,0 +1,115 @@
+/**
+ * Table of routes -> matcher, built once. Matching is one look-up in a map by literal path; the name of a database
+ * is cut out of the path first.
+ *
+ * Invariants:
+ * - No two routes match the same method and path (asserted when the table is built).
+ * - Paths are case-sensitive, and a trailing slash makes another path.
+ */
+import { assert } from "../engine/assert.ts";
+import { type Requirement, requirements } from "./access.ts";
+import { databasePrefix, type Route } from "./route.ts";
+
+/** One path and what it answers to, by method. */
+interface PathEntry {
+  readonly methods: Map<string, Endpoint>;
+}
+
+/** A route with what the pipeline looks up for each request. */
+export interface Endpoint {
+  readonly route: Route;
+  readonly requirement: Requirement;
+}
+
+/** What a path and method come to. `endpoint` undefined: no such route, or (`allowed` given) not with this method. */
+export interface Match {
+  readonly endpoint: Endpoint | undefined;
+  readonly allowed: readonly string[] | undefined;
+  /** The database's name in the path, percent-decoded; undefined for server routes. */
+  readonly database: string | undefined;
+}
+
+export class RouteTable {
+  readonly routes: readonly Route[];
+  private readonly serverPaths = new Map<string, PathEntry>();
+  private readonly databasePaths = new Map<string, PathEntry>();
+  /** Paths that ended in `/*`, without the star, longest first. */
+  private readonly prefixes: { readonly prefix: string; readonly entry: PathEntry }[] = [];
+
+  constructor(routes: readonly Route[]) {
+    this.routes = routes;
+    for (const route of routes) this.add(route);
+    this.prefixes.sort((one, other) => other.prefix.length - one.prefix.length);
+  }
+
+  /** Finds what answers `method` on `path` (percent-encoded, without query). Hot: two map look-ups. */
+  match(method: string, path: string): Match {
+    let entry: PathEntry | undefined;
+    let database: string | undefined;
+    if (path.startsWith("/databases/")) {
+      const end = path.indexOf("/", 11);
+      if (end > 11) {
+        database = decodeName(path.slice(11, end));
+        entry = this.databasePaths.get(path.slice(end + 1));
+      }
+    } else {
+      entry = this.serverPaths.get(path) ?? this.matchPrefix(path);
+    }
+    if (entry === undefined) return { endpoint: undefined, allowed: undefined, database };
+    const endpoint = entry.methods.get(method);
+    if (endpoint !== undefined) return { endpoint, allowed: undefined, database };
+    return { endpoint: undefined, allowed: [...entry.methods.keys()], database };
+  }
+
+  private matchPrefix(path: string): PathEntry | undefined {
+    for (const { prefix, entry } of this.prefixes) {
+      if (path.startsWith(prefix)) return entry;
+    }
+    return undefined;
+  }
+
+  private add(route: Route): void {
+    const isDatabasePath = route.path.startsWith(databasePrefix);
+    assert(
+      (route.kind === "server") !== isDatabasePath || route.kind === "websocket",
+      `a database route is one under ${databasePrefix}: ${route.path}`,
+    );
+    assert(
+      isDatabasePath || requirements[route.access].permission === 0,
+      `a database permission needs a database: ${route.path}`,
+    );
+    const entry = isDatabasePath
+      ? this.entryIn(this.databasePaths, route.path.slice(databasePrefix.length))
+      : this.serverEntry(route.path);
+    assert(!entry.methods.has(route.method), `two routes are ${route.method} ${route.path}`);
+    entry.methods.set(route.method, { route, requirement: requirements[route.access] });
+  }
+
+  private serverEntry(path: string): PathEntry {
+    if (!path.endsWith("/*")) return this.entryIn(this.serverPaths, path);
+    const prefix = path.slice(0, -1);
+    const known = this.prefixes.find((one) => one.prefix === prefix);
+    if (known !== undefined) return known.entry;
+    const entry: PathEntry = { methods: new Map() };
+    this.prefixes.push({ prefix, entry });
+    return entry;
+  }
+
+  private entryIn(paths: Map<string, PathEntry>, path: string): PathEntry {
+    let entry = paths.get(path);
+    if (entry === undefined) {
+      entry = { methods: new Map() };
+      paths.set(path, entry);
+    }
+    return entry;
+  }
+}
+
+function decodeName(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

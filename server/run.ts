@@ -1,0 +1,232 @@
+/**
+ * Starts a server from its settings, and stops it. Knows nothing of the process: no arguments, signals, exit codes.
+ */
+import { randomUUID } from "node:crypto";
+import { isIP } from "node:net";
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
+import { bareHost, domainOf, servedHosts } from "../certs/hosts.ts";
+import { CertificateStore } from "./certificate-store.ts";
+import { CommandIndex } from "./command-index.ts";
+import type { Config, UnsecuredAccess } from "./config.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { HttpServer } from "./http-server.ts";
+import type { Route } from "./route.ts";
+import { RouteTable } from "./router.ts";
+import type { ServerAddress } from "./server-address.ts";
+import {
+  loadOrMakeServerCertificate,
+  loadServerCertificate,
+  readAdminCertificate,
+  type ServerCertificate,
+} from "./server-certificate.ts";
+import type { ServerServices, ValueStore } from "./services.ts";
+import { StartError } from "./start-error.ts";
+import type { Storage } from "./storage.ts";
+import { WebSocketAcceptor } from "./web-socket-acceptor.ts";
+
+export interface RunningServer {
+  readonly services: ServerServices;
+  readonly address: ServerAddress;
+  /** undefined: unsecured. */
+  readonly certificate: ServerCertificate | undefined;
+  /** Lines for the operator. */
+  readonly warnings: readonly string[];
+  /** Answers what is in flight, flushes, resolves. */
+  stop(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly config: Config;
+  readonly routes: readonly Route[];
+  readonly openStorage: (config: Config) => Promise<Storage>;
+  /** An error that no reply may show. */
+  readonly logError: (reference: string, error: unknown) => void;
+}
+
+/** @throws StartError */
+export async function startServer(options: StartOptions): Promise<RunningServer> {
+  const { config } = options;
+  checkScheme(config);
+  const certificate = await prepareCertificate(config);
+  const storage = await options.openStorage(config);
+  try {
+    return await serve(options, certificate, storage);
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}
+
+async function serve(
+  { config, routes, logError }: StartOptions,
+  certificate: ServerCertificate | undefined,
+  storage: Storage,
+): Promise<RunningServer> {
+  const certificates = new CertificateStore(storage.values, config.wellKnownAdmins);
+  if (certificate !== undefined) await registerOwn(certificates, certificate);
+  let address: ServerAddress | undefined;
+  const services: ServerServices = {
+    config,
+    values: storage.values,
+    databases: storage.databases,
+    commandIndex: new CommandIndex(storage.values),
+    certificates,
+    certificate,
+    routes: new RouteTable(routes),
+    get address() {
+      if (address === undefined) throw new Error("the server does not listen yet");
+      return address;
+    },
+    serverId: await durableId(storage.values, "server/id"),
+    topologyId: await durableId(storage.values, "server/topology-id"),
+    startedAt: new Date(),
+    dispatch: (exchange) => dispatcher.dispatch(exchange),
+  };
+  const dispatcher = new Dispatcher(services, logError);
+  const webSockets = new WebSocketAcceptor(services, dispatcher);
+  const server = new HttpServer(services, dispatcher, webSockets);
+  address = await listen(server, config, certificate);
+  return {
+    services,
+    address,
+    certificate,
+    warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
+    stop: async () => {
+      await server.close(config.shutdownTimeoutMs);
+      await storage.close();
+    },
+  };
+}
+
+async function listen(
+  server: HttpServer,
+  config: Config,
+  certificate: ServerCertificate | undefined,
+): Promise<ServerAddress> {
+  const host = bareHost(config.serverUrl.hostname);
+  const wanted = config.serverUrl.port;
+  const isSecure = certificate !== undefined;
+  const defaultPort = isSecure ? 443 : 80;
+  // A machine may call itself by either family of addresses.
+  const hosts = host === "localhost" ? ["127.0.0.1", "::1"] : [host];
+  let port: number;
+  try {
+    port = await server.listen(
+      hosts,
+      wanted === "" ? defaultPort : Number(wanted),
+      certificate?.tls,
+    );
+  } catch (error) {
+    throw listenFailure(config.serverUrl.href, error);
+  }
+  const shown = isEverywhere(host) ? hostname() : host;
+  const bracketed = isIP(shown) === 6 ? `[${shown}]` : shown;
+  const own = `${isSecure ? "https" : "http"}://${bracketed}:${port}`;
+  return {
+    isSecure,
+    url: config.publicServerUrl?.origin ?? own,
+    host: shown,
+    port,
+    tcpUrl: (config.publicTcpUrl ?? config.tcpUrl)?.href.replace(/\/$/, ""),
+  };
+}
+
+function listenFailure(url: string, error: unknown): StartError {
+  const { code, message } = error as { code?: unknown; message: string };
+  if (code === "EADDRINUSE") {
+    return new StartError(
+      "port-in-use",
+      `The port of ${url} is in use by another process; stop that one, or set ServerUrl to another port`,
+      { cause: error },
+    );
+  }
+  return new StartError(
+    "address-unavailable",
+    `Cannot listen on ${url} (${message}); set ServerUrl to an address of this machine and a port that you may use`,
+    { cause: error },
+  );
+}
+
+async function prepareCertificate(config: Config): Promise<ServerCertificate | undefined> {
+  if (config.serverUrl.protocol === "http:") return undefined;
+  if (config.certificatePath !== undefined) {
+    return loadServerCertificate(resolve(config.certificatePath), config.certificatePassword);
+  }
+  const host = bareHost(config.serverUrl.hostname);
+  const publicHost = config.publicServerUrl && bareHost(config.publicServerUrl.hostname);
+  const folder = join(resolve(config.dataFolder), "certs");
+  const hosts = servedHosts(host, publicHost === undefined ? [] : [publicHost]);
+  try {
+    return await loadOrMakeServerCertificate(folder, domainOf(hosts[0] as string), hosts);
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    throw new StartError(
+      "data-folder-unusable",
+      `Certificates cannot be kept in ${folder} (${(error as Error).message}); ` +
+        "check its owner and mode, or set DataDir to another",
+      { cause: error },
+    );
+  }
+}
+
+async function registerOwn(
+  certificates: CertificateStore,
+  { certificate, admin }: ServerCertificate,
+): Promise<void> {
+  certificates.setServerCertificate(certificate);
+  if (admin === undefined) return;
+  await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+}
+
+/** A GUID that is made once and kept. */
+async function durableId(values: ValueStore, key: string): Promise<string> {
+  const known = values.get(key);
+  if (known !== undefined) return JSON.parse(known) as string;
+  const made = randomUUID();
+  await values.put(key, JSON.stringify(made));
+  return made;
+}
+
+/** @throws StartError certificate-without-tls, unsecured-not-allowed */
+function checkScheme(config: Config): void {
+  if (config.serverUrl.protocol === "https:") return;
+  if (config.certificatePath !== undefined) {
+    throw new StartError(
+      "certificate-without-tls",
+      `Security.Certificate.Path is set, but ServerUrl ${config.serverUrl.origin} is without TLS; ` +
+        "write https:// there, or leave the certificate out",
+    );
+  }
+  const needed = reachOf(bareHost(config.serverUrl.hostname));
+  if (reaches.indexOf(config.unsecuredAccessAllowed) < reaches.indexOf(needed)) {
+    throw new StartError(
+      "unsecured-not-allowed",
+      `Without TLS everybody who reaches ${config.serverUrl.origin} could do everything; use https://, ` +
+        `or allow it with --Security.UnsecuredAccessAllowed=${needed}`,
+    );
+  }
+}
+
+const reaches: readonly UnsecuredAccess[] = ["None", "Local", "PrivateNetwork", "PublicNetwork"];
+
+/** From where an address can be reached at most. */
+function reachOf(host: string): UnsecuredAccess {
+  if (host === "localhost" || host === "::1" || host.startsWith("127.")) return "Local";
+  const isPrivate =
+    /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.)/.test(host) ||
+    (isIP(host) === 6 && /^(f[cd]|fe[89ab])/i.test(host));
+  return isPrivate ? "PrivateNetwork" : "PublicNetwork";
+}
+
+function isEverywhere(host: string): boolean {
+  return host === "0.0.0.0" || host === "::";
+}
+
+function exposureWarnings(config: Config): string[] {
+  const host = bareHost(config.serverUrl.hostname);
+  if (config.serverUrl.protocol === "https:" || reachOf(host) === "Local") return [];
+  return [
+    `No certificates are asked for: everybody who reaches ${config.serverUrl.origin} may do everything.`,
+  ];
+}

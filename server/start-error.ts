@@ -1,0 +1,37 @@
+/**
+ * Reasons not to start, each with an exit code of its own, so that scripts can tell them apart.
+ *
+ * A message is one line: what, where, what to do.
+ */
+export const exitCodes = {
+  unexpected: 1,
+  "setting-invalid": 2,
+  "url-scheme-unknown": 10,
+  "port-in-use": 11,
+  "address-unavailable": 12,
+  "data-folder-locked": 13,
+  "data-folder-unusable": 14,
+  "certificate-missing": 15,
+  "certificate-unreadable": 16,
+  "certificate-password-wrong": 17,
+  "certificate-date": 18,
+  "certificate-usage": 19,
+  "certificate-without-tls": 20,
+  "unsecured-not-allowed": 21,
+} as const;
+
+export type StartFailure = keyof typeof exitCodes;
+
+export class StartError extends Error {
+  override readonly name = "StartError";
+  readonly failure: StartFailure;
+
+  constructor(failure: StartFailure, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.failure = failure;
+  }
+
+  get exitCode(): number {
+    return exitCodes[this.failure];
+  }
+}

@@ -1,0 +1,37 @@
+/** What a started server tells its operator on standard output. */
+import type { RunningServer } from "./run.ts";
+
+/** Lines; the last is "Server available on: <url>". */
+export function startupLines({ address, certificate }: RunningServer): string[] {
+  const available = `Server available on: ${address.url}`;
+  if (certificate === undefined) {
+    return [`Try it:             curl ${address.url}/build/version`, available];
+  }
+  const { authorityPath, admin, path } = certificate;
+  const url = `${address.url}/build/version`;
+  if (admin === undefined) {
+    const { keyPath, tls } = certificate;
+    const password = tls.passphrase ? "PASSWORD" : "";
+    let shown = `--cert ${quote(path)}`;
+    if (tls.pfx !== undefined) shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
+    else if (keyPath !== undefined) shown += ` --key ${quote(keyPath)}`;
+    return [
+      `Server certificate: ${path} (a cluster admin as a client)`,
+      `Try it:             curl -k ${shown} ${url}`,
+      available,
+    ];
+  }
+  const trust = authorityPath === undefined ? "-k" : `--cacert ${quote(authorityPath)}`;
+  return [
+    `CA certificate:     ${authorityPath ?? ""}`,
+    `Client certificate: ${admin.certificate}`,
+    `Client key:         ${admin.key}`,
+    `Try it:             curl ${trust} --cert ${quote(admin.certificate)} --key ${quote(admin.key)} ${url}`,
+    available,
+  ];
+}
+
+/** As one word of a POSIX shell. */
+function quote(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DocumentParser } from "../../../engine/json/json-parser.ts";
+import { slowMinify } from "./slow-minify.ts";
+
+const parser = new DocumentParser(null);
+function minify(text: string): string {
+  const bytes = Buffer.from(text);
+  parser.parseValue(bytes, 0, bytes.length);
+  return parser.body.toString("utf8", 0, parser.bodyLength);
+}
+
+describe("an object with many keys", () => {
+  it("keeps the last value of each at its last place", () => {
+    const keys = fc.array(fc.nat({ max: 60 }), { minLength: 10, maxLength: 80 });
+    fc.assert(
+      fc.property(keys, (drawn) => {
+        const members = drawn.map((key, index) => `"key${key}":{"v":${index},"v":[${index}]}`);
+        const text = `{"x":{${members.join(",")}}}`;
+        expect(minify(text)).toBe(slowMinify(text));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("is as fast to check when its keys were made to collide", () => {
+    // The table's hash, to find keys that fall into one place of a table for 4096 keys.
+    const place = (key: string): number => {
+      let hash = key.length;
+      for (const byte of Buffer.from(key)) hash = Math.imul(hash ^ byte, 0x01000193);
+      return (hash ^ (hash >>> 15)) & 511;
+    };
+    const keys: string[] = [];
+    for (let i = 0; keys.length < 200; i++) if (place(`"k${i}"`) === 7) keys.push(`"k${i}"`);
+    const unique = `{${keys.map((key) => `${key}:1`).join(",")}}`;
+    expect(minify(unique)).toBe(unique);
+    const repeated = `{${[...keys, ...keys.slice(0, 5)].map((key, i) => `${key}:${i}`).join(",")}}`;
+    expect(minify(repeated)).toBe(slowMinify(repeated));
+  });
+});
+
+describe("repeated keys inside each other", () => {
+  const nested = (depth: number): string =>
+    `${'{"a":0,"a":'.repeat(depth)}"${"x".repeat(100_000)}"${"}".repeat(depth)}`;
+
+  it("are taken out, but not on so many levels that the work would be quadratic", () => {
+    expect(minify(nested(50))).toBe(slowMinify(nested(50)));
+    expect(() => minify(nested(1000))).toThrow("too many levels deep");
+  });
+
+  it("are taken out of any number of objects beside each other", () => {
+    const flat = `[${'{"a":0,"b":1,"a":2},'.repeat(20_000)}0]`;
+    expect(minify(flat)).toBe(slowMinify(flat));
+  });
+});

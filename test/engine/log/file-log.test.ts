@@ -1,0 +1,121 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { openLog } from "../../../engine/log/file-log.ts";
+import type { LogListener } from "../../../engine/log/log.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { nodeEnvironment } from "../../../engine/node-environment.ts";
+import { TinyOwner } from "../../support/tiny-owner.ts";
+
+const folders: string[] = [];
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "jackdaw-log-"));
+  folders.push(folder);
+  return folder;
+}
+
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+});
+
+async function open(folder: string | null, owner: TinyOwner, cache = new SegmentCache(1 << 20)) {
+  const environment = nodeEnvironment();
+  const listener: LogListener = {
+    durable: (count) => owner.durable(count),
+    lost: (count) => owner.lost(count),
+  };
+  const log = await openLog({
+    ...environment,
+    folder,
+    owner,
+    listener,
+    cache,
+    segmentBytesMin: 1024,
+    segmentBytesMax: 4096,
+  });
+  owner.log = log;
+  const sections = log.snapshot?.sections;
+  if (sections !== undefined) owner.restore(sections);
+  const report = await log.replay();
+  return { log, report };
+}
+
+describe.each(["memory", "disk"])("a log in %s", (place) => {
+  test("makes what was appended readable at once and durable later", async () => {
+    const owner = new TinyOwner();
+    const { log } = await open(place === "disk" ? await newFolder() : null, owner);
+    const position = owner.put("a", "one");
+    expect(log.durableCount).toBe(0);
+    expect(log.peek(position, 32)?.toString("latin1", 24, 28)).toBe("aone");
+    await log.flush();
+    expect(log.durableCount).toBe(1);
+    expect(owner.state()).toEqual({ a: "one" });
+    await log.close();
+  });
+
+  test("goes through many segments, and reads all of them", async () => {
+    const owner = new TinyOwner();
+    const { log } = await open(
+      place === "disk" ? await newFolder() : null,
+      owner,
+      new SegmentCache(2048),
+    );
+    for (let index = 0; index < 300; index++) {
+      owner.put(`key${index % 50}`, `value ${index}`);
+      if (index % 7 === 0) await log.flush();
+    }
+    await log.flush();
+    for (const [key, entry] of owner.entries) {
+      const bytes = await log.read(entry.position, entry.length);
+      expect(bytes.toString("latin1", 24, 24 + key.length)).toBe(key);
+    }
+    await log.close();
+  });
+});
+
+describe("a log on disk", () => {
+  test("is the same after it was closed and opened", async () => {
+    const folder = await newFolder();
+    const first = new TinyOwner();
+    const { log } = await open(folder, first);
+    for (let index = 0; index < 200; index++) first.put(`key${index % 20}`, `value ${index}`);
+    first.remove("key3");
+    await log.close();
+    const second = new TinyOwner();
+    const reopened = await open(folder, second);
+    expect(reopened.report).toMatchObject({ wasClosed: true, transactions: 201, tornBytes: 0 });
+    expect(second.state()).toEqual(first.state());
+    second.put("more", "x");
+    await reopened.log.close();
+    const third = new TinyOwner();
+    const again = await open(folder, third);
+    expect(third.state()).toEqual(second.state());
+    await again.log.close();
+  });
+
+  test("gives a transaction larger than a segment a segment of its own", async () => {
+    const folder = await newFolder();
+    const owner = new TinyOwner();
+    const { log } = await open(folder, owner);
+    owner.put("small", "1");
+    owner.put("large", "x".repeat(50_000));
+    owner.put("small", "2");
+    await log.close();
+    const second = new TinyOwner();
+    const reopened = await open(folder, second);
+    expect(second.state()).toEqual({ small: "2", large: "x".repeat(50_000) });
+    await reopened.log.close();
+  });
+
+  test("lets a writer wait for the device", async () => {
+    const owner = new TinyOwner();
+    const { log } = await open(await newFolder(), owner);
+    for (let index = 0; index < 100; index++) owner.put("key", "x".repeat(500));
+    expect(log.unsyncedBytes).toBeGreaterThan(50_000);
+    await log.whenUnsyncedBelow(1000);
+    expect(log.unsyncedBytes).toBeLessThanOrEqual(1000);
+    await log.close();
+  });
+});

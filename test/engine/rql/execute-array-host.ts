@@ -1,0 +1,314 @@
+/**
+ * A database over arrays of records, for the tests of queries and indexes: what `QueryHost` and `IndexHost` ask for, in the
+ * plainest way.
+ */
+import {
+  collectionMemberOf,
+  composedMetadataLength,
+  composeMetadata,
+  DocumentFields,
+  documentRecordLength,
+  encodeDocumentRecord,
+} from "../../../engine/document.ts";
+import { MetadataWriter } from "../../../engine/document-metadata.ts";
+import type { IndexDefinition } from "../../../engine/indexing/index-definition.ts";
+import type {
+  CollectionEtags,
+  DeletionCursor,
+  IndexHost,
+  RowCursor,
+  StoredRow,
+} from "../../../engine/indexing/index-host.ts";
+import { IndexSet } from "../../../engine/indexing/index-set.ts";
+import { DocumentParser } from "../../../engine/json/json-parser.ts";
+import { type Shape, ShapeTable } from "../../../engine/keyspaces/shapes.ts";
+import { analyzeQuery } from "../../../engine/rql/analyze.ts";
+import { automaticIndexName } from "../../../engine/rql/auto-index-name.ts";
+import { executeQuery, type QueryHost } from "../../../engine/rql/execute.ts";
+import { parseQuery } from "../../../engine/rql/parser.ts";
+import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+import type { QueryOutcome } from "../../../engine/rql/results.ts";
+import type { RowSource, ScriptProvider } from "../../../engine/rql/row-source.ts";
+
+interface StoredDocument {
+  readonly docNum: number;
+  readonly etag: number;
+  readonly id: string;
+  readonly collection: string;
+  readonly record: Buffer;
+}
+
+export interface ArrayReply {
+  readonly outcome: QueryOutcome;
+  readonly rows: string[];
+}
+
+const databaseId = Buffer.from("aaaaaaaaaaaaaaaaaaaaaa", "latin1");
+
+/** Written and deleted by id; etags count up. */
+export class ArrayDatabase implements RowSource, IndexHost {
+  readonly shapes = new ShapeTable();
+  readonly indexes: IndexSet;
+  readonly compareExchange = new Map<string, string>();
+  readonly counters = new Map<string, Map<string, bigint>>();
+  scripts: ScriptProvider = noScripts;
+  readonly #parser = new DocumentParser(this.shapes);
+  readonly #metadata = new MetadataWriter();
+  readonly #fields = new DocumentFields();
+  readonly #numbers = new Map<string, number>();
+  readonly #ids: string[] = [];
+  readonly #documents: (StoredDocument | null)[] = [];
+  /** Living documents in the order of etags, with gaps. */
+  #byEtag: (StoredDocument | null)[] = [];
+  readonly #deletions: { docNum: number; etag: number; collection: string }[] = [];
+  #etag = 0;
+
+  constructor() {
+    this.indexes = new IndexSet(this, (definition) => automaticIndexName(definition));
+  }
+
+  put(id: string, text: string): void {
+    const source = Buffer.from(text);
+    this.#parser.parse(source, 0, source.length);
+    this.#metadata.fromParser(this.#parser, []);
+    const { collection } = this.#metadata;
+    const fields = this.#fields;
+    fields.etag = ++this.#etag;
+    fields.lastModified = 1_700_000_000_000_000 + this.#etag;
+    fields.setId(id);
+    fields.setChangeVector("");
+    const isPlain = this.#metadata.isOnly(collectionMemberOf(collection));
+    fields.setMetadata(this.#metadata.text, 0, isPlain ? 0 : this.#metadata.length);
+    fields.setBody(this.#parser);
+    const record = Buffer.alloc(documentRecordLength(fields));
+    encodeDocumentRecord(record, 0, fields);
+    const lower = id.toLowerCase();
+    let docNum = this.#numbers.get(lower);
+    if (docNum === undefined) {
+      docNum = this.#ids.length;
+      this.#numbers.set(lower, docNum);
+      this.#ids.push(id);
+    }
+    this.#ids[docNum] = id;
+    this.#forget(docNum);
+    const document = { docNum, etag: this.#etag, id, collection, record };
+    this.#documents[docNum] = document;
+    this.#byEtag[this.#etag] = document;
+    this.indexes.wake();
+  }
+
+  remove(id: string): void {
+    const docNum = this.#numbers.get(id.toLowerCase());
+    const document = docNum === undefined ? null : this.#documents[docNum];
+    if (docNum === undefined || !document) return;
+    this.#forget(docNum);
+    this.#documents[docNum] = null;
+    this.#deletions.push({ docNum, etag: ++this.#etag, collection: document.collection });
+    this.indexes.wake();
+  }
+
+  #forget(docNum: number): void {
+    const old = this.#documents[docNum];
+    if (old) this.#byEtag[old.etag] = null;
+  }
+
+  async query(
+    text: string,
+    parameters: object | string | null = null,
+    paging: { start?: number; pageSize?: number } = {},
+  ): Promise<ArrayReply> {
+    const rows: string[] = [];
+    const json = typeof parameters === "string" ? parameters : JSON.stringify(parameters);
+    const query = analyzeQuery(text, parseQuery(text), {
+      kind: "read",
+      parameters: parameters === null ? null : parseQueryParameters(json),
+      paging,
+    });
+    const host: QueryHost = { source: this, indexes: this.indexes, scripts: this.scripts };
+    const request = {
+      waitForNonStale: true,
+      waitTimeoutMs: 15_000,
+      isMetadataOnly: false,
+      keepsDuplicates: false,
+    };
+    const outcome = await executeQuery(query, host, request, {
+      add(row) {
+        rows.push(row.toString());
+        return null;
+      },
+    });
+    return { outcome, rows };
+  }
+
+  // RowSource
+
+  countOf(collection: string | null): number {
+    return this.#documents.filter((document) => document && isOf(document, collection)).length;
+  }
+  resultEtagOf(): number {
+    return this.#etag;
+  }
+  findDocument(id: string): number {
+    const docNum = this.#numbers.get(id.toLowerCase()) ?? -1;
+    return docNum >= 0 && this.#documents[docNum] ? docNum : -1;
+  }
+  isIn(docNum: number, collection: string | null): boolean {
+    const document = this.#documents[docNum];
+    return document ? isOf(document, collection) : false;
+  }
+  lowerIdOf(docNum: number): string {
+    return (this.#ids[docNum] as string).toLowerCase();
+  }
+  compareIds(left: number, right: number): number {
+    return Buffer.compare(Buffer.from(this.lowerIdOf(left)), Buffer.from(this.lowerIdOf(right)));
+  }
+  read(docNum: number, row: StoredRow): boolean {
+    const document = this.#documents[docNum];
+    if (!document) return false;
+    setRow(row, document);
+    return true;
+  }
+  pending(): Promise<void> | null {
+    return null;
+  }
+  rows(collection: string | null): RowCursor {
+    return this.rowsSince(collection, 0);
+  }
+  rowsByPrefix(prefix: string): RowCursor {
+    const lower = prefix.toLowerCase();
+    const found = this.#documents
+      .filter((one) => one?.id.toLowerCase().startsWith(lower))
+      .map((one) => one as StoredDocument)
+      .sort((a, b) => this.compareIds(a.docNum, b.docNum));
+    return cursorOver(found);
+  }
+  shapeOf(shapeId: number): Shape {
+    return this.shapes.get(shapeId);
+  }
+  metadataOf(row: StoredRow, extra: Buffer = Buffer.alloc(0)): Buffer {
+    const collection = collectionMemberOf(
+      (this.#documents[row.docNum] as StoredDocument).collection,
+    );
+    const { bytes, start } = row;
+    const length = composedMetadataLength(bytes, start, collection, databaseId, extra);
+    const target = Buffer.alloc(length);
+    composeMetadata(target, 0, bytes, start, collection, databaseId, extra);
+    return target.subarray('"@metadata":'.length);
+  }
+  changeVectorOf(row: StoredRow): string {
+    return `A:${row.etag}-${databaseId.toString()}`;
+  }
+  counterOf(documentId: string, name: string): bigint | null {
+    return this.counters.get(documentId.toLowerCase())?.get(name.toLowerCase()) ?? null;
+  }
+  rawCounterOf(): string | null {
+    return null;
+  }
+  counterNamesOf(documentId: string): readonly string[] {
+    return [...(this.counters.get(documentId.toLowerCase())?.keys() ?? [])];
+  }
+  compareExchangeOf(key: string): string | null {
+    return this.compareExchange.get(key.toLowerCase()) ?? null;
+  }
+  monotonicMs(): number {
+    return performance.now();
+  }
+  nowMicros(): number {
+    return Math.floor((performance.timeOrigin + performance.now()) * 1000);
+  }
+  yieldTurn(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  // IndexHost
+
+  etagsOf(collection: string | null): CollectionEtags {
+    let document = 0;
+    for (const one of this.#documents) {
+      if (one && isOf(one, collection) && one.etag > document) document = one.etag;
+    }
+    const deletions = this.#deletions.filter((one) => isOf(one, collection));
+    return { document, deletion: deletions.at(-1)?.etag ?? 0 };
+  }
+  rowsSince(collection: string | null, etag: number): RowCursor {
+    const found: StoredDocument[] = [];
+    for (let at = etag + 1; at < this.#byEtag.length; at++) {
+      const document = this.#byEtag[at];
+      if (document && isOf(document, collection)) found.push(document);
+    }
+    return cursorOver(found);
+  }
+  deletionsSince(collection: string | null, etag: number): DeletionCursor {
+    const found = this.#deletions.filter((one) => one.etag > etag && isOf(one, collection));
+    let at = 0;
+    const cursor: DeletionCursor = {
+      docNum: 0,
+      etag: 0,
+      next() {
+        const one = found[at++];
+        if (one === undefined) return false;
+        cursor.docNum = one.docNum;
+        cursor.etag = one.etag;
+        return true;
+      },
+    };
+    return cursor;
+  }
+  countSince(collection: string | null, etag: number): number {
+    return this.#documents.filter((one) => one && one.etag > etag && isOf(one, collection)).length;
+  }
+  idOf(docNum: number): string {
+    return this.#ids[docNum] as string;
+  }
+  setTimer(ms: number, run: () => void): { cancel(): void } {
+    const timer = setTimeout(run, ms);
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  }
+  indexChanged(_name: string, _definition: IndexDefinition | null): void {}
+}
+
+function isOf(one: { readonly collection: string }, collection: string | null): boolean {
+  return collection === null || one.collection.toLowerCase() === collection.toLowerCase();
+}
+
+function setRow(row: StoredRow, document: StoredDocument): void {
+  row.docNum = document.docNum;
+  row.etag = document.etag;
+  row.bytes = document.record;
+  row.start = 0;
+}
+
+function cursorOver(documents: readonly StoredDocument[]): RowCursor {
+  const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0 };
+  let at = 0;
+  return {
+    row,
+    pending: null,
+    next() {
+      const document = documents[at++];
+      if (document === undefined) return false;
+      setRow(row, document);
+      return true;
+    },
+  };
+}
+
+/** Regular expressions of the platform; no scripts. */
+const noScripts: ScriptProvider = {
+  forQuery() {
+    throw new Error("no scripts here");
+  },
+  textTest(pattern) {
+    const expression = new RegExp(pattern, "i");
+    return (text) => expression.test(text);
+  },
+};
+
+/** The id of each row, or the row itself when it is no document. */
+export function rowIds(rows: readonly string[]): string[] {
+  return rows.map((row) => {
+    const { "@metadata": metadata } = JSON.parse(row) as { "@metadata": Record<string, string> };
+    return metadata["@id"] ?? row;
+  });
+}

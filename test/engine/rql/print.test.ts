@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EngineError } from "../../../engine/errors.ts";
+import type { Query } from "../../../engine/rql/ast.ts";
+import { parsePatchQuery, parseQuery } from "../../../engine/rql/parser.ts";
+import { describeArgument, printQuery } from "../../../engine/rql/print.ts";
+import { patchQuery, readQuery } from "./arbitrary-query.ts";
+import { parseCases } from "./text-cases.ts";
+
+const folder = fileURLToPath(new URL("../../cases/rql/", import.meta.url)).replace(
+  "/dist/test/",
+  "/test/",
+);
+
+function withoutOffsets(query: Query): unknown {
+  return JSON.parse(JSON.stringify(query, (key, value) => (key === "offset" ? undefined : value)));
+}
+
+describe("printQuery", () => {
+  it("prints what parses to the same tree", () => {
+    fc.assert(
+      fc.property(readQuery, (query) => {
+        const printed = printQuery(query);
+        expect(withoutOffsets(parseQuery(printed))).toEqual(withoutOffsets(query));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it("prints patches that parse to the same tree", () => {
+    fc.assert(
+      fc.property(patchQuery, (query) => {
+        const printed = printQuery(query);
+        expect(withoutOffsets(parsePatchQuery(printed))).toEqual(withoutOffsets(query));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("is a fixed point on every query of the text cases", () => {
+    let count = 0;
+    for (const file of readdirSync(folder)) {
+      for (const { input, settings } of parseCases(readFileSync(folder + file, "utf8")).cases) {
+        const parse = settings.get("kind") === "patch" ? parsePatchQuery : parseQuery;
+        let tree: Query;
+        try {
+          tree = parse(input);
+        } catch (error) {
+          if (error instanceof EngineError) continue;
+          throw error;
+        }
+        const printed = printQuery(tree);
+        expect(withoutOffsets(parse(printed)), input).toEqual(withoutOffsets(tree));
+        expect(printQuery(parse(printed))).toBe(printed);
+        count += 1;
+      }
+    }
+    expect(count).toBeGreaterThan(500);
+  });
+
+  it("keeps `not` in front of a chain of `and` that follows `or`", () => {
+    const printed = printQuery(parseQuery("from A where x = 1 or not y = 2 and z = 3"));
+    expect(printed).toBe("from A where x = 1 or not y = 2 and z = 3");
+  });
+});
+
+describe("describeArgument", () => {
+  it("shows operands as messages do", () => {
+    const { include } = parseQuery("from A include f(B.C, 'x', 5, $p, null, g(D = 1))");
+    expect(describeArgument(include[0] as (typeof include)[0])).toBe(
+      "f(<Field>: B.C, x (String), 5 (Long), p (Parameter),  (Null), g(D = 1))",
+    );
+  });
+});

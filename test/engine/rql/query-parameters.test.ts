@@ -1,0 +1,49 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { jsonText, number, parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+
+describe("parseQueryParameters", () => {
+  it("keeps integers of 64 bits exact and tells them from doubles", () => {
+    const json = '{"a": 9223372036854775807, "b": 1.0, "c": 9223372036854775808, "d": -1e3}';
+    const { values, text } = parseQueryParameters(json);
+    expect(values.get("a")).toEqual({ type: "long", value: 2n ** 63n - 1n });
+    expect(values.get("b")).toEqual({ type: "double", value: 1 });
+    expect(values.get("c")).toEqual({ type: "double", value: 2 ** 63 });
+    expect(values.get("d")).toEqual({ type: "double", value: -1000 });
+    expect(text).toContain('"a":9223372036854775807,"b":1.0,');
+  });
+
+  it("is not misled by numbers, quotes and names inside strings", () => {
+    const json = '{"1": "n2", "\\"3\\"": "\\\\", "__proto__": ["s", null, true, {"x": -0.5}]}';
+    const { values, text } = parseQueryParameters(json);
+    expect(values.get("1")).toEqual({ type: "string", value: "n2" });
+    expect(JSON.parse(text)).toEqual(JSON.parse(json));
+  });
+
+  it("reads any JSON object as JSON.parse does", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
+        const json = JSON.stringify(object);
+        expect(JSON.parse(parseQueryParameters(json).text)).toEqual(JSON.parse(json));
+      }),
+    );
+  });
+
+  it.each(["", "{", '{"a":01}', '{"a":1.}', "{a:1}"])("refuses %s", (json) => {
+    expect(() => parseQueryParameters(json)).toThrow("The parameters of the query are not JSON.");
+  });
+
+  it("refuses what is no object", () => {
+    expect(() => parseQueryParameters("[1]")).toThrow("are not an object");
+  });
+});
+
+describe("number", () => {
+  it("round-trips every long", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value) => {
+        expect(jsonText(number(value.toString()))).toBe(value.toString());
+      }),
+    );
+  });
+});

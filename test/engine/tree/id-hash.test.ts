@@ -1,0 +1,106 @@
+import { expect, test } from "vitest";
+import { IdHash } from "../../../engine/tree/id-hash.ts";
+import { IdKey } from "../../../engine/tree/id-key.ts";
+import { IdSlab } from "../../../engine/tree/id-slab.ts";
+import { ByteReader } from "../../../engine/tree/sections.ts";
+
+/** A table of ids; `hashOf` replaces the real hash, to make ids collide. */
+class Ids {
+  readonly key = new IdKey(1);
+  readonly slab = new IdSlab(4096, 16);
+  readonly hash = new IdHash(this.slab, 16);
+  readonly hashOf: ((id: string) => number) | undefined;
+
+  constructor(hashOf?: (id: string) => number) {
+    this.hashOf = hashOf;
+  }
+
+  #set(id: string): void {
+    this.key.set(id);
+    if (this.hashOf !== undefined) this.key.hash = this.hashOf(id);
+  }
+
+  add(id: string): void {
+    this.#set(id);
+    this.hash.insert(this.key.hash, this.slab.add(this.key.bytes, this.key.length));
+  }
+
+  find(id: string): number {
+    this.#set(id);
+    return this.hash.find(this.key);
+  }
+}
+
+test("finds every id and no other while its pages split", () => {
+  const ids = new Ids();
+  for (let at = 0; at < 3000; at++) {
+    expect(ids.find(`users/${at}`)).toBe(-1);
+    ids.add(`users/${at}`);
+    if (at % 100 === 0) ids.hash.checkInvariants();
+  }
+  for (let at = 0; at < 3000; at++) expect(ids.find(`USERS/${at}`)).toBe(at);
+  expect(ids.find("users/3000")).toBe(-1);
+  ids.hash.checkInvariants();
+});
+
+test("takes any number of ids of one hash, by letting their page grow", () => {
+  for (const hash of [0, -1, 0x12345678]) {
+    const ids = new Ids((id) => (id.startsWith("same") ? hash : id.length));
+    for (let at = 0; at < 100; at++) ids.add(`same/${at}`);
+    ids.add("other");
+    for (let at = 0; at < 100; at++) expect(ids.find(`same/${at}`)).toBe(at);
+    expect(ids.find("other")).toBe(100);
+    ids.hash.checkInvariants();
+  }
+});
+
+test("keeps its pages as they were while it is frozen", () => {
+  const ids = new Ids();
+  for (let at = 0; at < 500; at++) ids.add(`users/${at}`);
+  ids.hash.freeze();
+  const parts = ids.hash.parts();
+  const before = Buffer.concat(parts);
+  const slab = Buffer.concat(ids.slab.parts());
+  for (let at = 500; at < 1500; at++) {
+    if (at === 700) ids.hash.freeze();
+    if (at === 900) ids.hash.thaw();
+    ids.add(`users/${at}`);
+  }
+  expect(Buffer.concat(parts).equals(before)).toBe(true);
+  ids.hash.thaw();
+  ids.hash.checkInvariants();
+  for (let at = 0; at < 1500; at++) expect(ids.find(`users/${at}`)).toBe(at);
+
+  const restored = new Ids();
+  restored.slab.restore(new ByteReader("ids", [slab]));
+  restored.hash.restore(new ByteReader("hash", [before]));
+  restored.hash.checkInvariants();
+  for (let at = 0; at < 500; at++) expect(restored.find(`users/${at}`)).toBe(at);
+  for (let at = 500; at < 900; at++) restored.add(`users/${at}`);
+  restored.hash.checkInvariants();
+});
+
+test("refuses pages that do not fit together", () => {
+  const ids = new Ids();
+  for (let at = 0; at < 100; at++) ids.add(`users/${at}`);
+  ids.hash.freeze();
+  const whole = Buffer.concat(ids.hash.parts());
+  const damages: [number, number][] = [
+    [0, 30], // depth of the directory
+    [4, 1], // pages
+    [8, 99], // ids
+    [12, 21], // depth of the first page
+    [16, 3], // its count
+    [20, 17], // its capacity
+    [20, 2 ** 30],
+  ];
+  for (const [at, value] of damages) {
+    const damaged = Buffer.from(whole);
+    damaged.writeInt32LE(value, at);
+    const hash = new IdHash(ids.slab, 16);
+    const restore = () => hash.restore(new ByteReader("hash", [damaged]));
+    expect(restore, `${value} at ${at}`).toThrow(
+      expect.objectContaining({ code: "database-damaged" }),
+    );
+  }
+});

@@ -1,0 +1,80 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { nameBytesMax } from "../../../engine/limits.ts";
+import { IdSlab } from "../../../engine/tree/id-slab.ts";
+import { ByteReader } from "../../../engine/tree/sections.ts";
+
+const chunkBytes = 1024;
+const text = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 12 }),
+  fc.integer({ min: 400, max: nameBytesMax }).map((length) => "x".repeat(length)),
+);
+
+function fill(texts: readonly string[]): { slab: IdSlab; places: number[] } {
+  const slab = new IdSlab(chunkBytes, 4);
+  const places = texts.map((each) => {
+    const bytes = Buffer.from(each);
+    return slab.add(bytes, bytes.length);
+  });
+  return { slab, places };
+}
+
+test("gives back every id, and orders ids by their bytes", () => {
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1, maxLength: 60 }), (texts) => {
+      const { slab, places } = fill(texts);
+      slab.checkInvariants();
+      expect(slab.count).toBe(texts.length);
+      for (const [docNum, each] of texts.entries()) {
+        const bytes = Buffer.from(each);
+        const first = Buffer.from(texts[0]!);
+        expect(slab.textOf(docNum)).toBe(each);
+        expect(slab.match(places[docNum]!, bytes, bytes.length)).toBe(docNum);
+        const other = Buffer.from(`${each}!`);
+        expect(slab.match(places[docNum]!, other, other.length)).toBe(-1);
+        other[0] = other[0]! ^ 1;
+        expect(slab.match(places[docNum]!, other, bytes.length)).toBe(
+          bytes.length === 0 ? docNum : -1,
+        );
+        expect(Math.sign(slab.compare(docNum, 0))).toBe(Buffer.compare(bytes, first));
+        expect(Math.sign(slab.compareTo(docNum, first))).toBe(Buffer.compare(bytes, first));
+        expect(slab.covers(places[docNum]!)).toBe(true);
+      }
+      expect(slab.covers(places.at(-1)! + chunkBytes)).toBe(false);
+    }),
+  );
+});
+
+test("is the same after it was dumped and restored, and takes more ids then", () => {
+  fc.assert(
+    fc.property(
+      fc.array(text, { maxLength: 30 }),
+      fc.array(text, { maxLength: 30 }),
+      (texts, more) => {
+        const { slab } = fill(texts);
+        const parts = slab.parts();
+        const bytes = Buffer.from("added after the dump");
+        slab.add(bytes, bytes.length);
+        const restored = new IdSlab(chunkBytes, 4);
+        const reader = new ByteReader("ids", parts);
+        restored.restore(reader);
+        reader.end();
+        for (const each of more) restored.add(Buffer.from(each), Buffer.byteLength(each));
+        restored.checkInvariants();
+        const all = Array.from({ length: restored.count }, (_, docNum) => restored.textOf(docNum));
+        expect(all).toEqual([...texts, ...more]);
+      },
+    ),
+  );
+});
+
+test("refuses bytes in which ids do not follow one another", () => {
+  const parts = fill(["a", "bc", "def"]).slab.parts();
+  const whole = Buffer.concat(parts);
+  for (const at of [0, 4, 8, 12, 16 + 2, 16 + 6, whole.length - 1]) {
+    const damaged = Buffer.from(whole);
+    damaged[at] = damaged[at]! ^ 0x81;
+    const restore = () => new IdSlab(chunkBytes, 4).restore(new ByteReader("ids", [damaged]));
+    expect(restore, `byte ${at}`).toThrow(expect.objectContaining({ code: "database-damaged" }));
+  }
+});

@@ -1,0 +1,78 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { StagedRows } from "../../../engine/tree/staged-rows.ts";
+
+const docCount = 12;
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("push"), value: fc.nat(docCount - 1) }),
+  fc.record({ kind: fc.constant("push"), value: fc.nat(2) }),
+  fc.record({ kind: fc.constantFrom("shift", "pop"), value: fc.integer({ min: 1, max: 20 }) }),
+);
+
+test("is a queue that gives the newest of each document", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 300, size: "max" }), (steps) => {
+      const staged = new StagedRows(4, 4);
+      const queue: number[][] = [];
+      let etag = 0;
+      for (const { kind, value } of steps) {
+        if (kind === "push") {
+          etag++;
+          staged.push(value, etag, etag * 10, etag + 1, 2 ** 32 - etag);
+          queue.push([value, etag, etag * 10, etag + 1, 2 ** 32 - etag]);
+        } else {
+          for (let left = Math.min(value, queue.length); left > 0; left--) {
+            if (kind === "pop") {
+              queue.pop();
+              staged.pop();
+              continue;
+            }
+            expect(entry(staged, staged.oldest())).toEqual(queue.shift());
+            staged.shift();
+          }
+        }
+        staged.checkInvariants(docCount);
+        expect(staged.count).toBe(queue.length);
+        for (let docNum = 0; docNum < docCount; docNum++) {
+          const ofDocument = queue.filter((each) => each[0] === docNum);
+          for (let slot = staged.newestOf(docNum); slot >= 0; slot = staged.previousOf(slot)) {
+            expect(entry(staged, slot)).toEqual(ofDocument.pop());
+          }
+          expect(ofDocument).toEqual([]);
+        }
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function entry(staged: StagedRows, slot: number): number[] {
+  return [
+    staged.docNumOf(slot),
+    staged.etagOf(slot),
+    staged.positionOf(slot),
+    staged.lengthOf(slot),
+    staged.wordOf(slot),
+  ];
+}
+
+test("gives back what a burst has needed", () => {
+  const staged = new StagedRows(4, 4);
+  for (let etag = 1; etag <= 4; etag++) staged.push(0, etag, 0, 1, 0);
+  const before = staged.memoryBytes();
+  for (let etag = 5; etag <= 1000; etag++) staged.push(0, etag, 0, 1, 0);
+  expect(staged.memoryBytes()).toBeGreaterThan(10 * before);
+  while (staged.count > 0) staged.shift();
+  expect(staged.memoryBytes()).toBeLessThan(5 * before);
+  for (let etag = 1; etag <= 30; etag++) staged.push(0, etag, 0, 1, 0);
+  staged.checkInvariants(1);
+  while (staged.count > 0) staged.pop();
+  staged.checkInvariants(1);
+});
+
+test("moves an entry that is staged", () => {
+  const staged = new StagedRows(4, 4);
+  staged.push(3, 1, 10, 1, 0);
+  staged.setPosition(staged.newestOf(3), 20);
+  expect(staged.positionOf(staged.oldest())).toBe(20);
+});

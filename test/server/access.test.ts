@@ -1,0 +1,256 @@
+/** Who may do what: every route of the table, against every kind of caller, over the wire. */
+import { once } from "node:events";
+import * as tls from "node:tls";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CertificatePair } from "../../certs/authority.ts";
+import type { Exchange } from "../../server/exchange.ts";
+import type { Access, Route } from "../../server/route.ts";
+import { databasePrefix } from "../../server/route.ts";
+import { routes } from "../../server/route-table.ts";
+import {
+  noCertificate,
+  requestHttp2,
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../support/start-test-server.ts";
+
+/** Kinds of callers; the database in every path is "mine". */
+const callers = [
+  "nobody",
+  "deleted",
+  "unauthenticated-clients",
+  "other-database",
+  "reader",
+  "writer",
+  "database-admin",
+  "operator",
+  "cluster-node",
+  "cluster-admin",
+] as const;
+type Caller = (typeof callers)[number];
+
+/** The specification: the first caller in the order above that may, and all after it. */
+const firstAllowed: Record<Access, Caller> = {
+  open: "nobody",
+  "valid-user": "unauthenticated-clients",
+  read: "reader",
+  write: "writer",
+  "database-admin": "database-admin",
+  operator: "operator",
+  "cluster-admin": "cluster-node",
+};
+
+/** Routes that answer without a certificate, all of them. */
+const openRoutes = ["GET /auth-error.html", "GET /certificates/whoami", "GET /setup/alive"];
+
+/** Levels that RavenDB gives to routes (measured, or declared there), for those that exist here. */
+const knownLevels: readonly (readonly [RegExp, Access])[] = [
+  [/^\w+ \/databases\/:database\/admin\//, "database-admin"],
+  [/^(GET|PUT|DELETE|POST) \/admin\/(databases|certificates|stats|debug|logs)\b/, "operator"],
+  [/^\w+ \/admin\/(cluster\/(demote|node)|console|configuration\/settings)\b/, "cluster-admin"],
+  [/^(PUT|PATCH|DELETE) \/databases\/:database\/docs$/, "write"],
+  [/^(GET|HEAD|POST) \/databases\/:database\/docs$/, "read"],
+  [/^(PATCH|DELETE) \/databases\/:database\/queries$/, "write"],
+  [/^(GET|POST) \/databases\/:database\/queries$/, "read"],
+  [/^POST \/databases\/:database\/(bulk_docs|smuggler\/import|counters|timeseries)$/, "write"],
+  [/^(PUT|DELETE) \/databases\/:database\/(attachments|cmpxchg|subscriptions|indexes)$/, "write"],
+  [/^RESET \/databases\/:database\/indexes$/, "write"],
+  [/^\w+ \/databases\/:database\/(hilo|identity)\/(next|return|seed)$/, "write"],
+  [/^POST \/databases\/:database\/(multi_get|smuggler\/export)$/, "read"],
+  [/^GET \/databases\/:database\/(?!hilo|admin)/, "read"],
+  [
+    /^GET \/(databases|build\/version|cluster\/(topology|node-info)|configuration\/client|license\/status|debug\/(server-id|routes)|operations\/state)$/,
+    "valid-user",
+  ],
+];
+/** What is stricter here, on purpose. */
+const stricter: readonly string[] = ["GET /admin/debug/cluster-info-package"];
+
+let server: TestServer;
+const pairs = new Map<Caller, CertificatePair>();
+
+/** The same table, its handlers replaced: what is tested is who gets to them. */
+const markedRoutes = routes.map((route): Route => {
+  if (route.kind === "websocket") return route;
+  return { ...route, handle: (exchange: Exchange) => exchange.reply(204) };
+});
+
+beforeAll(async () => {
+  server = await startTestServer({
+    routes: markedRoutes,
+    databases: [{ name: "mine", isDisabled: false }],
+  });
+  pairs.set("nobody", noCertificate);
+  const deleted = await server.client({ clearance: "ClusterAdmin" });
+  const { certificates } = server.running.services;
+  for (const one of certificates.list()) {
+    if (one.Name === "test client") await certificates.delete(one.Thumbprint);
+  }
+  pairs.set("deleted", deleted);
+  pairs.set(
+    "unauthenticated-clients",
+    await server.client({ clearance: "UnauthenticatedClients" }),
+  );
+  pairs.set("other-database", await server.client({ permissions: { other: "Admin" } }));
+  pairs.set("reader", await server.client({ permissions: { Mine: "Read" } }));
+  pairs.set("writer", await server.client({ permissions: { mine: "ReadWrite" } }));
+  pairs.set("database-admin", await server.client({ permissions: { mine: "Admin" } }));
+  pairs.set("operator", await server.client({ clearance: "Operator" }));
+  pairs.set("cluster-node", await server.client({ clearance: "ClusterNode" }));
+  pairs.set("cluster-admin", await server.client({ clearance: "ClusterAdmin" }));
+});
+afterAll(stopTestServers);
+
+describe.each(callers)("as %s", (caller) => {
+  test("every route is open or refused as its level says", async () => {
+    const session = server.session(pairs.get(caller));
+    for (const route of routes) {
+      const path = route.path.replace(databasePrefix, "/databases/mine/").replace("*", "x");
+      const reply = await requestHttp2(session, path, { method: route.method });
+      const isAllowed = callers.indexOf(caller) >= callers.indexOf(firstAllowed[route.access]);
+      const got = route.kind === "websocket" ? 400 : 204; // a plain GET of a web socket is a mistake
+      expect(reply.status, `${route.method} ${route.path}`).toBe(isAllowed ? got : 403);
+      if (!isAllowed) {
+        expect(Object.keys(reply.json as object)).toEqual(["Type", "Message", "Error"]);
+        expect(reply.json).toMatchObject({ Type: "InvalidAuth" });
+      }
+      expect(reply.headers["raven-server-version"]).toMatch(/^7\./);
+      expect(reply.headers["service-server-version"]).toBe(reply.headers["raven-server-version"]);
+    }
+    session.close();
+  });
+});
+
+test("the routes open to everybody are the ones listed here", () => {
+  const open = routes
+    .filter((route) => route.access === "open")
+    .map((route) => `${route.method} ${route.path}`);
+  expect(open.sort()).toEqual(openRoutes);
+});
+
+test("every known route has RavenDB's level", () => {
+  for (const route of routes) {
+    const name = `${route.method} ${route.path}`;
+    if (stricter.includes(name) || openRoutes.includes(name)) continue;
+    const known = knownLevels.find(([pattern]) => pattern.test(name));
+    if (known !== undefined) expect(route.access, name).toBe(known[1]);
+  }
+});
+
+describe("what is hidden looks the same", () => {
+  test("without a certificate: known route, unknown route, databases, methods", async () => {
+    const session = server.session(undefined);
+    const bodies = new Set<string>();
+    for (const [method, path] of [
+      ["GET", "/databases/mine/docs"],
+      ["GET", "/databases/no-such/docs"],
+      ["GET", "/no-such-route"],
+      ["OPTIONS", "/admin/certificates"],
+      ["TRACE", "/"],
+      ["POST", "/build/version"],
+      ["GET", `/${"x".repeat(20_000)}`],
+    ] as const) {
+      const reply = await requestHttp2(session, path, { method });
+      expect(reply.status, path).toBe(403);
+      bodies.add(reply.text);
+    }
+    expect(bodies.size).toBe(1);
+    session.close();
+  });
+
+  test("with one for another database: the name is all that differs", async () => {
+    const session = server.session(pairs.get("other-database"));
+    const bodies = new Set<string>();
+    for (const path of [
+      "/databases/mine/debug/info-package",
+      "/databases/nope/debug/info-package",
+      "/databases/mine/no-such-route",
+      "/databases/nope/no-such-route",
+    ]) {
+      const reply = await requestHttp2(session, path);
+      expect(reply.status, path).toBe(403);
+      bodies.add(reply.text.replaceAll(/mine|nope/g, "?"));
+    }
+    expect(bodies.size).toBe(1);
+    session.close();
+  });
+
+  test("who may see a database is told that a route or the database is missing", async () => {
+    const session = server.session(pairs.get("operator"));
+    const missing = await requestHttp2(session, "/databases/nope/debug/info-package");
+    expect(missing.json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException",
+      Message: "Database 'nope' does not exist.",
+    });
+    expect((await requestHttp2(session, "/databases/mine/nope")).json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Routing.RouteNotFoundException",
+    });
+    session.close();
+  });
+});
+
+describe("a page of another site", () => {
+  test("is refused, our own is not", async () => {
+    const { admin, url } = server;
+    for (const [origin, status] of [
+      ["https://evil.example", 403],
+      ["null", 403],
+      ["not a url", 403],
+      [url, 204],
+    ] as const) {
+      const reply = await server.request("/build/version", { headers: { origin } }, admin);
+      expect(reply.status, origin).toBe(status);
+    }
+  });
+});
+
+test("a browser that is refused gets a page that says what to do", async () => {
+  const reply = await server.request("/", { headers: { accept: "text/html,*/*" } }, noCertificate);
+  expect(reply.status).toBe(403);
+  expect(reply.headers["content-type"]).toBe("text/html; charset=utf-8");
+  expect(reply.text).toContain(".pfx");
+});
+
+describe("a body that nobody may send is not read to its end", () => {
+  const size = 8 * 1024 * 1024; // more, and Node's own client runs into its limit of memory
+  const path = "/databases/mine/docs?id=a";
+
+  test("over HTTP/2: the refusal, then a reset of the stream", async () => {
+    const session = server.session(undefined);
+    const stream = session.request({ ":method": "PUT", ":path": path }, { endStream: false });
+    const status = new Promise((resolve) => {
+      stream.on("response", (headers) => resolve(headers[":status"]));
+    });
+    stream.on("error", () => undefined); // a reset of what is still being written
+    stream.resume();
+    stream.write(Buffer.alloc(size));
+    expect(await status).toBe(403);
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    expect(session.socket.bytesWritten).toBeLessThan(size / 4);
+    session.destroy();
+  });
+
+  test("over HTTP/1.1: the refusal, then the end of the connection", async () => {
+    const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    socket.on("error", () => undefined); // cut off while writing
+    socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`);
+    socket.write(Buffer.alloc(size));
+    await once(socket, "close");
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+    expect(Buffer.concat(chunks).toString()).toContain("Connection: close");
+  });
+
+  test("and not asked for, when the client waits to be asked", async () => {
+    const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const head = `PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n`;
+    socket.write(`${head}Expect: 100-continue\r\n\r\n`);
+    await once(socket, "end");
+    socket.destroy();
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+  });
+});

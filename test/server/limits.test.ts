@@ -1,0 +1,409 @@
+/** Limits of size and time, malformed requests, and floods of HTTP/2, with a second client that must not notice. */
+import { once } from "node:events";
+import type * as http2 from "node:http2";
+import * as net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Exchange } from "../../server/exchange.ts";
+import type { Route } from "../../server/route.ts";
+import { routes } from "../../server/route-table.ts";
+import {
+  requestHttp2,
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../support/start-test-server.ts";
+
+let aborted = 0;
+const huge = Buffer.alloc(50_000_000, 120);
+const testRoutes: readonly Route[] = [
+  {
+    kind: "server",
+    method: "POST",
+    path: "/test/echo",
+    access: "valid-user",
+    handle: async (exchange: Exchange) => {
+      exchange.reply(200, { "content-type": "text/plain" }, await exchange.body());
+    },
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: "/test/count",
+    access: "valid-user",
+    handle: async (exchange: Exchange) => {
+      let count = 0;
+      for await (const chunk of exchange.bodyStream()) count += chunk.length;
+      exchange.replyJson(200, { count });
+    },
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/test/wait",
+    access: "valid-user",
+    handle: async (exchange: Exchange) => {
+      if (!exchange.signal.aborted) await once(exchange.signal, "abort");
+      aborted++;
+      exchange.reply(204);
+    },
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/test/huge",
+    access: "valid-user",
+    handle: (exchange: Exchange) => {
+      exchange.reply(200, { "content-type": "text/plain" }, huge);
+    },
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/test/endless",
+    access: "valid-user",
+    handle: async (exchange: Exchange) => {
+      const stream = exchange.stream(200);
+      while (!stream.isClosed) await stream.write("x".repeat(100_000));
+      aborted++;
+    },
+  },
+];
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer({
+    unsecured: true,
+    routes: [...routes, ...testRoutes],
+    flags: [
+      "--Http.RequestHeadersTimeoutInSec=1",
+      "--Http.RequestBodyIdleTimeoutInSec=0.5",
+      "--Http.MinDataRateBytesPerSec=1000",
+      "--Http.MinDataRateGracePeriodInSec=1",
+      "--Http.ResponseStallTimeoutInSec=0.5",
+      "--Http.KeepAliveTimeoutInSec=1",
+      "--Http.MaxRequestBodySizeInMb=1",
+      "--Http.MaxRequestsInFlight=300",
+      "--Http.Http2.MaxStreamsPerConnection=120",
+    ],
+  });
+});
+afterAll(stopTestServers);
+
+/** Writes parts with pauses of `pauseMs` between them; resolves with all that came when the server closes. */
+async function raw(parts: readonly (string | Buffer)[], pauseMs = 0): Promise<string> {
+  const socket = net.connect(server.port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1");
+  });
+  socket.on("error", () => undefined);
+  const closed = once(socket, "close");
+  for (const part of parts) {
+    if (!socket.destroyed) socket.write(part);
+    if (pauseMs > 0) await sleep(pauseMs);
+  }
+  await closed;
+  return text;
+}
+
+const host = "Host: 127.0.0.1\r\n";
+
+describe("HTTP/1.1", () => {
+  test.each([
+    [
+      "a target that is too long",
+      `GET /${"x".repeat(17_000)} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`,
+      414,
+    ],
+    [
+      "headers that are too large",
+      `GET / HTTP/1.1\r\n${host}X: ${"y".repeat(60_000)}\r\n\r\n`,
+      431,
+    ],
+    [
+      "two lengths",
+      `POST /test/echo HTTP/1.1\r\n${host}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
+      400,
+    ],
+    [
+      "length and chunks",
+      `POST /test/echo HTTP/1.1\r\n${host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+    ],
+    ["a negative length", `POST /test/echo HTTP/1.1\r\n${host}Content-Length: -1\r\n\r\n`, 400],
+    [
+      "an unknown transfer encoding",
+      `POST /test/echo HTTP/1.1\r\n${host}Transfer-Encoding: gzip\r\n\r\n`,
+      400,
+    ],
+    ["no host", "GET /setup/alive HTTP/1.1\r\n\r\n", 400],
+    ["two hosts", `GET /setup/alive HTTP/1.1\r\n${host}Host: b\r\n\r\n`, 400],
+    ["a space before a colon", `GET /setup/alive HTTP/1.1\r\n${host}X : 1\r\n\r\n`, 400],
+    ["a NUL in a header", `GET /setup/alive HTTP/1.1\r\n${host}X: \0\r\n\r\n`, 400],
+    ["a NUL in the target", "GET /setup\0/alive HTTP/1.1\r\nHost: x\r\n\r\n", 400],
+    ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
+    ["no HTTP at all", "hello\r\n\r\n", 400],
+  ])("answers %s", async (_name, request, status) => {
+    const reply = await raw([request]);
+    expect(reply.slice(0, 40)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(reply).toContain("Raven-Server-Version: 7.");
+    expect(reply).toContain("Content-Type: application/json; charset=utf-8");
+    expect(JSON.parse(reply.slice(reply.indexOf("\r\n\r\n") + 4))).toHaveProperty("Message");
+  });
+
+  test("answers 408 to headers, and to a body, that stop coming, or come too slowly", async () => {
+    const [headers, silent, slow] = await Promise.all([
+      raw([`GET /setup/alive HTTP/1.1\r\n${host}`, "X: 1\r\n"], 100),
+      raw([`POST /test/echo HTTP/1.1\r\n${host}Content-Length: 100\r\n\r\nab`]),
+      raw(
+        [`POST /test/echo HTTP/1.1\r\n${host}Content-Length: 100\r\n\r\n`, ..."x".repeat(12)],
+        150,
+      ),
+    ]);
+    expect(headers).toMatch(/^HTTP\/1\.1 408/);
+    expect(silent).toMatch(/^HTTP\/1\.1 408/);
+    expect(silent).toContain("stood still");
+    expect(slow).toMatch(/^HTTP\/1\.1 408/);
+    expect(slow).toContain("slower than 1000 bytes");
+  });
+
+  test("ends a streamed body that stands still", async () => {
+    const head = `POST /test/count HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n`;
+    expect(await raw([`${head}3\r\nabc\r\n`])).toMatch(/^HTTP\/1\.1 408/);
+  });
+
+  test("closes connections that are idle, or never begin", async () => {
+    expect(await raw([`GET /setup/alive HTTP/1.1\r\n${host}\r\n`])).toMatch(/^HTTP\/1\.1 204/);
+    expect(await raw([])).toBe("");
+  });
+
+  test("refuses a body over the limit without reading it", async () => {
+    const head = `POST /test/echo HTTP/1.1\r\n${host}Content-Length: 900000000\r\n\r\n`;
+    expect(await raw([head])).toMatch(/^HTTP\/1\.1 413/);
+  });
+
+  test("answers requests that are sent ahead, in order", async () => {
+    const one = (text: string) =>
+      `POST /test/echo HTTP/1.1\r\n${host}Content-Length: ${text.length}\r\n\r\n${text}`;
+    const reply = await raw([one("first") + one("second") + one("third")]);
+    expect(reply.match(/first|second|third/g)).toEqual(["first", "second", "third"]);
+  });
+
+  test("cuts off a client that does not read", async () => {
+    const before = aborted;
+    const socket = net.connect(server.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.write(`GET /test/endless HTTP/1.1\r\n${host}\r\n`);
+    socket.pause();
+    await expect.poll(() => aborted, { timeout: 10_000 }).toBe(before + 1);
+    socket.destroy();
+  });
+});
+
+/** One HTTP/2 frame. */
+function frame(
+  type: number,
+  flags: number,
+  stream: number,
+  payload: Buffer = Buffer.alloc(0),
+): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+const opening = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0)]);
+const authority = Buffer.concat([Buffer.from([0x01, 9]), Buffer.from("127.0.0.1")]);
+/** HPACK: GET, http, a literal path, an authority. */
+function headerBlock(path: string): Buffer {
+  return Buffer.concat([
+    Buffer.from([0x82, 0x86, 0x04, path.length]),
+    Buffer.from(path),
+    authority,
+  ]);
+}
+const getAlive = (stream: number) => frame(1, 0x05, stream, headerBlock("/setup/alive"));
+const getWait = (stream: number) => frame(1, 0x05, stream, headerBlock("/test/wait"));
+const reset = (stream: number) => frame(3, 0, stream, Buffer.from([0, 0, 0, 8]));
+const times = (count: number, make: (position: number) => Buffer) =>
+  Buffer.concat(Array.from({ length: count }, (_, position) => make(position)));
+
+/** Each is sent on one connection; some are answered, some end the connection: nobody else may notice. */
+const floods: readonly (readonly [string, () => Buffer])[] = [
+  [
+    "streams opened and reset",
+    () => times(5000, (n) => Buffer.concat([getWait(2 * n + 1), reset(2 * n + 1)])),
+  ],
+  ["streams opened and answered", () => times(5000, (n) => getAlive(2 * n + 1))],
+  ["streams left open", () => times(5000, (n) => getWait(2 * n + 1))],
+  ["pings", () => times(20_000, () => frame(6, 0, 0, Buffer.alloc(8)))],
+  ["settings", () => times(20_000, () => frame(4, 0, 0))],
+  [
+    "endless continuation",
+    () =>
+      Buffer.concat([
+        frame(1, 0x01, 1, headerBlock("/setup/alive")),
+        times(5000, (n) =>
+          frame(
+            9,
+            0,
+            1,
+            Buffer.concat([
+              Buffer.from([0x40, 4]),
+              Buffer.from(`x${n % 900}`.padEnd(4)),
+              Buffer.from([1, 97]),
+            ]),
+          ),
+        ),
+      ]),
+  ],
+  [
+    "empty continuation",
+    () => Buffer.concat([frame(1, 0x01, 1, headerBlock("/")), times(20_000, () => frame(9, 0, 1))]),
+  ],
+  [
+    "empty data",
+    () =>
+      Buffer.concat([
+        frame(1, 0x04, 1, headerBlock("/test/echo")),
+        times(20_000, () => frame(0, 0, 1)),
+      ]),
+  ],
+  ["priorities", () => times(20_000, (n) => frame(2, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])))],
+  ["window updates", () => times(20_000, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])))],
+  [
+    "a window that overflows",
+    () => times(3, () => frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))),
+  ],
+  ["a frame that is too large", () => frame(0, 0, 1, Buffer.alloc(300_000))],
+  ["garbage", () => Buffer.from("GET / HTTP/1.1\r\n\r\n".repeat(100))],
+  [
+    "a header bomb",
+    () => {
+      // One large header in the table, then thousands of references to it, in one byte each.
+      const entry = Buffer.concat([
+        Buffer.from([0x40, 1, 0x78, 0x7f, 0x81, 0x1e]),
+        Buffer.alloc(4000, 97),
+      ]);
+      return frame(
+        1,
+        0x05,
+        1,
+        Buffer.concat([headerBlock("/setup/alive"), entry, Buffer.alloc(10_000, 0xbe)]),
+      );
+    },
+  ],
+];
+
+describe("HTTP/2", () => {
+  let probe: http2.ClientHttp2Session;
+  beforeAll(async () => {
+    probe = server.session(undefined);
+    await once(probe, "connect");
+  });
+
+  test("says how many streams and how large headers it takes", async () => {
+    const settings = () => probe.remoteSettings.maxConcurrentStreams;
+    await expect.poll(settings).toBe(120);
+    expect(probe.remoteSettings.maxHeaderListSize).toBe(32 * 1024);
+  });
+
+  test.each(floods)("a flood of %s does not disturb others", async (_name, make) => {
+    const socket = net.connect(server.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.resume();
+    socket.write(opening);
+    socket.write(make());
+    const session = server.session(undefined);
+    for (let round = 0; round < 10; round++) {
+      const reply = await requestHttp2(session, "/build/version");
+      expect(reply.status).toBe(200);
+      await sleep(10);
+    }
+    session.close();
+    socket.destroy();
+  });
+
+  test("clients that never read do not disturb others", async () => {
+    const sockets = Array.from({ length: 20 }, () => {
+      const socket = net.connect(server.port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      socket.pause();
+      socket.write(
+        Buffer.concat([
+          opening,
+          times(50, (n) => frame(1, 0x05, 2 * n + 1, headerBlock("/test/huge"))),
+        ]),
+      );
+      return socket;
+    });
+    await sleep(200);
+    const session = server.session(undefined);
+    expect((await requestHttp2(session, "/build/version")).status).toBe(200);
+    session.close();
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test("headers over the limit end the stream, not the connection", async () => {
+    const session = server.session(undefined);
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    await expect(
+      requestHttp2(session, "/setup/alive", { headers: { big: "x".repeat(40_000) } }),
+    ).rejects.toThrow();
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    session.destroy();
+  });
+
+  test("requests over the number that are worked on at once get 503, and the rest goes on", async () => {
+    const sessions = Array.from({ length: 4 }, () => server.session(undefined));
+    const waiting = sessions.flatMap((session) =>
+      Array.from({ length: 76 }, () => {
+        const stream = session.request({ ":path": "/test/wait" });
+        stream.on("error", () => undefined);
+        return stream;
+      }),
+    );
+    await expect
+      .poll(async () => (await server.request("/build/version")).status, { timeout: 5000 })
+      .toBe(503);
+    const reply = await server.request("/build/version");
+    expect(reply.headers["retry-after"]).toBe("1");
+    expect(reply.text).toContain("Http.MaxRequestsInFlight");
+    for (const stream of waiting) stream.close();
+    await expect
+      .poll(async () => (await server.request("/build/version")).status, { timeout: 5000 })
+      .toBe(200);
+    for (const session of sessions) session.destroy();
+  });
+
+  test("a session that does nothing is closed", async () => {
+    const session = server.session(undefined);
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    await once(session, "close");
+  });
+
+  test("nothing of this was an error of the server", () => {
+    expect(server.errors).toEqual([]);
+  });
+});
+
+describe("over TLS", () => {
+  test("a client that does not shake hands is closed, connections over the number too", async () => {
+    const secure = await startTestServer({
+      flags: ["--Http.HandshakeTimeoutInSec=0.5", "--Http.MaxConnections=5"],
+    });
+    const sockets = Array.from({ length: 8 }, () => net.connect(secure.port, "127.0.0.1"));
+    const closed = sockets.map((socket) => {
+      socket.on("error", () => undefined);
+      socket.resume();
+      return once(socket, "close");
+    });
+    await Promise.all(closed);
+    expect((await secure.request("/build/version")).status).toBe(200);
+  });
+});

@@ -1,0 +1,528 @@
+/** The process: starting, what it prints, reasons not to start with their exit codes, stopping, also under load. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import * as http2 from "node:http2";
+import * as net from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  makeAuthority,
+  makeClientCertificate,
+  makeServerCertificate,
+} from "../../certs/authority.ts";
+import { writePfx } from "../../certs/pfx.ts";
+import { exitCodes } from "../../server/start-error.ts";
+import { requestHttp1, requestHttp2 } from "../support/start-test-server.ts";
+
+// From the source and from dist/ alike.
+const project = existsSync(resolve("package.json")) ? resolve(".") : resolve("..");
+const program = join(project, "bin", "jackdaw");
+const root = mkdtempSync(join(tmpdir(), "jackdaw-start-"));
+const children = new Set<ChildProcess>();
+
+beforeAll(() => {
+  // `npm test` builds first; alone, this file tests what was built last.
+  if (!existsSync(join(project, "dist", "server", "main.js"))) {
+    execFileSync("npm", ["run", "build"], { cwd: project, stdio: "ignore" });
+  }
+}, 120_000);
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(root, { recursive: true, force: true });
+});
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly lines: string[];
+  readonly errors: () => string;
+  /** Milliseconds from the start of the process to the line that says it is ready. */
+  readonly readyMs: number;
+}
+
+function launch(args: readonly string[], environment: Record<string, string> = {}): ChildProcess {
+  const child = spawn(program, args, { cwd: root, env: { ...process.env, ...environment } });
+  children.add(child);
+  child.once("exit", () => children.delete(child));
+  return child;
+}
+
+async function start(
+  args: readonly string[],
+  environment?: Record<string, string>,
+): Promise<Started> {
+  const startedMs = performance.now();
+  const child = launch(args, environment);
+  let output = "";
+  let errors = "";
+  child.stderr!.on("data", (chunk) => {
+    errors += String(chunk);
+  });
+  const url = await new Promise<string>((done, fail) => {
+    child.stdout!.on("data", (chunk) => {
+      output += String(chunk);
+      const match = /^Server available on: (\S+)$/m.exec(output);
+      if (match?.[1] !== undefined) done(match[1]);
+    });
+    child.once("exit", (code) => fail(new Error(`exit ${code}: ${errors}`)));
+  });
+  const readyMs = performance.now() - startedMs;
+  return { child, url, lines: output.trim().split("\n"), errors: () => errors, readyMs };
+}
+
+async function stopped(child: ChildProcess, how: () => void): Promise<[unknown, number]> {
+  const startedMs = performance.now();
+  how();
+  const [code] = (await once(child, "exit")) as [unknown];
+  return [code, performance.now() - startedMs];
+}
+
+async function failure(
+  args: readonly string[],
+  environment?: Record<string, string>,
+): Promise<{ code: number; text: string; ms: number }> {
+  const startedMs = performance.now();
+  const child = launch(args, environment);
+  let text = "";
+  child.stderr!.on("data", (chunk) => {
+    text += String(chunk);
+  });
+  const [code] = (await once(child, "close")) as [number];
+  return { code, text, ms: performance.now() - startedMs };
+}
+
+function folder(name: string): string {
+  return join(root, name);
+}
+
+describe("a secured start", () => {
+  test("makes certificates, says where, and prints a curl command that works", async () => {
+    const first = await start([`--DataDir=${folder("a")}`, "--ServerUrl=https://127.0.0.1:0"]);
+    expect(first.lines.at(-1)).toBe(`Server available on: ${first.url}`);
+    const shown = first.lines.join("\n");
+    const name = "admin.client.certificate.localhost";
+    for (const file of ["ca.crt", `${name}.crt`, `${name}.key`]) {
+      expect(shown).toContain(join(folder("a"), "certs", file));
+      expect(statSync(join(folder("a"), "certs", file)).mode & 0o777).toBe(0o600);
+    }
+    const command = /curl .*/.exec(shown)?.[0] ?? "";
+    expect(execFileSync("sh", ["-c", `${command} -s`], { encoding: "utf8" })).toContain(
+      "FullVersion",
+    );
+    expect(first.errors()).toBe("");
+    expect(await stopped(first.child, () => first.child.kill("SIGTERM"))).toEqual([
+      0,
+      expect.any(Number),
+    ]);
+
+    const before = readFileSync(join(folder("a"), "certs", "server.crt"), "utf8");
+    const second = await start([`--DataDir=${folder("a")}`, "--ServerUrl=https://127.0.0.1:0"]);
+    console.log(
+      `ready after ${first.readyMs.toFixed(0)} ms making certificates, ${second.readyMs.toFixed(0)} ms with them`,
+    );
+    expect(readFileSync(join(folder("a"), "certs", "server.crt"), "utf8")).toBe(before);
+    expect(
+      execFileSync("sh", ["-c", `${/curl .*/.exec(second.lines.join("\n"))?.[0]} -s`], {
+        encoding: "utf8",
+      }),
+    ).toContain("FullVersion");
+    second.child.kill("SIGKILL");
+  });
+
+  test("remembers registered certificates, and that the first admin was deleted", async () => {
+    const args = [`--DataDir=${folder("b")}`, "--ServerUrl=https://127.0.0.1:0"];
+    const first = await start(args);
+    const certs = join(folder("b"), "certs");
+    const admin = {
+      ca: readFileSync(join(certs, "ca.crt")),
+      cert: readFileSync(join(certs, "admin.client.certificate.localhost.crt")),
+      key: readFileSync(join(certs, "admin.client.certificate.localhost.key")),
+    };
+    const server = {
+      ca: admin.ca,
+      cert: readFileSync(join(certs, "server.crt")),
+      key: readFileSync(join(certs, "server.key")),
+    };
+    const who = await requestHttp1(`${first.url}/certificates/whoami`, { tls: admin });
+    const { Thumbprint } = who.json as { Thumbprint: string };
+    const target = `/admin/certificates?thumbprint=${Thumbprint}`;
+    const gone = await requestHttp1(first.url + target, { method: "DELETE", tls: server });
+    expect(gone.status).toBe(204);
+    first.child.kill("SIGKILL"); // an answered change is durable
+    await once(first.child, "exit");
+    const second = await start(args);
+    const refused = await requestHttp1(`${second.url}/build/version`, { tls: admin });
+    expect(refused.status).toBe(403);
+    second.child.kill("SIGKILL");
+  });
+
+  test("takes a certificate that was brought along, PEM or PFX, and lets it in as an admin", async () => {
+    const authority = await makeAuthority("x");
+    const pair = await makeServerCertificate(authority, ["localhost", "127.0.0.1"]);
+    writeFileSync(folder("own.crt"), pair.certificate);
+    writeFileSync(folder("own.key"), pair.key);
+    writeFileSync(folder("own.pfx"), await writePfx(pair, "pass", "x"));
+    writeFileSync(folder("empty.pfx"), await writePfx(pair, "", "x"));
+    for (const args of [
+      [`--Security.Certificate.Path=${folder("own.crt")}`],
+      [`--Security.Certificate.Path=${folder("own.pfx")}`, "--Security.Certificate.Password=pass"],
+      [`--Security.Certificate.Path=${folder("empty.pfx")}`],
+    ]) {
+      const started = await start([
+        ...args,
+        "--RunInMemory=true",
+        "--ServerUrl=https://localhost:0",
+      ]);
+      const tls = { ca: authority.certificate, cert: pair.certificate, key: pair.key };
+      const reply = await requestHttp1(`${started.url}/certificates/whoami`, { tls });
+      expect(reply.json).toMatchObject({ SecurityClearance: "ClusterNode" });
+      started.child.kill("SIGKILL");
+    }
+  });
+
+  test("warns of a certificate that ends soon", async () => {
+    const authority = await makeAuthority("x");
+    const nearlyOver = new Date(Date.now() - 815 * 86_400_000);
+    const pair = await makeServerCertificate(authority, ["localhost"], nearlyOver);
+    writeFileSync(folder("soon.crt"), pair.certificate);
+    writeFileSync(folder("soon.key"), pair.key);
+    const started = await start([
+      `--Security.Certificate.Path=${folder("soon.crt")}`,
+      "--RunInMemory=true",
+      "--ServerUrl=https://localhost:0",
+    ]);
+    await expect.poll(started.errors).toMatch(/Warning: .*soon\.crt ends on .* renew it/);
+    started.child.kill("SIGKILL");
+  });
+});
+
+describe("started by the official test driver", () => {
+  const driver = (parent: number) => {
+    writeFileSync(folder("test_server_settings.json"), "{}");
+    return [
+      ["--config-path", folder("test_server_settings.json")],
+      ["--RunInMemory=true", "--License.Eula.Accepted=true", "--Setup.Mode=None"],
+      ["--Logs.Mode=None", "--Features.Availability=Experimental"],
+      [`--Testing.ParentProcessId=${parent}`, "--ServerUrl=http://127.0.0.1:0"],
+      ["--ServerUrl.Tcp=tcp://127.0.0.1:38884"],
+    ].flat();
+  };
+
+  test("is silent about its settings, and stops on a word", async () => {
+    const started = await start(driver(process.pid));
+    expect(started.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(started.errors()).toBe("");
+    const reply = await requestHttp1(`${started.url}/info/tcp?tcp=x`, {});
+    expect(reply.json).toMatchObject({ Url: "tcp://127.0.0.1:38884" });
+    const { child } = started;
+    const [code] = await stopped(child, () => child.stdin!.write("shutdown no-confirmation\n"));
+    expect(code).toBe(0);
+    expect(existsSync(join(root, "data"))).toBe(false);
+  });
+
+  test("stops when its parent is gone", async () => {
+    const parent = spawn("sleep", ["60"]);
+    const { child } = await start(driver(parent.pid as number));
+    const [code] = await stopped(child, () => parent.kill());
+    expect(code).toBe(0);
+  });
+});
+
+describe("settings", () => {
+  test("come from flag, environment and file, in this order; unknown ones are named once", async () => {
+    const settings = {
+      DataDir: folder("from-file"),
+      "Http.MaxConnections": 77,
+      Nonsense: { Deep: 1 },
+    };
+    writeFileSync(folder("settings-1.json"), JSON.stringify(settings));
+    const started = await start(
+      ["--config-path", folder("settings-1.json"), "--ServerUrl=http://127.0.0.1:0", "--Typo=x"],
+      {
+        RAVEN_DataDir: folder("from-environment"),
+        RAVEN_License_Path: "x",
+        RAVEN_Http_MaxConnections: "78",
+      },
+    );
+    await expect
+      .poll(started.errors)
+      .toBe("Warning: Unknown settings are ignored: Nonsense.Deep, Typo. Check their spelling.\n");
+    const reply = await requestHttp1(`${started.url}/admin/configuration/settings`, {});
+    const { Settings } = reply.json as {
+      Settings: { Name: string; Value: string; Source: string }[];
+    };
+    const find = (name: string) => Settings.find(({ Name }) => Name === name);
+    expect(find("DataDir")).toMatchObject({
+      Value: folder("from-environment"),
+      Source: "environment",
+    });
+    expect(find("Http.MaxConnections")).toMatchObject({ Value: "78", Source: "environment" });
+    expect(find("ServerUrl")).toMatchObject({ Value: "http://127.0.0.1:0", Source: "flag" });
+    expect(find("RunInMemory")).toMatchObject({ Value: "false", Source: "default" });
+    started.child.kill("SIGKILL");
+  });
+});
+
+describe("a reason not to start is one line and has an exit code of its own", () => {
+  const plainUrl = "--ServerUrl=http://127.0.0.1:0";
+  const secureUrl = "--ServerUrl=https://127.0.0.1:0";
+  const memory = "--RunInMemory=true";
+  let busy: net.Server;
+  let busyPort: number;
+
+  beforeAll(async () => {
+    busy = net.createServer().listen(0, "127.0.0.1");
+    await once(busy, "listening");
+    busyPort = (busy.address() as net.AddressInfo).port;
+    const authority = await makeAuthority("x");
+    const write = async (name: string, pair: { certificate: string; key: string }) => {
+      writeFileSync(folder(`${name}.crt`), pair.certificate);
+      writeFileSync(folder(`${name}.key`), pair.key);
+      writeFileSync(folder(`${name}.pfx`), await writePfx(pair, "right", "x"));
+    };
+    const long = 86_400_000 * 1000;
+    await write("old", await makeServerCertificate(authority, ["x"], new Date(Date.now() - long)));
+    await write("new", await makeServerCertificate(authority, ["x"], new Date(Date.now() + long)));
+    await write("client", await makeClientCertificate(authority, "client"));
+    await write("good", await makeServerCertificate(authority, ["x"]));
+    writeFileSync(folder("garbage.pfx"), "garbage");
+    writeFileSync(
+      folder("keyless.crt"),
+      (await makeServerCertificate(authority, ["x"])).certificate,
+    );
+    writeFileSync(folder("broken.json"), "{");
+    writeFileSync(folder("a-file"), "");
+    mkdirSync(folder("half/certs"), { recursive: true });
+  });
+  afterAll(() => busy.close());
+
+  const certificate = (name: string) => `--Security.Certificate.Path=${folder(name)}`;
+
+  test.each<[string, () => string[], keyof typeof exitCodes, RegExp]>([
+    [
+      "an unknown scheme",
+      () => ["--ServerUrl=ftp://127.0.0.1:1"],
+      "url-scheme-unknown",
+      /ftp.*https:/,
+    ],
+    ["no URL", () => ["--ServerUrl=nonsense"], "setting-invalid", /nonsense/],
+    [
+      "a bad number",
+      () => [plainUrl, memory, "--Http.MaxConnections=many"],
+      "setting-invalid",
+      /many/,
+    ],
+    ["a bad flag", () => ["start"], "setting-invalid", /'start'/],
+    [
+      "a missing settings file",
+      () => ["--config-path", folder("none.json")],
+      "setting-invalid",
+      /none\.json/,
+    ],
+    [
+      "a broken settings file",
+      () => ["--config-path", folder("broken.json")],
+      "setting-invalid",
+      /not JSON/,
+    ],
+    [
+      "a port in use",
+      () => [`--ServerUrl=http://127.0.0.1:${busyPort}`, memory],
+      "port-in-use",
+      /in use/,
+    ],
+    [
+      "a foreign address",
+      () => ["--ServerUrl=https://192.0.2.1:1", `--DataDir=${folder("f")}`, memory],
+      "address-unavailable",
+      /192\.0\.2\.1/,
+    ],
+    [
+      "a folder that is a file",
+      () => [plainUrl, `--DataDir=${folder("a-file")}`],
+      "data-folder-unusable",
+      /a-file/,
+    ],
+    [
+      "a folder that cannot be made",
+      () => [plainUrl, "--DataDir=/dev/null/jackdaw"],
+      "data-folder-unusable",
+      /\/dev\/null/,
+    ],
+    [
+      "a missing certificate",
+      () => [secureUrl, memory, certificate("none.pfx")],
+      "certificate-missing",
+      /none\.pfx/,
+    ],
+    [
+      "a certificate without its key",
+      () => [secureUrl, memory, certificate("keyless.crt")],
+      "certificate-missing",
+      /keyless\.key/,
+    ],
+    [
+      "an incomplete folder",
+      () => [secureUrl, memory, `--DataDir=${folder("half")}`],
+      "certificate-missing",
+      /server\.crt/,
+    ],
+    [
+      "garbage",
+      () => [secureUrl, memory, certificate("garbage.pfx")],
+      "certificate-unreadable",
+      /garbage\.pfx/,
+    ],
+    [
+      "a wrong password",
+      () => [secureUrl, memory, certificate("good.pfx"), "--Security.Certificate.Password=no"],
+      "certificate-password-wrong",
+      /Password/,
+    ],
+    [
+      "no password",
+      () => [secureUrl, memory, certificate("good.pfx")],
+      "certificate-password-wrong",
+      /Password/,
+    ],
+    [
+      "an expired one",
+      () => [secureUrl, memory, certificate("old.crt")],
+      "certificate-date",
+      /expired on/,
+    ],
+    [
+      "a future one",
+      () => [secureUrl, memory, certificate("new.crt")],
+      "certificate-date",
+      /not valid before/,
+    ],
+    [
+      "a client's",
+      () => [secureUrl, memory, certificate("client.crt")],
+      "certificate-usage",
+      /serverAuth/,
+    ],
+    [
+      "one without TLS",
+      () => [plainUrl, memory, certificate("good.crt")],
+      "certificate-without-tls",
+      /https:/,
+    ],
+    [
+      "unsecured to all",
+      () => ["--ServerUrl=http://0.0.0.0:0", memory],
+      "unsecured-not-allowed",
+      /PublicNetwork/,
+    ],
+  ])("%s", async (_name, args, reason, pattern) => {
+    const { code, text } = await failure(args());
+    expect(text).toMatch(pattern);
+    expect(text).toMatch(/^Cannot start: [^\n]+\.\n$/);
+    expect(code).toBe(exitCodes[reason]);
+  });
+
+  test("the codes differ", () => {
+    const codes = Object.values(exitCodes);
+    expect(new Set(codes).size).toBe(codes.length);
+    expect(codes.every((code) => code > 0 && code < 126)).toBe(true);
+  });
+});
+
+describe("stopping", () => {
+  test("answers what is in flight, then exits with 0", async () => {
+    const { child, url } = await start(["--ServerUrl=http://127.0.0.1:0", "--RunInMemory=true"]);
+    const session = http2.connect(url);
+    session.on("error", () => undefined);
+    // A body that comes slowly keeps a request in flight while the server is told to stop.
+    const stream = session.request(
+      { ":method": "PUT", ":path": "/admin/configuration/client" },
+      { endStream: false },
+    );
+    stream.write('{"Disabled":');
+    const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+    const head =
+      "PUT /admin/configuration/client HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n";
+    socket.write(`${head}{"Disabled":`);
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += String(chunk);
+    });
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    const idle = net.connect(Number(new URL(url).port), "127.0.0.1");
+    await once(idle, "connect");
+    const answered = once(stream, "response") as Promise<[http2.IncomingHttpHeaders]>;
+    const exited = once(child, "exit");
+    child.kill("SIGTERM");
+    await new Promise((done) => setTimeout(done, 300));
+    await expect(requestHttp1(`${url}/setup/alive`, {})).rejects.toThrow(/ECONNREFUSED/);
+    expect(child.exitCode).toBeNull();
+    stream.end("true}");
+    expect((await answered)[0][":status"]).toBe(201);
+    const answeredMs = performance.now();
+    socket.write("true}");
+    await once(socket, "close");
+    expect(text).toMatch(/^HTTP\/1\.1 201/);
+    idle.destroy();
+    expect((await exited)[0]).toBe(0);
+    console.log(`exit ${(performance.now() - answeredMs).toFixed(0)} ms after the last answer`);
+    session.destroy();
+  });
+
+  test("under load loses no answer", async () => {
+    const { child, url } = await start(["--ServerUrl=http://127.0.0.1:0", "--RunInMemory=true"]);
+    const session = http2.connect(url);
+    session.on("error", () => undefined);
+    let answered = 0;
+    let cut = 0;
+    let isOver = false;
+    session.on("goaway", () => {
+      isOver = true;
+    });
+    const load = Array.from({ length: 8 }, async () => {
+      while (!isOver && !session.closed) {
+        await requestHttp2(session, "/build/version").then(
+          () => answered++,
+          (error: Error) => {
+            // Refused before anything was done is not an answer lost: the client may ask again elsewhere.
+            if (!/REFUSED_STREAM|GOAWAY|closed|destroyed|cancel/i.test(error.message)) cut++;
+          },
+        );
+      }
+    });
+    await new Promise((done) => setTimeout(done, 300));
+    const [code] = await stopped(child, () => child.kill("SIGTERM"));
+    isOver = true;
+    await Promise.all(load);
+    expect(code).toBe(0);
+    expect(answered).toBeGreaterThan(10);
+    expect(cut).toBe(0);
+    session.destroy();
+  });
+
+  test("does not wait for ever for who does not read", async () => {
+    const { child, url } = await start([
+      "--ServerUrl=http://127.0.0.1:0",
+      "--RunInMemory=true",
+      "--Server.ShutdownTimeoutInSec=0.5",
+    ]);
+    const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.write(
+      "PUT /admin/configuration/client HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n",
+    );
+    await new Promise((done) => setTimeout(done, 200));
+    const [code] = await stopped(child, () => child.kill("SIGINT"));
+    expect(code).toBe(0);
+  });
+});

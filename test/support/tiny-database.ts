@@ -1,0 +1,188 @@
+/**
+ * A log with its tiny owner on a simulated disk, and a history of all that was ever submitted to it, against which
+ * what is found after a crash is compared.
+ */
+import { expect } from "vitest";
+import type { EngineError } from "../../engine/errors.ts";
+import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
+import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import { SeededRandom } from "./random.ts";
+import { SimulatedClock } from "./simulated-clock.ts";
+import type { SimulatedFileSystem } from "./simulated-file-system.ts";
+import { readRecord, type TinyChange, TinyOwner } from "./tiny-owner.ts";
+
+export const tinyFolder = "/data/tiny";
+
+/** What was submitted, in order, and how much of it was acknowledged. */
+export class TinyHistory {
+  /** The state after 0, 1, 2, ... transactions. */
+  readonly states: string[] = ["{}"];
+  acknowledged = 0;
+  #newest: Record<string, string> = {};
+
+  submit(changes: readonly TinyChange[]): void {
+    const next = { ...this.#newest };
+    for (const [key, value] of changes) {
+      if (value === undefined) delete next[key];
+      else next[key] = value;
+    }
+    this.#newest = next;
+    this.states.push(textOf(next));
+  }
+
+  /** An independent copy. */
+  copy(): TinyHistory {
+    const copy = new TinyHistory();
+    copy.states.push(...this.states.slice(1));
+    copy.acknowledged = this.acknowledged;
+    copy.forget(copy.states.length - 1);
+    return copy;
+  }
+
+  /** Transactions after the first `count` are known not to have happened. */
+  forget(count: number): void {
+    this.states.length = count + 1;
+    this.#newest = JSON.parse(this.states.at(-1) as string) as Record<string, string>;
+  }
+
+  /** The number of transactions after which the state was this one, at least those acknowledged. Fails when none. */
+  find(state: string): number {
+    const found = this.states.lastIndexOf(state);
+    if (found >= this.acknowledged) return found;
+    expect.fail(
+      `recovered ${shortened(state)}, which is no state after ${this.acknowledged} to ` +
+        `${this.states.length - 1} of: ${this.states.map(shortened).join("\n")}`,
+    );
+  }
+}
+
+function shortened(state: string): string {
+  return state.replaceAll(/"([^"]{12})[^"]*"/g, '"$1..."');
+}
+
+function textOf(state: Record<string, string>): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(state).sort()));
+}
+
+export interface TinyOptions {
+  readonly segmentBytesMin?: number;
+  readonly segmentBytesMax?: number;
+  readonly cacheBytes?: number;
+  readonly diskReserveBytes?: number;
+  readonly mustExist?: boolean;
+}
+
+export class TinyDatabase {
+  readonly log: FileLog;
+  readonly owner: TinyOwner;
+  readonly clock: SimulatedClock;
+  readonly report: ReplayReport;
+  readonly history: TinyHistory;
+
+  private constructor(
+    log: FileLog,
+    owner: TinyOwner,
+    clock: SimulatedClock,
+    report: ReplayReport,
+    history: TinyHistory,
+  ) {
+    this.log = log;
+    this.owner = owner;
+    this.clock = clock;
+    this.report = report;
+    this.history = history;
+  }
+
+  static async open(
+    files: SimulatedFileSystem,
+    history = new TinyHistory(),
+    options: TinyOptions = {},
+  ): Promise<TinyDatabase> {
+    const clock = new SimulatedClock();
+    const owner = new TinyOwner();
+    const random = new SeededRandom(4711 + files.callCount);
+    let before = 0;
+    const log = await openLog({
+      segmentBytesMin: 1024,
+      segmentBytesMax: 2048,
+      diskReserveBytes: 0,
+      ...options,
+      files,
+      folder: tinyFolder,
+      clock,
+      random: (count) => random.bytes(count),
+      owner,
+      cache: new SegmentCache(options.cacheBytes ?? 4096),
+      listener: {
+        durable(count) {
+          owner.durable(count);
+          history.acknowledged = before + count;
+        },
+        lost(count, error) {
+          owner.lost(count);
+          // What a full disk refused is not there; what a stopped log left may be.
+          if ((error as EngineError).code === "disk-full") history.forget(before + count);
+        },
+      },
+    });
+    try {
+      owner.log = log;
+      const sections = log.snapshot?.sections;
+      if (sections !== undefined) owner.restore(sections);
+      const report = await log.replay();
+      before = history.find(textOf(owner.state()));
+      history.forget(before);
+      history.acknowledged = before;
+      return new TinyDatabase(log, owner, clock, report, history);
+    } catch (error) {
+      await log.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** One transaction. Not durable when it returns. */
+  write(changes: readonly TinyChange[], evenIfFull = false): void {
+    this.owner.write(changes, evenIfFull);
+    this.history.submit(changes);
+  }
+
+  put(key: string, value: string): void {
+    this.write([[key, value]]);
+  }
+
+  remove(key: string): void {
+    this.write([[key, undefined]]);
+  }
+
+  async flush(): Promise<void> {
+    await this.log.flush();
+  }
+
+  async snapshot(): Promise<void> {
+    await this.log.writeSnapshot(this.owner.sections());
+  }
+
+  async close(): Promise<void> {
+    await this.log.close();
+  }
+
+  async closeWithSnapshot(): Promise<void> {
+    await this.flush();
+    await this.log.close(this.owner.sections());
+  }
+
+  get state(): string {
+    return textOf(this.owner.state());
+  }
+
+  /** Every entry is found where it should be; the counters of bytes are what they should be. */
+  async check(): Promise<void> {
+    for (const [key, entry] of this.owner.entries) {
+      const bytes = await this.log.read(entry.position, entry.length);
+      const record = readRecord(bytes, 0);
+      expect(record).toEqual({ key, value: entry.value, isDeletion: false, etag: entry.etag });
+    }
+    const metrics = this.log.metrics();
+    expect(metrics.recordBytes - metrics.deadBytes).toBe(this.owner.liveBytes());
+  }
+}

@@ -1,0 +1,102 @@
+/** Everything that a log does, as short stories to be interrupted. */
+import type { Scenario } from "./crash-loop.ts";
+import { TinyDatabase, TinyHistory } from "./tiny-database.ts";
+
+export type TinyScenario = Scenario<TinyHistory>;
+
+export const newHistory = () => new TinyHistory();
+
+export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
+  async "single puts, each awaited"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let index = 0; index < 6; index++) {
+      database.put(`key${index % 3}`, `value ${index}`);
+      await database.flush();
+    }
+    await database.close();
+  },
+
+  async "groups of transactions of several records"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let group = 0; group < 4; group++) {
+      for (let index = 0; index < 3; index++) {
+        database.write([
+          ["one", `${group}.${index}`],
+          [`two${index}`, `${group}`],
+          ["three", index === 1 ? undefined : "x".repeat(40 * index)],
+        ]);
+        if (index === 1) await Promise.resolve();
+      }
+      if (group === 2) await database.flush();
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    await database.close();
+  },
+
+  async "rolling from segment to segment"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let index = 0; index < 14; index++) {
+      database.put(`key${index % 5}`, `${index}`.repeat(100));
+      if (index % 3 === 0) await database.flush();
+    }
+    database.put("large", "L".repeat(5000));
+    database.put("small", "S");
+    await database.close();
+  },
+
+  async "barriers after idleness"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let index = 0; index < 3; index++) {
+      database.put("key", `${index}`);
+      await database.flush();
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      database.clock.advance(60);
+    }
+    await database.close();
+  },
+
+  async "snapshots while writing"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let round = 0; round < 4; round++) {
+      for (let index = 0; index < 4; index++) database.put(`key${index}`, `${round}`.repeat(60));
+      await database.flush();
+      database.put("later", `${round}`);
+      const snapshot = database.snapshot();
+      database.put("meanwhile", `${round}`);
+      await snapshot;
+    }
+    await database.closeWithSnapshot();
+  },
+
+  async "closing and opening"(files, history) {
+    for (let round = 0; round < 3; round++) {
+      const database = await TinyDatabase.open(files, history);
+      database.put("key", `${round}`.repeat(200));
+      database.put("other", `${round}`);
+      if (round === 1) await database.closeWithSnapshot();
+      else await database.close();
+    }
+  },
+
+  async "compaction of puts and deletions"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let round = 0; round < 3; round++) {
+      for (let index = 0; index < 8; index++) {
+        database.put(`key${index % 4}`, `${round}${index}`.repeat(70));
+      }
+      database.remove(`key${round}`);
+      await database.flush();
+      if (round === 1) await database.snapshot();
+      const compaction = database.log.compact();
+      database.put("meanwhile", `${round}`);
+      await compaction;
+    }
+    await database.close();
+  },
+};
+
+export function scenarioOf(name: string): TinyScenario {
+  const scenario = tinyScenarios[name];
+  if (scenario === undefined) throw new Error(`there is no scenario "${name}"`);
+  return scenario;
+}
