@@ -126,7 +126,7 @@ export class Database implements LogListener {
   ): Promise<Result> {
     const fetched = new Map<Position, Buffer>();
     for (let run = 0; run < maximumReruns; run++) {
-      this.#assertServing();
+      this.assertServing();
       if (this.#log.unsyncedBytes > unsyncedBytesMax) {
         await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
         continue;
@@ -243,7 +243,7 @@ export class Database implements LogListener {
   // Reading
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
-  #assertServing(): void {
+  assertServing(): void {
     if (this.#failure === null) return;
     throw new EngineError(
       "database-stopped",
@@ -254,7 +254,7 @@ export class Database implements LogListener {
 
   /** The number of the document with this id, or -1. */
   find(id: string): number {
-    this.#assertServing();
+    this.assertServing();
     return this.state.documents.find(id);
   }
 
@@ -274,7 +274,7 @@ export class Database implements LogListener {
 
   /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
   view(): DatabaseView {
-    this.#assertServing();
+    this.assertServing();
     const documents = this.state.documents.view();
     const pin: Pin = this.#log.pin();
     return {
@@ -413,7 +413,7 @@ export class Database implements LogListener {
 
   /** Writes an index snapshot beside traffic, so that the next opening replays little. */
   async writeSnapshot(): Promise<void> {
-    this.#assertServing();
+    this.assertServing();
     const view = this.state.documents.view();
     try {
       await this.#log.writeSnapshot(snapshotSections(this.state, view));

@@ -27,7 +27,7 @@ import {
 import { Health } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
-import { findSegments, openFolder } from "./log-folder.ts";
+import { findLeftovers, findSegments, openFolder } from "./log-folder.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Recovery, type RecoveryResult } from "./recovery.ts";
 import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
@@ -118,6 +118,8 @@ export class FileLog implements CommitLog {
   #writer: LogWriter | null = null;
   #loaded: LoadedSnapshot | null = null;
   #snapshotsIgnored = 0;
+  /** Paths of files to be removed when the log was found whole. */
+  #leftovers: readonly string[] = [];
   #snapshots: Snapshots | null = null;
   #compactor: Compactor | null = null;
   #compaction: Promise<unknown> | null = null;
@@ -145,6 +147,7 @@ export class FileLog implements CommitLog {
     store.nextNumber = manifest.nextSegmentNumber;
     store.nextSnapshotNumber = manifest.nextSnapshotNumber;
     store.snapshots = [...manifest.snapshots];
+    this.#leftovers = await findLeftovers(disk, manifest);
     store.order = await findSegments(disk, manifest);
     for (const segment of store.order) store.adopt(segment);
     for (const { number } of [...manifest.snapshots].reverse()) {
@@ -223,11 +226,14 @@ export class FileLog implements CommitLog {
   async #settleEnd(result: RecoveryResult): Promise<void> {
     const store = this.#store;
     const { active } = result;
+    for (const path of this.#leftovers) await store.disk?.files.unlink(path);
     const keptCount =
       active === null
         ? store.order.findLastIndex(isCompacted) + 1
         : store.order.indexOf(active) + 1;
     const unused = store.order.slice(keptCount);
+    // A full disk left some of these empty.
+    for (const segment of store.order.slice(0, keptCount)) segment.sealed = segment !== active;
     if (result.wasClosed && active !== null) {
       await this.#openForWriting(active);
       if (unused.length === 0) return;

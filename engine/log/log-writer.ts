@@ -202,7 +202,8 @@ export class LogWriter {
   #roll(length: number): Segment {
     const before = this.#active;
     if (before !== null && this.#openTransactions > 0) this.#sealed.push(this.#seal(before, 0));
-    if (before !== null && before.end === this.#frameStart) this.#sealSegment(before);
+    const isDurable = before?.end === this.#frameStart && this.#closingFrame === null;
+    if (before !== null && isDurable) this.#sealSegment(before);
     const needed = segmentHeaderBytes + frameHeaderBytes + length + frameHeaderBytes;
     const segment = this.#takeSpare(needed) ?? this.#newSegment(needed);
     segment.image = newImage(segment.size);
@@ -305,7 +306,7 @@ export class LogWriter {
     if (this.#store.disk === null) return;
     const { file, image } = segment;
     assert(file !== null && image !== null, "a prepared segment has a file and an image");
-    await this.#repeatClosing();
+    await this.#repeatClosing(segment);
     try {
       await file.write(image, start, end - start, start);
     } catch (error) {
@@ -321,14 +322,18 @@ export class LogWriter {
    * may have found it in the memory of the system only; the log must not go on behind a frame that is not there.
    * It is synced by itself, so that a crash in between tears nothing but this empty frame.
    */
-  async #repeatClosing(): Promise<void> {
+  async #repeatClosing(next: Segment): Promise<void> {
     const closing = this.#closingFrame;
-    this.#closingFrame = null;
     if (closing === null) return;
     const { file, image } = closing.segment;
     assert(file !== null && image !== null, "the last segment is open and in memory");
     await file.write(image, closing.start, frameHeaderBytes, closing.start);
     await this.#store.sync(file);
+    this.#closingFrame = null;
+    const { segment } = closing;
+    if (segment !== this.#active && this.#sealed[0]?.segment !== segment && segment !== next) {
+      this.#sealSegment(segment);
+    }
   }
 
   /** Makes sure that a frame which was written in part will never be found. */

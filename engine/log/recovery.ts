@@ -154,8 +154,6 @@ export class Recovery {
     if (known === undefined && (await this.#isUnused(segment))) {
       segment.lastNumber = this.#lastNumber;
       segment.lastCrc = this.#lastCrc;
-      // A log that goes on behind it left it empty when the disk was full.
-      segment.sealed = true;
       return false;
     }
     const image = await this.#load(segment);
