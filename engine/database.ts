@@ -24,6 +24,7 @@ import { unsyncedBytesMax } from "./limits.ts";
 import type { FileLog, LogOptions } from "./log/file-log.ts";
 import type { LogListener, Pin, Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
@@ -71,6 +72,7 @@ export class Database implements LogListener {
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
   readonly queries: DatabaseQueries;
+  readonly operations: Operations;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -88,6 +90,11 @@ export class Database implements LogListener {
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
     this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.operations = new Operations({
+      values: parts.state.keyspaces.values,
+      nowMicros: () => parts.state.nowMicros(),
+      write: (change) => this.write(change),
+    });
   }
 
   /**
@@ -321,7 +328,7 @@ export class Database implements LogListener {
    * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
    */
   async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
-    this.#assertServing();
+    this.assertServing();
     return await this.queries.query(text, options, sink);
   }
 
@@ -387,6 +394,7 @@ export class Database implements LogListener {
 
   /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
   async close(): Promise<void> {
+    await this.operations.stop();
     if (this.#failure !== null) {
       await this.abandon();
       return;
@@ -407,6 +415,7 @@ export class Database implements LogListener {
   async abandon(): Promise<void> {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
     await this.queries.close();
+    await this.operations.stop();
     await this.#log.close();
     await this.blobs.close();
   }

@@ -1,6 +1,7 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
+import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
@@ -10,6 +11,7 @@ import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
+import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
@@ -28,7 +30,9 @@ export const routes: readonly Route[] = [
   ...documentStreamRoutes,
   ...multiGetRoutes,
   ...statisticsRoutes,
+  ...operationRoutes,
   ...batchRoutes,
+  ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
   ...identityRoutes,

@@ -37,16 +37,20 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ].map((type): [string, BatchHandler] => [type, notSupported]),
 ]);
 
-/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
-function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
-  const { state } = transaction;
+/** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
+export function parseDocumentOf({ state }: Transaction, command: BatchCommand): void {
   const span = command.span("Document");
   if (span === undefined) {
     throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
   }
-  const id = command.text("Id") || state.newGuid();
-  const expected = command.text("ChangeVector") ?? undefined;
   state.parser.parse(command.bytes, span.from, span.to);
+}
+
+/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
+function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const id = command.text("Id") || transaction.state.newGuid();
+  const expected = command.text("ChangeVector") ?? undefined;
+  parseDocumentOf(transaction, command);
   const stored = putParsed(transaction, id, expected);
   const collection = transaction.keyspaces.collections.nameOf(
     transaction.collectionOf(stored.document),
