@@ -11,7 +11,7 @@ import type { Database } from "./database.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { IndexedDocuments } from "./index-documents.ts";
-import type { IndexDefinition } from "./indexing/index-definition.ts";
+import { covers, type IndexDefinition, isMergeable } from "./indexing/index-definition.ts";
 import { type AutomaticIndex, IndexSet } from "./indexing/index-set.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { sliceMs } from "./limits.ts";
@@ -20,6 +20,8 @@ import { DatabaseScripts, withCallsAsScript } from "./query-scripts.ts";
 import type { AnalyzedQuery, QueryKind } from "./rql/analyzed-query.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";
 import { executeQuery, findDocuments, type QueryRequest } from "./rql/execute.ts";
+import { parseQuery } from "./rql/parser.ts";
+import { printQuery } from "./rql/print.ts";
 import { QueryCompiler } from "./rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "./rql/query-parameters.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
@@ -41,6 +43,12 @@ export interface QueryOptions {
   readonly unlessEtag?: number | undefined;
   /** Told the reply's etag before the first row. Not called when documents may change under it. */
   readonly onEtag?: (etag: number) => void;
+}
+
+/** The index that fits a query best, and what others lack. */
+export interface IndexExplanation {
+  readonly indexName: string;
+  readonly reasons: readonly { readonly name: string; readonly reason: string }[];
 }
 
 /** Thrown to stop a query whose answer the caller has already. */
@@ -174,6 +182,41 @@ export class DatabaseQueries {
       include.compareExchange.length > 0;
     const isWide = hasOthers || source.isAllDocuments || source.form === "index";
     return fingerprintOf(this.#database.state, isWide ? null : source.name);
+  }
+
+  /** The query as it is understood, written in one way. @throws query-syntax, query-invalid */
+  canonicalText(text: string): string {
+    return printQuery(parseQuery(text));
+  }
+
+  /**
+   * Which index a query would use, and why others do not fit. Makes none.
+   * @throws query-syntax, query-invalid, not-supported, invalid-argument
+   */
+  explain(text: string, options: QueryOptions): IndexExplanation {
+    const { parametersText = null } = options;
+    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+    const { access } = this.compile(text, "read", parameters, options);
+    if (access.kind !== "automatic-index") {
+      const name = access.kind === "index" ? access.name : (this.indexes.all()[0]?.name ?? "");
+      return { indexName: name, reasons: [] };
+    }
+    const { definition } = access;
+    const candidates = this.indexes
+      .all()
+      .filter((index) => isMergeable(index.definition, definition));
+    const fitting = candidates.find((index) => covers(index.definition, definition));
+    if (fitting !== undefined) return { indexName: fitting.name, reasons: [] };
+    const reasons = candidates.map(({ name, definition: existing }) => {
+      const has = new Set(existing.fields.map((field) => field.name));
+      const missing = definition.fields.find((field) => !has.has(field.name));
+      const reason =
+        missing === undefined
+          ? "A field is indexed in another way than the query needs"
+          : `The following field is missing: ${missing.name}`;
+      return { name, reason };
+    });
+    return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
   }
 
   /** Deletions up to this etag are taken in by all indexes. */
