@@ -133,6 +133,9 @@ export class DatabaseQueries {
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
     const query = withCallsAsScript(analyzed);
+    if (query.include.revisions.length > 0) {
+      throw new EngineError("invalid-operation", "There are no revisions that could be included.");
+    }
     await this.#settleIds(query);
     const request = requestOf(options);
     const counted = new CountedSink(sink);

@@ -70,7 +70,15 @@ class ScriptsOfQuery implements QueryScripts {
 
   project(input: ScriptInput): readonly string[] {
     this.#projection ??= this.#compile(projectionText(this.#query.projection, rowName));
-    return resultTexts(this.#run(this.#projection, input));
+    const outcome = this.#run(this.#projection, input);
+    const isNothing = outcome.value === null || outcome.value === undefined;
+    if (isNothing && this.#query.projection.kind === "call") {
+      throw new EngineError(
+        "invalid-operation",
+        `Query returning a single function call result must return an object, but got: ${outcome.value}`,
+      );
+    }
+    return resultTexts(outcome);
   }
 
   passes(input: ScriptInput): boolean {
@@ -82,7 +90,11 @@ class ScriptsOfQuery implements QueryScripts {
 
   #compile(text: string): CompiledScript {
     const functions = this.#query.functions.map(functionText);
-    if (this.#query.groupBy !== null) functions.push(...groupFunctions(this.#names[0] ?? rowName));
+    const { groupBy } = this.#query;
+    if (groupBy !== null) {
+      const keys = groupBy.keys.map(({ field }) => field.name);
+      functions.push(...groupFunctions(this.#names[0] ?? rowName, keys));
+    }
     return scriptCache.get(text, { kind: "projection", parameters: this.#names, functions });
   }
 
@@ -99,9 +111,13 @@ class ScriptsOfQuery implements QueryScripts {
 }
 
 /** What `key()`, `count()` and `sum(x => x.F)` give in a script over groups: members of the reduced object. */
-function groupFunctions(name: string): string[] {
+function groupFunctions(name: string, keys: readonly string[]): string[] {
+  const members = keys.map((key) => `${JSON.stringify(key)}: ${name}[${JSON.stringify(key)}]`);
+  const [only] = keys;
+  const key =
+    keys.length === 1 ? `${name}[${JSON.stringify(only)}]` : `({ ${members.join(", ")} })`;
   return [
-    `function key() { const keys = Object.keys(${name}).filter(k => k !== 'Count'); return keys.length === 1 ? ${name}[keys[0]] : ${name}; }`,
+    `function key() { return ${key}; }`,
     `function count() { return ${name}.Count; }`,
     `function sum(field) { return field(${name}); }`,
   ];
@@ -115,7 +131,8 @@ function functionText({ name, parameters, body }: Declaration): string {
 function loadedValue(loaded: LoadedValue | undefined): Value {
   if (loaded === null || loaded === undefined) return null;
   if (typeof loaded !== "string") {
-    return new ScriptArray(loaded.map((text) => loadedValue(text)));
+    const present = loaded.filter((text) => text !== null);
+    return new ScriptArray(present.map((text) => loadedValue(text)));
   }
   const { "@metadata": metadata } = JSON.parse(loaded) as { "@metadata"?: { "@id"?: string } };
   // The server composed the text: its metadata is the last member.

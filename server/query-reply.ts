@@ -96,7 +96,7 @@ export class QueryReply implements RowSink {
       text += `,"CompareExchangeValueIncludes":${compareExchangeText(this.#database, compareExchangeKeys)}`;
     }
     const { indexDefinitions } = this.#database.state.keyspaces;
-    const definition = indexDefinitions.entry(outcome.indexName.toLowerCase());
+    const definition = indexDefinitions.newestEntry(outcome.indexName.toLowerCase());
     if (definition !== undefined) text += `,"IndexDefinitionRaftIndex":${definition.etag}`;
     return text;
   }

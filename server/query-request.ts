@@ -43,7 +43,8 @@ export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryReque
 /** Reads a query of a GET request. @throws EngineError invalid-argument */
 export function queryOfAddress(exchange: Exchange): QueryRequest {
   const { query } = exchange;
-  const text = query.required("query");
+  const text = query.get("query");
+  if (text === undefined || text.trim() === "") throw noQuery();
   const parametersText = query.get("parameters") || null;
   const pageSize = query.int("pageSize", undefined);
   return {
@@ -67,9 +68,7 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
     return JSON.parse(text.toString("utf8", span.from, span.to)) as unknown;
   };
   const query = member("Query");
-  if (typeof query !== "string") {
-    throw new EngineError("invalid-operation", "Index query does not contain 'Query' field.");
-  }
+  if (typeof query !== "string" || query.trim() === "") throw noQuery();
   const parameters = new ValueSpan();
   const hasParameters = findMember(text, at, parametersKey, parameters);
   const parametersText = hasParameters
@@ -88,10 +87,14 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
   };
 }
 
+function noQuery(): EngineError {
+  return new EngineError("invalid-operation", "Index query does not contain 'Query' field.");
+}
+
 function integer(value: unknown, name: string): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "number" && Number.isInteger(value)) return value;
-  throw new EngineError("invalid-argument", `'${name}' is not a whole number.`);
+  throw new EngineError("invalid-format", `'${name}' is not a whole number.`);
 }
 
 /** Clients send milliseconds or a time span's text. */
