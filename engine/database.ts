@@ -25,7 +25,9 @@ import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
 import { type LogListener, type Pin, type Position, positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { Operations } from "./operations.ts";
+import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
+import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
@@ -75,6 +77,7 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly queries: DatabaseQueries;
   readonly operations: Operations;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
@@ -92,6 +95,7 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
+    this.queries = new DatabaseQueries(this, parts.environment.clock);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
@@ -304,7 +308,8 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     for (const document of this.#born) {
       if (documents.etagOf(document) === 0) continue;
-      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document));
+      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
+      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
     }
   }
 
@@ -387,6 +392,16 @@ export class Database implements LogListener {
   async get(id: string): Promise<JsonObject | null> {
     const text = await this.getText(id);
     return text === null ? null : (JSON.parse(text.toString()) as JsonObject);
+  }
+
+  /**
+   * Runs a query in RQL; rows go to `sink`, each the JSON text of an object, as they are found.
+   * @returns what is told beside the rows; null when `options.unlessEtag` still holds.
+   * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
+   */
+  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    this.assertServing();
+    return await this.queries.query(text, options, sink);
   }
 
   /**
@@ -473,6 +488,7 @@ export class Database implements LogListener {
       await this.abandon();
       return;
     }
+    await this.queries.close();
     await this.#log.flush();
     this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     const view = this.state.documents.view();
@@ -487,6 +503,7 @@ export class Database implements LogListener {
   /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
   async abandon(): Promise<void> {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
+    await this.queries.close();
     await this.operations.stop();
     await this.#log.close();
     await this.blobs.close();
