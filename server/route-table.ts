@@ -13,6 +13,7 @@ import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
 import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
+import { queryRoutes } from "./endpoints/queries.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
@@ -38,4 +39,5 @@ export const routes: readonly Route[] = [
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,
+  ...queryRoutes,
 ];
