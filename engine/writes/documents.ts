@@ -230,6 +230,25 @@ export function storedIdOf(transaction: Transaction, document: number): string {
   return idOf(bytes, start);
 }
 
+/**
+ * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body.
+ * @throws RecordNotResident
+ */
+export function putBody(transaction: Transaction, document: number): void {
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  const collectionId = transaction.collectionOf(document);
+  const stored = metadataLengthOf(bytes, start);
+  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, start), stored, []);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, []);
+  }
+  const id = idOf(bytes, start);
+  fields.setBody(state.parser);
+  write(transaction, document, id, 0, collectionId, transaction.flagsOf(document) & keptFlags);
+}
+
 function rewriteLists(transaction: Transaction, document: number): void {
   const { state } = transaction;
   const record = transaction.recordOf(document);
