@@ -11,6 +11,7 @@ import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
+import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
@@ -20,10 +21,12 @@ import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
-import { unsyncedBytesMax } from "./limits.ts";
-import type { FileLog, LogOptions } from "./log/file-log.ts";
-import type { LogListener, Pin, Position } from "./log/log.ts";
+import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
+import type { CompactionReport } from "./log/compaction.ts";
+import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
+import type { LogListener, Pin, Position, SnapshotSection } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { ReplyText } from "./reply-text.ts";
 import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import {
@@ -37,6 +40,8 @@ import {
 export interface DatabaseOptions {
   /** Sizes and caches of the log. */
   readonly log?: Partial<LogOptions>;
+  /** When the tasks in the background run. */
+  readonly maintenance?: MaintenanceOptions;
 }
 
 /** What one transaction staged, until it is durable. */
@@ -49,6 +54,8 @@ interface PendingTransaction {
   readonly changes: Transaction["changes"];
   readonly lastEtag: number;
   readonly shapeCount: number;
+  /** Bytes in the log. */
+  readonly length: number;
 }
 
 /** A consistent picture of all documents, and the log's promise to keep their records. Release it. */
@@ -68,6 +75,7 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly maintenance: Maintenance;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -75,8 +83,11 @@ export class Database implements LogListener {
   #settled = 0;
   #durableShapeCount: number;
   #failure: Error | null = null;
+  #ending: Promise<void> | null = null;
+  /** One snapshot at a time. */
+  #snapshot: Promise<void> = Promise.resolve();
 
-  private constructor(parts: DatabaseParts) {
+  private constructor(parts: DatabaseParts, options: DatabaseOptions) {
     this.name = parts.name;
     this.#log = parts.log;
     this.state = parts.state;
@@ -84,6 +95,19 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
+    const stop = (error: unknown): void => this.#stop(error);
+    this.blobs.host = { isDiskFull: () => this.isDiskFull, failed: stop };
+    this.maintenance = new Maintenance(
+      {
+        ...parts,
+        clock: parts.environment.clock,
+        write: (change, options) => this.write(change, options),
+        writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
+        failed: stop,
+      },
+      parts.hasChanges,
+      options.maintenance,
+    );
   }
 
   /**
@@ -102,7 +126,7 @@ export class Database implements LogListener {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
     });
-    database = new Database(parts);
+    database = new Database(parts, options);
     return database;
   }
 
@@ -134,11 +158,16 @@ export class Database implements LogListener {
         rewriteTouched(transaction);
       } catch (error) {
         if (!(error instanceof RecordNotResident)) throw this.#noted(error);
-        fetched.set(error.position, await this.#log.read(error.position, error.length));
+        const { document, position, length } = error;
+        fetched.set(position, await this.#readRecord(document, position, length));
         continue;
       }
       if (!transaction.isEmpty) {
-        this.#append(transaction, options.isDeletion === true);
+        try {
+          this.#append(transaction, options.isDeletion === true);
+        } catch (error) {
+          throw this.#noted(error);
+        }
         await this.#log.flush();
       }
       return result;
@@ -177,31 +206,43 @@ export class Database implements LogListener {
       changes: transaction.changes,
       lastEtag: this.state.lastEtag,
       shapeCount: shapes.count,
+      length: scratch.length,
     });
   }
 
   /** From the log: the first `count` transactions are durable. */
   durable(count: number): void {
-    const { documents, feed } = this.state;
     const due = this.#pending.splice(0, count - this.#settled);
     this.#settled = count;
+    let bytes = 0;
+    let hasDocuments = false;
     for (const transaction of due) {
-      for (const keyspace of transaction.entries) keyspace.commitStaged(1);
-      this.#born.length = 0;
-      documents.commitStaged(transaction.documents, this.#rowCommitted);
-      this.#dropTombstonesOfBorn();
-      const { deletions } = transaction;
-      for (let i = 0; i < deletions.length; i += 2) {
-        this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
-      }
-      this.state.committedEtag = transaction.lastEtag;
-      this.#durableShapeCount = transaction.shapeCount;
-      if (transaction.changes.length > 0) feed.tell(transaction.changes);
+      this.#commit(transaction);
+      bytes += transaction.length;
+      hasDocuments ||= transaction.documents > 0;
     }
+    this.maintenance.committed(bytes, hasDocuments);
+    // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
+    const { feed } = this.state;
+    for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
     feed.tellCommit();
   }
 
-  /** From the log: transactions after the first `count` are lost. */
+  #commit(transaction: PendingTransaction): void {
+    const { documents } = this.state;
+    for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    this.#born.length = 0;
+    documents.commitStaged(transaction.documents, this.#rowCommitted);
+    this.#dropTombstonesOfBorn();
+    const { deletions } = transaction;
+    for (let i = 0; i < deletions.length; i += 2) {
+      this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
+    }
+    this.state.committedEtag = transaction.lastEtag;
+    this.#durableShapeCount = transaction.shapeCount;
+  }
+
+  /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
     const { documents, shapes } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
@@ -210,7 +251,7 @@ export class Database implements LogListener {
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
-    if (!(error instanceof EngineError) || error.code !== "disk-full") this.#failure = error;
+    if (!isDiskFull(error)) this.#failure = error;
   }
 
   /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
@@ -370,39 +411,93 @@ export class Database implements LogListener {
 
   // Ending
 
-  /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
-  async close(): Promise<void> {
-    if (this.#failure !== null) {
-      await this.abandon();
-      return;
-    }
-    await this.#log.flush();
-    this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
-    const view = this.state.documents.view();
+  /**
+   * Writes what is under way and a fresh index snapshot, then lets go of the folder. From its call on everything else
+   * is refused; writes that were begun before end as they would have.
+   */
+  close(): Promise<void> {
+    this.#ending ??= this.#end(`Database '${this.name}' is closed.`, true);
+    return this.#ending;
+  }
+
+  /** Lets go of the folder soon, without a snapshot. For a database that is to be deleted. */
+  abandon(): Promise<void> {
+    this.#ending ??= this.#end(`Database '${this.name}' is deleted.`, false);
+    return this.#ending;
+  }
+
+  async #end(reason: string, withSnapshot: boolean): Promise<void> {
+    const hadFailed = this.#failure !== null;
+    this.#failure ??= new EngineError("database-stopped", reason);
+    await this.maintenance.close();
+    await this.#snapshot;
+    const isWhole = !hadFailed && (await this.#settleWrites());
+    const view = withSnapshot && isWhole ? this.state.documents.view() : null;
     try {
-      await this.#log.close(snapshotSections(this.state, view));
+      await this.#log.close(view === null ? undefined : this.#sections(view));
     } finally {
-      view.release();
+      view?.release();
+      await this.blobs.close();
     }
-    await this.blobs.close();
   }
 
-  /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
-  async abandon(): Promise<void> {
-    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
-    await this.#log.close();
-    await this.blobs.close();
+  /** @returns whether all that was appended is durable or, for want of room, taken back. */
+  async #settleWrites(): Promise<boolean> {
+    try {
+      await this.#log.flush();
+      return true;
+    } catch (error) {
+      return isDiskFull(error);
+    }
   }
 
-  /** Writes an index snapshot beside traffic, so that the next opening replays little. */
-  async writeSnapshot(): Promise<void> {
+  #sections(view: ReturnType<DatabaseState["documents"]["view"]>): SnapshotSection[] {
+    return snapshotSections(this.state, view, this.#durableShapeCount);
+  }
+
+  /** Writes an index snapshot beside traffic, so that the next opening replays little. One at a time. */
+  async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
+    const before = this.#snapshot;
+    const snapshot = before.then(async () => {
+      this.#assertServing();
+      const view = this.state.documents.view();
+      try {
+        await this.#log.writeSnapshot(this.#sections(view), bytesPerSecond);
+      } finally {
+        view.release();
+      }
+    });
+    this.#snapshot = snapshot.catch(() => undefined);
+    await snapshot;
+  }
+
+  // Care
+
+  /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
+  async compact(): Promise<CompactionReport> {
     this.#assertServing();
-    const view = this.state.documents.view();
-    try {
-      await this.#log.writeSnapshot(snapshotSections(this.state, view));
-    } finally {
-      view.release();
-    }
+    return await this.#log.compact();
+  }
+
+  /** Are writes refused, but for deletions, because the disk is full? */
+  get isDiskFull(): boolean {
+    return this.#log.isDiskFull;
+  }
+
+  /** What was found damaged, by reads or by scrubs. */
+  get damaged(): readonly Damaged[] {
+    return this.maintenance.damages.all;
+  }
+
+  /** Reads all of its files, and lists in `damaged` what is wrong. */
+  async scrub(): Promise<void> {
+    this.#assertServing();
+    await this.maintenance.scrub();
+  }
+
+  /** Sizes of its log. */
+  get logMetrics(): LogMetrics {
+    return this.#log.metrics();
   }
 
   /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
@@ -423,17 +518,24 @@ export class Database implements LogListener {
     assert(this.blobs.count >= hashes, "each attachment has its content");
   }
 
+  /** The pin keeps compaction from removing the segment before its file is open. */
   async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+    const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);
     } catch (error) {
+      this.#assertServing();
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
       const id = this.state.documents.lowerIdOf(document);
+      const { file, offset } = this.#log.placeOf(position);
+      this.maintenance.damages.addDocument(id, file, offset);
       throw new EngineError(
         "record-damaged",
         `The stored record of document '${id}' is damaged: ${error.message}`,
         { cause: error },
       );
+    } finally {
+      pin.release();
     }
   }
 
@@ -442,6 +544,15 @@ export class Database implements LogListener {
     if (error instanceof InvariantError) this.#failure ??= error;
     return error;
   }
+
+  /** Nothing is written or read any more, for a reason found outside the log. */
+  #stop(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "disk-full";
 }
 
 /** Adds the records of shapes that the log does not have yet to the transaction. */

@@ -59,6 +59,8 @@ export interface CompactionContext {
   readonly owner: RecordOwner;
   readonly clock: Clock;
   readonly segmentBytesMax: number;
+  /** Aborted when the log is about to close. */
+  readonly hurry: AbortSignal;
   /** The last frame that the owner was told to be durable. */
   durableNumber(): number;
   /** The last frames of all snapshots, also of one that is being written. */
@@ -94,13 +96,14 @@ export class Compactor {
     return this.#nextRun() !== null;
   }
 
-  /** Compacts until nothing is left that is worth it. @throws EngineError disk-full, database-stopped */
+  /** Compacts until nothing is left that is worth it, or the log is about to close. @throws EngineError disk-full, database-stopped */
   async compact(options: CompactionOptions): Promise<CompactionReport> {
     assert(this.#run.length === 0, "one compaction at a time");
-    const throttle = new Throttle(this.#context.clock, options.bytesPerSecond);
+    const { clock, hurry } = this.#context;
+    const throttle = new Throttle(clock, options.bytesPerSecond, hurry);
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
-      const run = this.#nextRun();
+      const run = hurry.aborted ? null : this.#nextRun();
       if (run === null) return report;
       this.#run = run;
       try {

@@ -25,10 +25,12 @@ export class Snapshots {
   readonly #store: SegmentStore;
   readonly #writer: LogWriter;
   readonly #clock: Clock;
+  readonly #hurry: AbortSignal;
   /** The cut of the snapshot that is being written. */
   #cut: SnapshotCut | null = null;
 
-  constructor(store: SegmentStore, writer: LogWriter, clock: Clock) {
+  constructor(store: SegmentStore, writer: LogWriter, clock: Clock, hurry: AbortSignal) {
+    this.#hurry = hurry;
     this.#store = store;
     this.#writer = writer;
     this.#clock = clock;
@@ -55,7 +57,8 @@ export class Snapshots {
     const cut = this.#takeCut();
     this.#cut = cut;
     try {
-      return await this.#write(disk, cut, sections, new Throttle(this.#clock, bytesPerSecond));
+      const throttle = new Throttle(this.#clock, bytesPerSecond, this.#hurry);
+      return await this.#write(disk, cut, sections, throttle);
     } finally {
       this.#cut = null;
     }
