@@ -7,6 +7,7 @@ import { collectionMemberOf } from "./document.ts";
 import { MetadataWriter } from "./document-metadata.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
+import { TextInput } from "./json/text-input.ts";
 import type { DocumentTable } from "./keyspaces/document-table.ts";
 import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
@@ -36,6 +37,9 @@ export class DatabaseState {
   committedEtag = 0;
   /** Microseconds since 1970 of the newest change. */
   lastModified = 0;
+  /** Has the clock been asked since the transaction began? */
+  #hasTime = false;
+  readonly #input = new TextInput();
 
   constructor(parts: {
     name: string;
@@ -88,10 +92,24 @@ export class DatabaseState {
     return randomUUID();
   }
 
-  /** The time of a change: now, but never before the change before it. */
+  beginTransaction(): void {
+    this.#hasTime = false;
+  }
+
+  /**
+   * The time of a change: when its transaction made its first one, but always after the change before it. (Asking the
+   * clock for each document costs more than comparing its id.)
+   */
   nextModified(): number {
-    const now = this.#clock.nowMicros();
+    const now = this.#hasTime ? 0 : this.#clock.nowMicros();
+    this.#hasTime = true;
     this.lastModified = now > this.lastModified ? now : this.lastModified + 1;
     return this.lastModified;
+  }
+
+  /** Parses a document's text with `parser`. @throws EngineError json-…, too-large */
+  parseText(text: string): void {
+    const length = this.#input.set(text);
+    this.parser.parse(this.#input.bytes, 0, length);
   }
 }

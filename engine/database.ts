@@ -21,11 +21,15 @@ import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { unsyncedBytesMax } from "./limits.ts";
-import type { FileLog, LogOptions } from "./log/file-log.ts";
-import type { LogListener, Pin, Position } from "./log/log.ts";
+import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
+import { type LogListener, type Pin, type Position, positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Operations } from "./operations.ts";
+import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
+import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
   deleteDocument,
   putParsed,
@@ -39,7 +43,7 @@ export interface DatabaseOptions {
   readonly log?: Partial<LogOptions>;
 }
 
-/** What one transaction staged, until it is durable. */
+/** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
   /** One for each staged entry, in order. */
@@ -49,6 +53,9 @@ interface PendingTransaction {
   readonly changes: Transaction["changes"];
   readonly lastEtag: number;
   readonly shapeCount: number;
+  readonly result: unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** A consistent picture of all documents, and the log's promise to keep their records. Release it. */
@@ -61,6 +68,8 @@ export interface DatabaseView {
 
 const recordKey = "record";
 const maximumReruns = 10_000;
+const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
+const none: readonly never[] = [];
 
 export class Database implements LogListener {
   readonly name: string;
@@ -68,6 +77,8 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly queries: DatabaseQueries;
+  readonly operations: Operations;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -84,6 +95,12 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
+    this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.operations = new Operations({
+      values: parts.state.keyspaces.values,
+      nowMicros: () => parts.state.nowMicros(),
+      write: (change) => this.write(change),
+    });
   }
 
   /**
@@ -116,101 +133,161 @@ export class Database implements LogListener {
    * @returns what `change` returned, when its writes are on the disk.
    * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
    */
-  async write<Result>(
+  write<Result>(
     change: (transaction: Transaction) => Result,
-    options: { readonly isDeletion?: boolean } = {},
+    options?: { readonly isDeletion?: boolean },
+  ): Promise<Result> {
+    // Not async: a write that waits for nothing but the disk makes one promise and no frame.
+    const isDeletion = options?.isDeletion === true;
+    if (this.#log.unsyncedBytes > unsyncedBytesMax) {
+      return this.#writeSlowly(change, isDeletion, null);
+    }
+    try {
+      return this.#attempt(change, isDeletion, nothingFetched);
+    } catch (error) {
+      return error instanceof RecordNotResident
+        ? this.#writeSlowly(change, isDeletion, error)
+        : Promise.reject(error);
+    }
+  }
+
+  /** `write` where something must be awaited first: room in memory, or the record that is `missing`. */
+  async #writeSlowly<Result>(
+    change: (transaction: Transaction) => Result,
+    isDeletion: boolean,
+    missing: RecordNotResident | null,
   ): Promise<Result> {
     const fetched = new Map<Position, Buffer>();
+    let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
-      this.#assertServing();
-      if (this.#log.unsyncedBytes > unsyncedBytesMax) {
+      if (needed !== null) {
+        fetched.set(needed.position, await this.#log.read(needed.position, needed.length));
+      }
+      this.assertServing();
+      while (this.#log.unsyncedBytes > unsyncedBytesMax) {
         await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
-        continue;
       }
-      const transaction = new Transaction(this.state, this.#scratch, fetched);
-      let result: Result;
       try {
-        result = change(transaction);
-        rewriteTouched(transaction);
+        return await this.#attempt(change, isDeletion, fetched);
       } catch (error) {
-        if (!(error instanceof RecordNotResident)) throw this.#noted(error);
-        fetched.set(error.position, await this.#log.read(error.position, error.length));
-        continue;
+        if (!(error instanceof RecordNotResident)) throw error;
+        needed = error;
       }
-      if (!transaction.isEmpty) {
-        this.#append(transaction, options.isDeletion === true);
-        await this.#log.flush();
-      }
-      return result;
     }
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  #append(transaction: Transaction, isDeletion: boolean): void {
-    const { documents, shapes } = this.state;
+  /** @throws RecordNotResident, and what `change` throws; then nothing happened */
+  #attempt<Result>(
+    change: (transaction: Transaction) => Result,
+    isDeletion: boolean,
+    fetched: ReadonlyMap<Position, Buffer>,
+  ): Promise<Result> {
+    this.assertServing();
+    const transaction = new Transaction(this.state, this.#scratch, fetched);
+    try {
+      const result = change(transaction);
+      rewriteTouched(transaction);
+      return transaction.isEmpty
+        ? Promise.resolve(result)
+        : this.#append(transaction, isDeletion, result);
+    } catch (error) {
+      throw this.#noted(error);
+    }
+  }
+
+  /** @returns a promise of `result`, for when the transaction is visible. */
+  #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
+    const { shapes } = this.state;
     const { scratch } = transaction;
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
-    for (const staged of transaction.documents) {
-      documents.stage(
-        staged.document,
-        staged.etag,
-        staged.recordLength === 0 ? 0 : base + staged.at,
-        staged.recordLength,
-        staged.collectionId,
-        staged.flags,
-      );
-    }
-    const keyspaces: EntryKeyspace<unknown>[] = [];
-    const deletions: number[] = [];
-    for (const { keyspace, key, entry, at, length } of transaction.entries) {
-      if (entry === null) deletions.push(base + at, length);
-      else entry.position = base + at;
-      keyspace.stage(key, entry ?? undefined);
-      keyspaces.push(keyspace);
+    this.#stageDocuments(transaction.documents, base);
+    let entries: EntryKeyspace<unknown>[] | undefined;
+    let deletions: number[] | undefined;
+    if (transaction.entries.length > 0) {
+      entries = [];
+      deletions = [];
+      for (const { keyspace, key, entry, at, length } of transaction.entries) {
+        if (entry === null) deletions.push(base + at, length);
+        else entry.position = base + at;
+        keyspace.stage(key, entry ?? undefined);
+        entries.push(keyspace);
+      }
     }
     shapes.setLoggedCount(shapes.count);
-    this.#pending.push({
-      documents: transaction.documents.length,
-      entries: keyspaces,
-      deletions,
-      changes: transaction.changes,
-      lastEtag: this.state.lastEtag,
-      shapeCount: shapes.count,
-    });
+    return new Promise((resolve, reject) =>
+      this.#pending.push({
+        documents: transaction.documents.count,
+        entries: entries ?? none,
+        deletions: deletions ?? none,
+        changes: transaction.changes,
+        lastEtag: this.state.lastEtag,
+        shapeCount: shapes.count,
+        result,
+        resolve: resolve as (result: unknown) => void,
+        reject,
+      }),
+    );
+  }
+
+  #stageDocuments(rows: TransactionDocuments, base: Position): void {
+    const { documents } = this.state;
+    for (let row = 0; row < rows.count; row++) {
+      const length = rows.recordLengthOf(row);
+      documents.stage(
+        rows.documentOf(row),
+        rows.etagOf(row),
+        length === 0 ? 0 : base + rows.offsetOf(row),
+        length,
+        rows.collectionOf(row),
+        rows.flagsOf(row),
+      );
+    }
   }
 
   /** From the log: the first `count` transactions are durable. */
   durable(count: number): void {
-    const { documents, feed } = this.state;
     const due = this.#pending.splice(0, count - this.#settled);
     this.#settled = count;
-    for (const transaction of due) {
-      for (const keyspace of transaction.entries) keyspace.commitStaged(1);
-      this.#born.length = 0;
-      documents.commitStaged(transaction.documents, this.#rowCommitted);
-      this.#dropTombstonesOfBorn();
-      const { deletions } = transaction;
-      for (let i = 0; i < deletions.length; i += 2) {
-        this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
-      }
-      this.state.committedEtag = transaction.lastEtag;
-      this.#durableShapeCount = transaction.shapeCount;
-      if (transaction.changes.length > 0) feed.tell(transaction.changes);
+    let done = 0;
+    try {
+      for (; done < due.length; done++) this.#commit(due[done] as PendingTransaction);
+    } catch (error) {
+      // The log stops, and tells nothing more of these.
+      for (const transaction of due.slice(done)) transaction.reject(error);
+      throw error;
     }
-    feed.tellCommit();
+    this.state.feed.tellCommit();
+  }
+
+  #commit(transaction: PendingTransaction): void {
+    const { documents, feed } = this.state;
+    for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    this.#born.length = 0;
+    documents.commitStaged(transaction.documents, this.#rowCommitted);
+    this.#dropTombstonesOfBorn();
+    const { deletions } = transaction;
+    for (let i = 0; i < deletions.length; i += 2) {
+      this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
+    }
+    this.state.committedEtag = transaction.lastEtag;
+    this.#durableShapeCount = transaction.shapeCount;
+    if (transaction.changes.length > 0) feed.tell(transaction.changes);
+    transaction.resolve(transaction.result);
   }
 
   /** From the log: transactions after the first `count` are lost. */
   lost(count: number, error: Error): void {
     const { documents, shapes } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
-    for (const { documents: rows, entries } of dropped.reverse()) {
+    for (const { documents: rows, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
     if (!(error instanceof EngineError) || error.code !== "disk-full") this.#failure = error;
+    for (const transaction of dropped) transaction.reject(error);
   }
 
   /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
@@ -231,14 +308,15 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     for (const document of this.#born) {
       if (documents.etagOf(document) === 0) continue;
-      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document));
+      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
+      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
     }
   }
 
   // Reading
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
-  #assertServing(): void {
+  assertServing(): void {
     if (this.#failure === null) return;
     throw new EngineError(
       "database-stopped",
@@ -249,7 +327,7 @@ export class Database implements LogListener {
 
   /** The number of the document with this id, or -1. */
   find(id: string): number {
-    this.#assertServing();
+    this.assertServing();
     return this.state.documents.find(id);
   }
 
@@ -269,7 +347,7 @@ export class Database implements LogListener {
 
   /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
   view(): DatabaseView {
-    this.#assertServing();
+    this.assertServing();
     const documents = this.state.documents.view();
     const pin: Pin = this.#log.pin();
     return {
@@ -298,10 +376,16 @@ export class Database implements LogListener {
   bodyText(id: string): string | null | Promise<string> {
     const document = this.find(id);
     if (document < 0) return null;
-    const record = this.record(document);
-    return record instanceof Promise
-      ? record.then((bytes) => bodyTextOf(bytes, 0))
-      : bodyTextOf(record, 0);
+    const { documents } = this.state;
+    const position = documents.positionOf(document);
+    const segment = this.#log.peekSegment(position);
+    if (segment !== null) {
+      // In place: a view of the record would cost as much as the look-up. And `%` of doubles is slow.
+      const segmentStart = Math.floor(position / positionSegmentFactor) * positionSegmentFactor;
+      return bodyTextOf(segment, position - segmentStart);
+    }
+    const length = documents.lengthOf(document);
+    return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
   }
 
   /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
@@ -311,26 +395,48 @@ export class Database implements LogListener {
   }
 
   /**
+   * Runs a query in RQL; rows go to `sink`, each the JSON text of an object, as they are found.
+   * @returns what is told beside the rows; null when `options.unlessEtag` still holds.
+   * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
+   */
+  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    this.assertServing();
+    return await this.queries.query(text, options, sink);
+  }
+
+  /**
    * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when it must not
    * exist, else the current change vector.
    * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
    */
-  async put(
-    id: string,
-    document: object | string | Buffer,
-    expected?: string,
-  ): Promise<StoredDocument> {
-    const isText = typeof document === "string" || Buffer.isBuffer(document);
-    const bytes = Buffer.from(isText ? document : JSON.stringify(document));
-    return await this.write((transaction) => {
+  put(id: string, document: object | string | Buffer, expected?: string): Promise<StoredDocument> {
+    if (typeof document === "string") return this.#putText(id, document, expected);
+    if (!Buffer.isBuffer(document)) return this.#putObject(id, document, expected);
+    const bytes = Buffer.from(document);
+    return this.write((transaction) => {
       this.state.parser.parse(bytes, 0, bytes.length);
       return putParsed(transaction, id, expected);
     });
   }
 
+  #putText(id: string, text: string, expected: string | undefined): Promise<StoredDocument> {
+    return this.write((transaction) => {
+      this.state.parseText(text);
+      return putParsed(transaction, id, expected);
+    });
+  }
+
+  async #putObject(
+    id: string,
+    document: object,
+    expected: string | undefined,
+  ): Promise<StoredDocument> {
+    return await this.#putText(id, JSON.stringify(document), expected);
+  }
+
   /** Deletes a document. @returns false when there was none. @throws EngineError concurrency */
-  async delete(id: string, expected?: string): Promise<boolean> {
-    return await this.write((transaction) => deleteDocument(transaction, id, expected), {
+  delete(id: string, expected?: string): Promise<boolean> {
+    return this.write((transaction) => deleteDocument(transaction, id, expected), {
       isDeletion: true,
     });
   }
@@ -349,6 +455,11 @@ export class Database implements LogListener {
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
     return this.#log.metrics().segmentBytes;
+  }
+
+  /** Sizes of its log. */
+  get logMetrics(): LogMetrics {
+    return this.#log.metrics();
   }
 
   /** Is it set to refuse requests? */
@@ -372,10 +483,12 @@ export class Database implements LogListener {
 
   /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
   async close(): Promise<void> {
+    await this.operations.stop();
     if (this.#failure !== null) {
       await this.abandon();
       return;
     }
+    await this.queries.close();
     await this.#log.flush();
     this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     const view = this.state.documents.view();
@@ -390,13 +503,15 @@ export class Database implements LogListener {
   /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
   async abandon(): Promise<void> {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
+    await this.queries.close();
+    await this.operations.stop();
     await this.#log.close();
     await this.blobs.close();
   }
 
   /** Writes an index snapshot beside traffic, so that the next opening replays little. */
   async writeSnapshot(): Promise<void> {
-    this.#assertServing();
+    this.assertServing();
     const view = this.state.documents.view();
     try {
       await this.#log.writeSnapshot(snapshotSections(this.state, view));

@@ -20,6 +20,7 @@ import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { TransactionDocuments } from "./transaction-documents.ts";
 
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
@@ -32,17 +33,6 @@ export class RecordNotResident extends Error {
     this.position = position;
     this.length = length;
   }
-}
-
-/** A document as one transaction left it. `recordLength` 0 is a deletion. */
-export interface StagedDocument {
-  readonly document: number;
-  readonly etag: number;
-  /** Offset of the record in the scratch buffer. */
-  readonly at: number;
-  readonly recordLength: number;
-  readonly collectionId: number;
-  readonly flags: number;
 }
 
 interface StagedEntry {
@@ -61,12 +51,14 @@ export interface RecordSpan {
   readonly start: number;
 }
 
+const none: readonly never[] = [];
 const noEntries: ReadonlyMap<string, unknown> = new Map();
 
-/** The scratch buffer, one for each database and used again by every transaction. */
+/** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
+  readonly documents = new TransactionDocuments();
 
   /** Makes room for `count` more bytes. @returns where they begin. */
   reserve(count: number): number {
@@ -87,6 +79,7 @@ export class Scratch {
 
   reset(): void {
     this.length = 0;
+    this.documents.reset();
     if (this.bytes.length > 16 * 1024 * 1024) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
   }
 }
@@ -94,12 +87,12 @@ export class Scratch {
 export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
-  readonly documents: StagedDocument[] = [];
-  readonly entries: StagedEntry[] = [];
-  readonly changes: Change[] = [];
-  readonly #byDocument = new Map<number, StagedDocument>();
-  readonly #byKey = new Map<EntryKeyspace<unknown>, Map<string, unknown>>();
-  readonly #touched = new Set<number>();
+  readonly documents: TransactionDocuments;
+  // Made when the first one comes: most transactions write one document and nothing else.
+  #entries: StagedEntry[] | null = null;
+  #changes: Change[] | null = null;
+  #byKey: Map<EntryKeyspace<unknown>, Map<string, unknown>> | null = null;
+  #touched: Set<number> | null = null;
   #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
@@ -107,8 +100,18 @@ export class Transaction {
   constructor(state: DatabaseState, scratch: Scratch, fetched: ReadonlyMap<Position, Buffer>) {
     this.state = state;
     this.scratch = scratch;
+    this.documents = scratch.documents;
     this.#fetched = fetched;
     scratch.reset();
+    state.beginTransaction();
+  }
+
+  get entries(): readonly StagedEntry[] {
+    return this.#entries ?? none;
+  }
+
+  get changes(): readonly Change[] {
+    return this.#changes ?? none;
   }
 
   get keyspaces(): DatabaseState["keyspaces"] {
@@ -117,7 +120,7 @@ export class Transaction {
 
   /** Nothing of it is to be written. */
   get isEmpty(): boolean {
-    return this.#isDiscarded || (this.scratch.length === 0 && this.entries.length === 0);
+    return this.#isDiscarded || (this.scratch.length === 0 && this.#entries === null);
   }
 
   /** What was done was only a trial: nothing of it happens. */
@@ -134,9 +137,16 @@ export class Transaction {
     return this.state.changeVectorAt(etag);
   }
 
+  /** Does nobody listen? Then a hot caller need not make the `Change` either. */
+  get isUnwatched(): boolean {
+    return this.state.feed.isIdle;
+  }
+
   /** Adds to what listeners are told once this is durable; nobody listening, nothing is kept. */
   changed(change: Change): void {
-    if (!this.state.feed.isIdle) this.changes.push(change);
+    if (this.state.feed.isIdle) return;
+    this.#changes ??= [];
+    this.#changes.push(change);
   }
 
   // Documents
@@ -152,7 +162,8 @@ export class Transaction {
     const { documents } = this.state;
     const lowerPrefix = prefix.toLowerCase();
     const found = new Set(documents.newestWithPrefix(prefix));
-    for (const { document } of this.documents) {
+    for (let row = 0; row < this.documents.count; row++) {
+      const document = this.documents.documentOf(row);
       if (documents.lowerIdOf(document).startsWith(lowerPrefix)) found.add(document);
     }
     return [...found]
@@ -161,30 +172,31 @@ export class Transaction {
   }
 
   exists(document: number): boolean {
-    const own = this.#byDocument.get(document);
-    if (own !== undefined) return own.recordLength > 0;
+    const row = this.documents.newestOf(document);
+    if (row >= 0) return this.documents.recordLengthOf(row) > 0;
     return this.state.documents.newestEtag(document) > 0;
   }
 
   etagOf(document: number): number {
-    return this.#byDocument.get(document)?.etag ?? this.state.documents.newestEtag(document);
+    const row = this.documents.newestOf(document);
+    return row < 0 ? this.state.documents.newestEtag(document) : this.documents.etagOf(row);
   }
 
   collectionOf(document: number): number {
-    return (
-      this.#byDocument.get(document)?.collectionId ??
-      this.state.documents.newestCollection(document)
-    );
+    const row = this.documents.newestOf(document);
+    if (row < 0) return this.state.documents.newestCollection(document);
+    return this.documents.collectionOf(row);
   }
 
   flagsOf(document: number): number {
-    return this.#byDocument.get(document)?.flags ?? this.state.documents.newestFlags(document);
+    const row = this.documents.newestOf(document);
+    return row < 0 ? this.state.documents.newestFlags(document) : this.documents.flagsOf(row);
   }
 
   /** The newest record of a document that exists. @throws RecordNotResident */
   recordOf(document: number): RecordSpan {
-    const own = this.#byDocument.get(document);
-    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    const row = this.documents.newestOf(document);
+    if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
     const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
@@ -192,28 +204,39 @@ export class Transaction {
     return { bytes, start: 0 };
   }
 
-  /** Takes in a document record that the caller encoded at the end of the scratch buffer. */
-  stageDocument(staged: StagedDocument): void {
-    this.scratch.length = Math.max(this.scratch.length, staged.at + staged.recordLength);
-    this.documents.push(staged);
-    this.#byDocument.set(staged.document, staged);
-    this.#needCollection(staged.collectionId);
+  /**
+   * Takes in the document record of `recordLength` bytes that the caller encoded at the end of the scratch buffer;
+   * 0 is a deletion.
+   */
+  stageDocument(
+    document: number,
+    etag: number,
+    recordLength: number,
+    collectionId: number,
+    flags: number,
+  ): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + recordLength;
+    this.documents.push(document, etag, at, recordLength, collectionId, flags);
+    if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
   }
 
   /** The document's lists of names changed: it is written again at the end. */
   touch(document: number): void {
+    this.#touched ??= new Set();
     this.#touched.add(document);
   }
 
   /** The document is gone: it is not written again. */
   untouch(document: number): void {
-    this.#touched.delete(document);
+    this.#touched?.delete(document);
   }
 
   /** Documents to write again; each call empties the list. */
-  takeTouched(): number[] {
+  takeTouched(): readonly number[] {
+    if (this.#touched === null) return none;
     const touched = [...this.#touched];
-    this.#touched.clear();
+    this.#touched = null;
     return touched;
   }
 
@@ -221,14 +244,14 @@ export class Transaction {
 
   /** The value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
-    const own = this.#byKey.get(keyspace as EntryKeyspace<unknown>);
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
     if (own?.has(key)) return own.get(key) as Value | undefined;
     return keyspace.newest(key);
   }
 
   /** What this transaction sees of the keys that begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
-    const own = this.#byKey.get(keyspace as EntryKeyspace<unknown>) ?? noEntries;
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>) ?? noEntries;
     const rows = new Map<string, Value>();
     for (const [key, entry] of keyspace.newestWithPrefix(prefix)) rows.set(key, entry.value);
     let isOrdered = true;
@@ -287,7 +310,9 @@ export class Transaction {
 
   #stageEntry(staged: StagedEntry): void {
     const { keyspace, key, entry } = staged;
-    this.entries.push(staged);
+    this.#entries ??= [];
+    this.#entries.push(staged);
+    this.#byKey ??= new Map();
     let own = this.#byKey.get(keyspace);
     if (own === undefined) {
       own = new Map();
@@ -298,7 +323,6 @@ export class Transaction {
 
   #needCollection(collectionId: number): void {
     const { collections } = this.keyspaces;
-    if (collections.isRecorded(collectionId)) return;
     const name = collections.nameOf(collectionId);
     const key = name.toLowerCase();
     if (this.entry(collections.records, key) !== undefined) return;

@@ -25,6 +25,8 @@ export interface Listing {
   readonly metadataOnly: boolean;
   readonly startsWith: string | undefined;
   readonly startAfter: string | undefined;
+  /** Only documents of this etag or newer ones, oldest first. */
+  readonly fromEtag: number | undefined;
   /** Says of the rest of an id behind the prefix whether it is wanted. */
   readonly isWanted: (rest: string) => boolean;
 }
@@ -38,24 +40,29 @@ export function listingOf(exchange: Exchange): Listing {
     metadataOnly: query.bool("metadataOnly", false),
     startsWith: query.get("startsWith"),
     startAfter: query.get("startAfter") || undefined,
+    fromEtag: query.long("etag", undefined),
     isWanted: patternFilter(query.get("matches"), query.get("exclude")),
   };
 }
 
-/** Answers `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits it to one. */
+/**
+ * Answers `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits it to one, and then there
+ * is no ETag.
+ */
 export async function listDocuments(
   exchange: Exchange,
   database: Database,
   collection?: string,
 ): Promise<void> {
   const listing = listingOf(exchange);
-  const etag = database.changeVector;
-  if (isUnchanged(exchange, etag)) {
+  const etag = collection === undefined ? database.changeVector : undefined;
+  if (etag !== undefined && isUnchanged(exchange, etag)) {
     exchange.reply(304, { "content-type": jsonContentType });
     return;
   }
   const view = database.view();
-  const reply = new StreamedReply(exchange, 200, { etag: quoted(etag) });
+  const headers = etag === undefined ? undefined : { etag: quoted(etag) };
+  const reply = new StreamedReply(exchange, 200, headers);
   try {
     reply.text.addText('{"Results":[');
     let count = 0;
@@ -121,6 +128,9 @@ function cursorOf(
 ): Cursor | null {
   if (listing.startsWith !== undefined) {
     return view.documents.byId(listing.startsWith, listing.startAfter);
+  }
+  if (collection === undefined && listing.fromEtag !== undefined) {
+    return view.documents.byEtag(allCollections, Math.max(0, listing.fromEtag));
   }
   if (collection === undefined) {
     return view.documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);

@@ -1,16 +1,22 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
+import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
+import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
+import { multiGetRoutes } from "./endpoints/multi-get.ts";
+import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
+import { queryRoutes } from "./endpoints/queries.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
+import { statisticsRoutes } from "./endpoints/statistics.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -22,10 +28,16 @@ export const routes: readonly Route[] = [
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...documentRoutes,
+  ...documentStreamRoutes,
+  ...multiGetRoutes,
+  ...statisticsRoutes,
+  ...operationRoutes,
   ...batchRoutes,
+  ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,
+  ...queryRoutes,
 ];

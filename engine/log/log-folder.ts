@@ -1,5 +1,5 @@
 /**
- * Opening the folder of a log: makes a new one, or finds what the manifest lists and clears away what a crash left.
+ * Opening the folder of a log: makes a new one, or finds what the manifest lists and what a crash left.
  *
  * Invariants:
  * - A new log is made only where there is nothing, or where making one never came to its end.
@@ -32,7 +32,9 @@ export async function openFolder(
 ): Promise<Manifest> {
   const manifest = await readManifest(disk.files, disk.folder);
   if (manifest !== null) {
-    await removeLeftovers(disk, manifest);
+    // Copies of a folder may have left out empty ones.
+    await disk.files.makeDirectory(`${disk.folder}/log`);
+    await disk.files.makeDirectory(`${disk.folder}/snap`);
     return manifest;
   }
   await checkNeverUsed(disk);
@@ -74,28 +76,28 @@ async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
   }
 }
 
-async function removeLeftovers(disk: Disk, manifest: Manifest): Promise<void> {
+/**
+ * Files that the manifest does not list: what a crash left. Remove them when the log was found whole.
+ * @throws EngineError database-damaged when one shows that the manifest is too old.
+ */
+export async function findLeftovers(disk: Disk, manifest: Manifest): Promise<string[]> {
   const { files, folder } = disk;
   const kept = new Set([
     ...manifest.segments.map((segment) => `log/${segmentFileName(segment.number)}`),
     ...manifest.snapshots.map((snapshot) => `snap/${snapshotFileName(snapshot.number)}`),
   ]);
-  const present: string[] = [];
-  for (const name of await files.list(folder)) {
-    if (name === "log" || name === "snap") {
-      for (const inner of await files.list(`${folder}/${name}`)) present.push(`${name}/${inner}`);
+  const leftovers: string[] = [];
+  for (const inner of ["log", "snap"]) {
+    for (const name of await files.list(`${folder}/${inner}`)) {
+      const path = `${inner}/${name}`;
+      if (kept.has(path)) continue;
+      const number = inner === "log" ? segmentNumberOf(name) : null;
+      if (number !== null && number >= manifest.nextSegmentNumber) await checkUnused(disk, path);
+      const isOurs = number !== null || inner === "snap" || name.endsWith(".tmp");
+      if (isOurs) leftovers.push(`${folder}/${path}`);
     }
   }
-  for (const path of present) {
-    if (kept.has(path)) continue;
-    const number = path.startsWith("log/") ? segmentNumberOf(path.slice(4)) : null;
-    if (number !== null && number >= manifest.nextSegmentNumber) {
-      await checkUnused(disk, path);
-    }
-    if (number !== null || path.startsWith("snap/") || path.endsWith(".tmp")) {
-      await files.unlink(`${folder}/${path}`);
-    }
-  }
+  return leftovers;
 }
 
 /** A log segment is listed before anything is written to it: one that is not, and is used, tells of a manifest too old. */

@@ -21,7 +21,7 @@ import {
 } from "./frame.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
-import { recordLengthAt, verifyRecord } from "./record.ts";
+import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
 import { recordLengthIn } from "./recovery.ts";
 import { findRecord } from "./scrub.ts";
 import { decodeSegmentHeader, newImage, segmentHeaderBytes, segmentNumberOf } from "./segment.ts";
@@ -41,9 +41,12 @@ export interface SalvageLoss {
   readonly reason: string;
 }
 
-interface FoundFrame {
-  readonly at: number;
-  readonly header: FrameHeader;
+/** A stretch of records: the payload of a frame, or what stands where no frame can be made out. */
+interface Part {
+  readonly start: number;
+  readonly end: number;
+  /** Null between frames. */
+  readonly header: FrameHeader | null;
   readonly isWhole: boolean;
 }
 
@@ -51,10 +54,11 @@ interface Source {
   readonly number: number;
   readonly file: string;
   readonly size: number;
-  readonly isCompacted: boolean;
   /** A compacted segment has its last frame. */
   readonly isComplete: boolean;
-  readonly frames: readonly FoundFrame[];
+  readonly parts: readonly Part[];
+  readonly firstNumber: number;
+  readonly lastNumber: number;
 }
 
 /**
@@ -78,7 +82,7 @@ export async function salvage(
   for (const number of numbers.sort((one, other) => one - other)) {
     const file = `${logFolder}/${names.find((name) => segmentNumberOf(name) === number)}`;
     const image = await readAll(files, file);
-    sources.push(examine(number, file, image, report.losses));
+    sources.push(examine(number, file, image));
   }
   for (const source of inOrder(sources, manifest, report.losses, logFolder)) {
     report.segments++;
@@ -107,35 +111,55 @@ async function readAll(files: FileSystem, path: string): Promise<Buffer> {
   }
 }
 
-/** Finds the frames of a segment, wherever they begin. */
-function examine(number: number, file: string, image: Buffer, losses: SalvageLoss[]): Source {
+/** Finds the frames of a segment, wherever they begin, and what stands between them. */
+function examine(number: number, file: string, image: Buffer): Source {
   const segmentHeader = decodeSegmentHeader(image);
   const salt = segmentHeader?.salt ?? null;
-  const frames: FoundFrame[] = [];
-  let end = segmentHeaderBytes;
-  for (let at = findMagic(image, segmentHeaderBytes, image.length); at >= 0; ) {
-    const frame = frameAt(image, at, salt);
-    if (frame === null) {
+  const parts: Part[] = [];
+  const headers: FrameHeader[] = [];
+  let end = Math.min(segmentHeaderBytes, image.length);
+  for (let at = findMagic(image, end, image.length); at >= 0; ) {
+    const part = frameAt(image, at, salt);
+    if (part?.header === undefined || part.header === null) {
       at = findMagic(image, at + 8, image.length);
       continue;
     }
-    if (at > end) losses.push({ file, offset: end, length: at - end, reason: "no whole frame" });
-    frames.push(frame);
-    end = at + frameHeaderBytes + frame.header.payloadLength;
+    if (at > end) parts.push({ start: end, end: at, header: null, isWhole: false });
+    parts.push(part);
+    headers.push(part.header);
+    end = part.end;
     at = findMagic(image, end, image.length);
   }
-  const flags = frames.at(-1)?.header.flags ?? 0;
+  const used = lastUsedByte(image, end);
+  if (used > end) parts.push({ start: end, end: used, header: null, isWhole: false });
+  const flags = headers.at(-1)?.flags ?? 0;
   const isCompacted = segmentHeader?.kind === "compacted" || (flags & frameFlags.compacted) !== 0;
-  const isComplete = isCompacted && (flags & frameFlags.last) !== 0 && end === image.length;
-  return { number, file, size: image.length, isCompacted, isComplete, frames };
+  return {
+    number,
+    file,
+    size: image.length,
+    isComplete: isCompacted && (flags & frameFlags.last) !== 0 && end === image.length,
+    parts,
+    firstNumber: headers[0]?.firstNumber ?? 0,
+    lastNumber: headers.at(-1)?.number ?? 0,
+  };
 }
 
 /** The frame at `at`, if its header or its payload proves that it is one. */
-function frameAt(image: Buffer, at: number, salt: number | null): FoundFrame | null {
+function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   const proven = salt === null ? null : decodeFrameHeader(image, at, image.length, salt);
-  if (proven !== null) return { at, header: proven, isWhole: payloadIsWhole(image, at, proven) };
-  const header = decodeFrameWithoutSalt(image, at, image.length);
-  return header === null ? null : { at, header, isWhole: true };
+  const header = proven ?? decodeFrameWithoutSalt(image, at, image.length);
+  if (header === null) return null;
+  const start = at + frameHeaderBytes;
+  const isWhole = proven === null || payloadIsWhole(image, at, header);
+  return { start, end: start + header.payloadLength, header, isWhole };
+}
+
+/** Where the zeros begin that fill the file from `from` on, rounded up to 8. */
+function lastUsedByte(image: Buffer, from: number): number {
+  let end = image.length;
+  while (end > from && image[end - 1] === 0) end--;
+  return Math.min(Math.ceil(end / 8) * 8, image.length);
 }
 
 /** The segments to read, in commit order: as the manifest says, or by the numbers of their frames. */
@@ -155,10 +179,10 @@ function inOrder(
       return [];
     });
   }
-  const used = sources.filter((source) => source.frames.length > 0);
+  const used = sources.filter((source) => source.parts.length > 0);
   return used
     .filter((source) => !isReplaced(source, used))
-    .sort((one, other) => lastNumberOf(one) - lastNumberOf(other) || one.number - other.number);
+    .sort((one, other) => one.lastNumber - other.lastNumber || one.number - other.number);
 }
 
 /** Is all of `source` in a compacted segment that is newer and complete? */
@@ -167,17 +191,9 @@ function isReplaced(source: Source, all: readonly Source[]): boolean {
     (other) =>
       other.isComplete &&
       other.number > source.number &&
-      firstNumberOf(other) <= firstNumberOf(source) &&
-      lastNumberOf(other) >= lastNumberOf(source),
+      other.firstNumber <= source.firstNumber &&
+      other.lastNumber >= source.lastNumber,
   );
-}
-
-function firstNumberOf(source: Source): number {
-  return source.frames[0]?.header.firstNumber ?? 0;
-}
-
-function lastNumberOf(source: Source): number {
-  return source.frames.at(-1)?.header.number ?? 0;
 }
 
 async function give(
@@ -188,16 +204,14 @@ async function give(
 ): Promise<void> {
   const image = await readAll(files, source.file);
   const base = source.number * positionSegmentFactor;
-  for (const { at, header, isWhole } of source.frames) {
-    const start = at + frameHeaderBytes;
-    const end = start + header.payloadLength;
-    report.frames++;
+  for (const { start, end, header, isWhole } of source.parts) {
+    if (header !== null) report.frames++;
     for (let record = start; record < end; ) {
       const length = isWhole ? recordLengthIn(image, record, end) : recordIn(image, record, end);
       if (length === 0) {
         const next = findRecord(image, record + 8, end);
         const { file } = source;
-        const reason = "a record's check is wrong";
+        const reason = "no whole record";
         report.losses.push({ file, offset: record, length: next - record, reason });
         record = next;
         continue;
@@ -211,6 +225,7 @@ async function give(
 
 /** The length of the whole record at `at`, 0 when there is none. */
 function recordIn(image: Buffer, at: number, end: number): number {
+  if (at + recordHeaderBytes > end) return 0;
   const length = image.readUInt32LE(at + recordLengthAt);
   return verifyRecord(image.subarray(0, end), at, length) ? length : 0;
 }

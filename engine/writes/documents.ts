@@ -3,8 +3,10 @@
  * counters changed. Error texts are those of RavenDB 7.2.7.
  */
 
-import { nodeTag } from "../database-state.ts";
+import { type DatabaseState, nodeTag } from "../database-state.ts";
 import {
+  bodyLengthOf,
+  bodyStartOf,
   changeVectorOf,
   DocumentFields,
   documentFlags,
@@ -19,6 +21,7 @@ import {
 import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
+import { bytesEqual } from "../json/bytes.ts";
 import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
@@ -29,16 +32,40 @@ import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
 
 /** What is known of a document that was stored. */
-export interface StoredDocument {
+export class StoredDocument {
   readonly id: string;
   readonly document: number;
-  readonly changeVector: string;
+  readonly etag: number;
   /** The collection as the document spells it, `@empty` when it names none. */
   readonly collection: string;
   /** Microseconds since 1970. */
   readonly lastModified: number;
   /** Bits of `documentFlags`. */
   readonly flags: number;
+  readonly #state: DatabaseState;
+
+  constructor(
+    state: DatabaseState,
+    id: string,
+    document: number,
+    etag: number,
+    collection: string,
+    lastModified: number,
+    flags: number,
+  ) {
+    this.#state = state;
+    this.id = id;
+    this.document = document;
+    this.etag = etag;
+    this.collection = collection;
+    this.lastModified = lastModified;
+    this.flags = flags;
+  }
+
+  /** Its text is made when it is asked for: a bulk insert never does. */
+  get changeVector(): string {
+    return this.#state.changeVectorAt(this.etag);
+  }
 }
 
 const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
@@ -113,6 +140,29 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
 }
 
+/** Would storing the document that the database's parser parsed last under `id` leave everything as it is? */
+export function isUnchanged(transaction: Transaction, id: string): boolean {
+  const document = transaction.find(id);
+  if (document < 0) return false;
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  const { parser, metadata } = state;
+  const bodyStart = bodyStartOf(bytes, start);
+  const isSameBody =
+    bodyLengthOf(bytes, start) === parser.bodyLength &&
+    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
+  if (!isSameBody || idOf(bytes, start) !== id) return false;
+  metadata.fromParser(parser, listsOf(transaction, id, transaction.flagsOf(document)));
+  const length = metadataLengthOf(bytes, start);
+  if (length === 0) {
+    return metadata.isOnly(state.collectionMember(transaction.collectionOf(document)));
+  }
+  return (
+    length === metadata.length &&
+    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
+  );
+}
+
 /**
  * Deletes a document with its attachments and counters.
  * @returns false when there was none. @throws EngineError concurrency
@@ -143,8 +193,7 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   }
   const etag = transaction.nextEtag();
   transaction.putTombstone("document", storedId, collectionId, etag);
-  const at = transaction.scratch.length;
-  transaction.stageDocument({ document, etag, at, recordLength: 0, collectionId, flags: 0 });
+  transaction.stageDocument(document, etag, 0, collectionId, 0);
   transaction.untouch(document);
   transaction.changed({
     kind: "document",
@@ -228,15 +277,20 @@ function write(
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
   sealRecord(scratch.bytes, at);
-  transaction.stageDocument({ document, etag, at, recordLength, collectionId, flags });
-  const changeVector = state.changeVectorAt(etag);
-  transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
-  return { id, document, changeVector, collection: metadata.collection, lastModified, flags };
+  transaction.stageDocument(document, etag, recordLength, collectionId, flags);
+  if (!transaction.isUnwatched) {
+    const changeVector = state.changeVectorAt(etag);
+    transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
+  }
+  const { collection } = metadata;
+  return new StoredDocument(state, id, document, etag, collection, lastModified, flags);
 }
+
+const noMembers: readonly ServerMember[] = [];
 
 /** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
-  if ((flags & listFlags) === 0) return [];
+  if ((flags & listFlags) === 0) return noMembers;
   const { attachments, counters } = transaction.keyspaces;
   const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
   const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
@@ -251,12 +305,18 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
   ];
 }
 
+/** Bytes of `"@expires"` and of `"@refresh"`. */
+const dateKeyBytes = 10;
+
 /** @throws EngineError invalid-operation when `@expires` or `@refresh` is text and not a date of 7 digits */
 function checkDates(parser: DocumentParser): void {
   for (let i = 0; i < parser.metadataCount; i++) {
     const at = i * metadataSpanSlots;
     const spans = parser.metadataSpans;
-    const key = parser.metadata.latin1Slice(spans[at], spans[at + 1]);
+    const keyFrom = spans[at] as number;
+    const keyTo = spans[at + 1] as number;
+    if (keyTo - keyFrom !== dateKeyBytes) continue;
+    const key = parser.metadata.latin1Slice(keyFrom, keyTo);
     if (key !== '"@expires"' && key !== '"@refresh"') continue;
     const value = parser.metadata.toString("utf8", spans[at + 2], spans[at + 3]);
     if (!value.startsWith('"') || !Number.isNaN(parseTimestamp(JSON.parse(value) as string))) {

@@ -70,9 +70,9 @@ export async function playWithFault<Oracle>(
 }
 
 /** Says where it was when `check` fails. */
-export async function named(where: string, check: () => Promise<void>): Promise<void> {
+export async function named<T>(where: string, check: () => Promise<T>): Promise<T> {
   try {
-    await check();
+    return await check();
   } catch (error) {
     if (error instanceof Error) error.message = `${where}: ${error.message}`;
     throw error;

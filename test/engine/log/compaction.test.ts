@@ -1,0 +1,261 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { openLog } from "../../../engine/log/file-log.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { SeededRandom } from "../../support/random.ts";
+import { SimulatedClock } from "../../support/simulated-clock.ts";
+import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
+import { TinyDatabase, tinyFolder } from "../../support/tiny-database.ts";
+import { readRecord, TinyOwner } from "../../support/tiny-owner.ts";
+
+const fast = { bytesPerSecond: Number.POSITIVE_INFINITY };
+
+/** Files are removed in the background. */
+async function removed(): Promise<void> {
+  for (let count = 0; count < 20; count++) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+function segmentFiles(files: SimulatedFileSystem): number {
+  return files.paths().filter((path) => path.startsWith(`${tinyFolder}/log/`)).length;
+}
+
+async function filled(files: SimulatedFileSystem): Promise<TinyDatabase> {
+  const database = await TinyDatabase.open(files);
+  for (let round = 0; round < 10; round++) {
+    for (let index = 0; index < 5; index++) database.put(`key${index}`, `${round}`.repeat(150));
+    await database.flush();
+  }
+  return database;
+}
+
+describe("compaction", () => {
+  test("gives back the files of dead records and keeps the live ones", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await filled(files);
+    const before = segmentFiles(files);
+    const report = await database.log.compact(fast);
+    await database.check();
+    await database.close();
+    expect(report.sources).toBeGreaterThanOrEqual(4);
+    expect(report.outputs).toBe(1);
+    expect(segmentFiles(files)).toBe(before - report.sources + 1);
+    const again = await TinyDatabase.open(files, database.history.copy());
+    await again.check();
+    expect(await again.log.compact(fast)).toMatchObject({ sources: 0 });
+    await again.close();
+  });
+
+  test("keeps a deletion while something before it could come back, and drops it then", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await TinyDatabase.open(files);
+    database.put("stays", "s".repeat(600));
+    database.put("goes", "g");
+    await database.flush();
+    // A segment of its own for each of the two.
+    for (let index = 0; index < 4; index++) database.put("filler", `${index}`.repeat(700));
+    database.remove("goes");
+    for (let index = 0; index < 4; index++) database.put("filler", `${index}`.repeat(700));
+    await database.flush();
+    await database.log.compact(fast);
+    await removed();
+    expect(deletionsOf(files)).toEqual(["goes"]);
+    // The segment with both "stays" and the dead "goes" is rewritten only now.
+    database.put("stays", "new");
+    for (let index = 0; index < 4; index++) database.put("filler", `${index}`.repeat(700));
+    await database.flush();
+    await database.log.compact(fast);
+    await database.log.compact(fast);
+    await removed();
+    expect(deletionsOf(files)).toEqual([]);
+    const again = await TinyDatabase.open(files.powerLoss(1), database.history.copy());
+    await again.check();
+    expect(again.owner.entries.has("goes")).toBe(false);
+  });
+
+  test("does not drop a deletion that a snapshot does not know of", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await TinyDatabase.open(files);
+    database.put("goes", "g".repeat(300));
+    await database.flush();
+    await database.snapshot();
+    database.remove("goes");
+    for (let index = 0; index < 8; index++) database.put("filler", `${index}`.repeat(700));
+    await database.flush();
+    await database.log.compact(fast);
+    await removed();
+    expect(deletionsOf(files)).toEqual(["goes"]);
+    await database.snapshot();
+    await database.snapshot();
+    database.put("filler", "f".repeat(1500));
+    database.put("filler", "f".repeat(1500));
+    await database.flush();
+    await database.log.compact(fast);
+    await removed();
+    expect(deletionsOf(files)).toEqual([]);
+    const again = await TinyDatabase.open(files.powerLoss(1), database.history.copy());
+    await again.check();
+  });
+
+  test("leaves files to readers that hold an older pin", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await filled(files);
+    const pin = database.log.pin();
+    const old = [...database.owner.entries.values()].map((entry) => ({ ...entry }));
+    const before = segmentFiles(files);
+    await database.log.compact(fast);
+    const younger = database.log.pin();
+    expect(segmentFiles(files)).toBe(before + 1);
+    for (const entry of old) {
+      const bytes = await database.log.read(entry.position, entry.length);
+      expect(readRecord(bytes, 0).value).toBe(entry.value);
+    }
+    pin.release();
+    pin.release();
+    await database.log.close();
+    expect(segmentFiles(files)).toBeLessThan(before);
+    younger.release();
+  });
+
+  test("starts by itself when a segment is half dead", async () => {
+    const clock = new SimulatedClock();
+    const random = new SeededRandom(1);
+    const owner = new TinyOwner();
+    const log = await openLog({
+      files: new SimulatedFileSystem(),
+      folder: null,
+      clock,
+      random: (count) => random.bytes(count),
+      owner,
+      listener: { durable: (count) => owner.durable(count), lost: () => undefined },
+      cache: new SegmentCache(0),
+      segmentBytesMin: 1024,
+      segmentBytesMax: 1024,
+      compaction: fast,
+    });
+    owner.log = log;
+    await log.replay();
+    for (let index = 0; index < 100; index++) {
+      owner.put(`key${index % 3}`, `${index}`.repeat(50));
+      await log.flush();
+      clock.advance(500);
+    }
+    clock.advance(2000);
+    await log.compact(fast);
+    expect(log.metrics().segments).toBeLessThan(6);
+    expect(log.metrics().segmentBytes).toBeLessThan(6 * 1024);
+    expect(log.metrics().recordBytes - log.metrics().deadBytes).toBe(owner.liveBytes());
+    for (const [key, entry] of owner.entries) {
+      const bytes = log.peek(entry.position, entry.length) as Buffer;
+      expect(readRecord(bytes, 0)).toMatchObject({ key, value: entry.value });
+    }
+    await log.close();
+  });
+
+  test("and a snapshot that are slow do not hold up closing", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await filled(files);
+    // No time passes here: whoever waits for it waits for ever.
+    const compaction = database.log.compact({ bytesPerSecond: 1 });
+    const snapshot = database.log.writeSnapshot(database.owner.sections(), 1);
+    for (let count = 0; count < 5; count++) await removed();
+    await database.close();
+    await compaction;
+    await snapshot;
+    const again = await TinyDatabase.open(files, database.history.copy());
+    await again.check();
+    expect(again.report.wasClosed).toBe(true);
+  });
+
+  test("does not copy a damaged segment", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await filled(files);
+    const path = `${tinyFolder}/log/00000000000000000001.seg`;
+    files.damage(path, (bytes) => {
+      bytes[200]! ^= 1;
+      return bytes;
+    });
+    const report = await database.log.compact(fast);
+    expect(report.damaged).toBe(1);
+    expect(files.paths()).toContain(path);
+    await database.check();
+    await database.close();
+  });
+});
+
+test("any mix of writes, snapshots, compactions, full disks and restarts keeps what was written", async () => {
+  const key = fc.constantFrom("a", "b", "c", "d", "e", "f");
+  const step = fc.oneof(
+    { weight: 8, arbitrary: fc.tuple(fc.constant("put" as const), key, fc.nat(900)) },
+    { weight: 3, arbitrary: fc.tuple(fc.constant("remove" as const), key) },
+    { weight: 2, arbitrary: fc.tuple(fc.constant("flush" as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("snapshot" as const)) },
+    { weight: 2, arbitrary: fc.tuple(fc.constant("compact" as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("full" as const), fc.nat(3000)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("room" as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("close" as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("power" as const), fc.nat(1000)) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
+      let files = new SimulatedFileSystem();
+      let database = await TinyDatabase.open(files);
+      let working: Promise<unknown> = Promise.resolve();
+      let count = 0;
+      for (const [what, ...rest] of steps) {
+        try {
+          if (what === "put") {
+            database.put(String(rest[0]), `${count++}`.padEnd(Number(rest[1]), "."));
+          }
+          if (what === "remove") database.write([[String(rest[0]), undefined]], true);
+          if (what === "flush") await database.flush();
+          if (what === "snapshot") await database.snapshot();
+        } catch (error) {
+          expect(error).toMatchObject({ code: "disk-full" });
+        }
+        if (what === "compact") {
+          working = database.log.compact(fast);
+          working.catch(() => undefined);
+        }
+        if (what === "full") files.capacityBytes = files.usedBytes() + Number(rest[0]);
+        if (what === "room") {
+          files.capacityBytes = Number.POSITIVE_INFINITY;
+          database.clock.advance(2000);
+        }
+        if (what !== "close" && what !== "power") continue;
+        files.capacityBytes = Number.POSITIVE_INFINITY;
+        if (what === "close") {
+          await working.catch(() => undefined);
+          await database.flush().catch(() => undefined);
+          await database.closeWithSnapshot();
+        } else {
+          files = files.powerLoss(Number(rest[0]));
+        }
+        working = Promise.resolve();
+        database = await TinyDatabase.open(files, database.history.copy());
+        await database.check();
+      }
+      await working.catch(() => undefined);
+      files.capacityBytes = Number.POSITIVE_INFINITY;
+      await database.flush().catch(() => undefined);
+      await database.check();
+      const again = await TinyDatabase.open(files.powerLoss(7), database.history.copy());
+      await again.check();
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** Keys of the deletions in all segment files. */
+function deletionsOf(files: SimulatedFileSystem): string[] {
+  const keys: string[] = [];
+  for (const path of files.paths().filter((name) => name.endsWith(".seg"))) {
+    const bytes = files.content(path);
+    for (let at = 128; at + 32 <= bytes.length; at += 8) {
+      const isDeletion = bytes[at + 8] === 11 && bytes[at + 9] === 1 && bytes[at + 12] === 0;
+      if (isDeletion && bytes.readUInt32LE(at) === 32) keys.push(readRecord(bytes, at).key);
+    }
+  }
+  return keys;
+}
