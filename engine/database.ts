@@ -24,7 +24,10 @@ import { unsyncedBytesMax } from "./limits.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
 import { type LogListener, type Pin, type Position, positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Operations } from "./operations.ts";
+import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
+import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
@@ -74,6 +77,8 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly queries: DatabaseQueries;
+  readonly operations: Operations;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -90,6 +95,12 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
+    this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.operations = new Operations({
+      values: parts.state.keyspaces.values,
+      nowMicros: () => parts.state.nowMicros(),
+      write: (change) => this.write(change),
+    });
   }
 
   /**
@@ -297,7 +308,8 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     for (const document of this.#born) {
       if (documents.etagOf(document) === 0) continue;
-      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document));
+      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
+      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
     }
   }
 
@@ -383,6 +395,16 @@ export class Database implements LogListener {
   }
 
   /**
+   * Runs a query in RQL; rows go to `sink`, each the JSON text of an object, as they are found.
+   * @returns what is told beside the rows; null when `options.unlessEtag` still holds.
+   * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
+   */
+  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    this.assertServing();
+    return await this.queries.query(text, options, sink);
+  }
+
+  /**
    * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when it must not
    * exist, else the current change vector.
    * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
@@ -461,10 +483,12 @@ export class Database implements LogListener {
 
   /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
   async close(): Promise<void> {
+    await this.operations.stop();
     if (this.#failure !== null) {
       await this.abandon();
       return;
     }
+    await this.queries.close();
     await this.#log.flush();
     this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     const view = this.state.documents.view();
@@ -479,6 +503,8 @@ export class Database implements LogListener {
   /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
   async abandon(): Promise<void> {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
+    await this.queries.close();
+    await this.operations.stop();
     await this.#log.close();
     await this.blobs.close();
   }

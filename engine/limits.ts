@@ -39,6 +39,12 @@ export const compiledScriptsMax = 2_048;
 export const backgroundBytesPerSecond = 64 * 1024 * 1024;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
+/** Ended operations of one database that can still be asked for. */
+export const finishedOperationsMax = 256;
+/** Bytes of commands that a bulk insert commits at once, and may hold while a commit is under way. */
+export const bulkInsertBatchBytes = 16 * 1024 * 1024;
+/** Commands that a bulk insert commits at once. */
+export const bulkInsertBatchCommands = 8192;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
 

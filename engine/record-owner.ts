@@ -146,7 +146,10 @@ export class DatabaseRecords implements RecordOwner {
       this.#superseded,
     );
     if (!this.#keyspaces.tombstones.isEmpty && this.#documents.etagOf(document) === etag) {
-      this.#keyspaces.tombstones.dropDocument(this.#documents.lowerIdOf(document));
+      const { collections, tombstones } = this.#keyspaces;
+      // The record of a new collection follows its first document: no tombstone names it yet.
+      const name = collection < collections.count ? collections.nameOf(collection) : "";
+      tombstones.dropDocument(this.#documents.lowerIdOf(document), name);
     }
     const modified = lastModifiedOf(bytes, start);
     if (modified > this.lastModified) this.lastModified = modified;

@@ -3,6 +3,7 @@
  * counters count once for each document that has some, deletions of attachments are tombstones too.
  */
 import type { Database } from "./database.ts";
+import { documentFlags } from "./document.ts";
 import { emptyCollectionId } from "./keyspaces/collections.ts";
 import { sliceMs } from "./limits.ts";
 
@@ -46,8 +47,8 @@ export function collectionCounts({ state }: Database): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;
   const deleted = new Map<string, number>();
-  for (const [, { collection }] of tombstones.records.withPrefix("")) {
-    deleted.set(collection, (deleted.get(collection) ?? 0) + 1);
+  for (const [, { type, collection }] of tombstones.records.withPrefix("")) {
+    if (type === "document") deleted.set(collection, (deleted.get(collection) ?? 0) + 1);
   }
   const rows: CollectionCounts[] = [];
   for (let id = emptyCollectionId; id < collections.count; id++) {
@@ -59,22 +60,37 @@ export function collectionCounts({ state }: Database): CollectionCounts[] {
   return rows;
 }
 
-/** Bytes of the records of a collection's documents. Gives the event loop back meanwhile. Cost: its documents. */
-export async function collectionBytes(database: Database, collectionId: number): Promise<number> {
+/** What only a look at each document of a collection tells. */
+export interface CollectionFigures {
+  /** Of the records of its documents. */
+  readonly bytes: number;
+  /** Documents that have counters. */
+  readonly counterOwners: number;
+}
+
+/** Gives the event loop back meanwhile. Cost: the collection's documents. */
+export async function collectionFigures(
+  database: Database,
+  collectionId: number,
+): Promise<CollectionFigures> {
   const view = database.view();
   try {
     const cursor = view.documents.byEtag(collectionId, 0);
     const batch = new Uint32Array(256);
     let bytes = 0;
+    let counterOwners = 0;
     let sliceEnd = performance.now() + sliceMs;
     for (let count = batch.length; count === batch.length; ) {
       count = cursor.fill(batch, batch.length);
-      for (let i = 0; i < count; i++) bytes += view.documents.lengthOf(batch[i] as number);
+      for (const document of batch.subarray(0, count)) {
+        bytes += view.documents.lengthOf(document);
+        if ((view.documents.flagsOf(document) & documentFlags.HasCounters) !== 0) counterOwners++;
+      }
       if (performance.now() < sliceEnd) continue;
       await new Promise((resolve) => setImmediate(resolve));
       sliceEnd = performance.now() + sliceMs;
     }
-    return bytes;
+    return { bytes, counterOwners };
   } finally {
     view.release();
   }

@@ -84,7 +84,10 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "script-failed": { status: 400, type: `${client}.Documents.Patching.JavaScriptException` },
   "script-syntax": { status: 400, type: `${client}.Documents.Patching.JavaScriptParseException` },
   "script-recursion": { status: 400, type: "Jint.Runtime.RecursionDepthOverflowException" },
-  "regex-invalid": { status: 400, type: "System.ArgumentException" },
+  "regex-invalid": {
+    status: 400,
+    type: "System.Text.RegularExpressions.RegexParseException",
+  },
   "operation-missing": { status: 400, type: "System.ArgumentException" },
   "operation-cancelled": { status: 400, type: "System.OperationCanceledException" },
 

@@ -1,6 +1,7 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
+import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
@@ -10,7 +11,9 @@ import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
+import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
+import { queryRoutes } from "./endpoints/queries.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
@@ -28,10 +31,13 @@ export const routes: readonly Route[] = [
   ...documentStreamRoutes,
   ...multiGetRoutes,
   ...statisticsRoutes,
+  ...operationRoutes,
   ...batchRoutes,
+  ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,
+  ...queryRoutes,
 ];

@@ -100,6 +100,12 @@ export class EntryKeyspace<Value> implements Keyspace {
     for (const [key, entry] of this.#entries.entries(prefix)) yield [key, entry.value];
   }
 
+  /** Committed entries from `key` on, inclusive, in key order. Nothing may be committed meanwhile. */
+  *from(key: string): Generator<[string, Value]> {
+    const cursor = this.#entries.cursor({ lower: key });
+    while (cursor.next()) yield [cursor.key, cursor.value.value];
+  }
+
   /** As `withPrefix`, over what a writer builds on. */
   *newestWithPrefix(prefix: string): Generator<[string, Readonly<Entry<Value>>]> {
     yield* this.#entries.newestEntries(prefix);

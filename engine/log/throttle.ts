@@ -1,7 +1,7 @@
 /**
  * Bounds the speed of work in the background, and gives the event loop back in between.
  */
-import type { Clock } from "../environment.ts";
+import type { Clock, Timer } from "../environment.ts";
 import { sliceMs } from "../limits.ts";
 
 export class Throttle {
@@ -9,12 +9,22 @@ export class Throttle {
   readonly #bytesPerSecond: number;
   #sliceStartMs: number;
   #owedMs = 0;
+  #hurried = false;
+  #timer: Timer | null = null;
+  #goOn: (() => void) | null = null;
 
   /** `bytesPerSecond` may be infinite. */
   constructor(clock: Clock, bytesPerSecond: number) {
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;
     this.#sliceStartMs = clock.monotonicMs();
+  }
+
+  /** From now on as fast as can be: the log is being closed. */
+  hurry(): void {
+    this.#hurried = true;
+    this.#timer?.cancel();
+    this.#goOn?.();
   }
 
   /** Has the present slice lasted long enough? */
@@ -28,15 +38,18 @@ export class Throttle {
     this.#sliceStartMs = this.#clock.monotonicMs();
   }
 
-  /** Waits as long as `bytes` take at the given speed, less what has passed since the last wait. */
+  /** Waits as long as `bytes` take at the given speed. */
   async spend(bytes: number): Promise<void> {
-    if (Number.isFinite(this.#bytesPerSecond)) {
+    if (Number.isFinite(this.#bytesPerSecond) && !this.#hurried) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
       // Shorter waits are not worth a timer.
       if (this.#owedMs >= sliceMs) {
         const ms = this.#owedMs;
         this.#owedMs = 0;
-        await new Promise<void>((resolve) => this.#clock.setTimer(ms, resolve));
+        await new Promise<void>((resolve) => {
+          this.#goOn = resolve;
+          this.#timer = this.#clock.setTimer(ms, resolve);
+        });
         this.#sliceStartMs = this.#clock.monotonicMs();
         return;
       }

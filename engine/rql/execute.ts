@@ -163,6 +163,23 @@ class Execution {
     };
   }
 
+  async entries(): Promise<EntriesOutcome> {
+    const { access, paging } = this.#query;
+    if (access.kind === "collection") {
+      throw new EngineError("index-missing", "A query of a collection has no index entries.");
+    }
+    const index = await this.#readyIndex();
+    const reader = index.reader();
+    const entries = this.#foundEntries(reader, index);
+    const page = entries.subarray(paging.skip, Math.min(entries.length, paging.skip + paging.take));
+    return {
+      totalResults: entries.length,
+      indexName: index.name,
+      isStale: index.isStale,
+      entries: Array.from(page, (entry) => reader.entryText(entry)),
+    };
+  }
+
   async #readyIndex(): Promise<QueryIndex> {
     const { access } = this.#query;
     const { indexes } = this.#host;
@@ -204,9 +221,21 @@ class Execution {
   }
 
   #indexRows(index: QueryIndex): Candidates {
+    const { source } = this.#host;
+    const reader = index.reader();
+    const entries = this.#foundEntries(reader, index);
+    const total = entries.length;
+    if (index.outputs !== null) {
+      return { cursor: new GroupCursor(entries, index.outputs), total, scores: null };
+    }
+    const cursor = new ListCursor(this.#documentsOf(entries, reader), 0, source);
+    return { cursor, total, scores: null };
+  }
+
+  /** The entries that fulfil the condition, in the order of the query. */
+  #foundEntries(reader: IndexReader, index: QueryIndex): Uint32Array {
     const query = this.#query;
     const { source, scripts } = this.#host;
-    const reader = index.reader();
     const context: WhereContext = {
       reader,
       indexName: index.name,
@@ -216,14 +245,7 @@ class Execution {
       textTest: (pattern) => scripts.textTest(pattern),
     };
     const set = query.where === null ? reader.all() : findEntries(query.where, context);
-    const entries = this.#ordered(set, reader, index, context);
-    const total = entries.length;
-    if (index.outputs !== null) {
-      return { cursor: new GroupCursor(entries, index.outputs), total, scores: null };
-    }
-    const docNums = this.#documentsOf(entries, reader);
-    const cursor = new ListCursor(docNums, 0, source);
-    return { cursor, total, scores: null };
+    return this.#ordered(set, reader, index, context);
   }
 
   #ordered(
@@ -248,13 +270,13 @@ class Execution {
     });
   }
 
-  /** The documents of entries, each once: several entries of one are duplicates of the first. */
+  /** The documents of entries; whole documents each once: several entries of one are duplicates of the first. */
   #documentsOf(entries: Uint32Array, reader: IndexReader): Uint32Array {
-    const { documents, entryCount, liveCount } = reader.store;
+    const { documents } = reader.store;
     const docNums = new Uint32Array(entries.length);
     for (let i = 0; i < entries.length; i++) docNums[i] = documents[entries[i] as number] as number;
-    if (this.#request.keepsDuplicates || entryCount === 0 || liveCount === 0) return docNums;
-    if (!reader.store.hasSeveral) return docNums;
+    const isWhole = this.#query.projection.kind === "document";
+    if (!isWhole || this.#request.keepsDuplicates || !reader.store.hasSeveral) return docNums;
     const unique = new Set(docNums);
     this.#skippedCount += docNums.length - unique.size;
     return Uint32Array.from(unique);
@@ -521,6 +543,24 @@ class GroupCursor implements RowCursor {
     this.row.bytes = Buffer.from(this.#texts[this.#at++] as string);
     return true;
   }
+}
+
+/** The entries of an index that a query finds, on the page it asks for. */
+export interface EntriesOutcome {
+  readonly totalResults: number;
+  readonly indexName: string;
+  readonly isStale: boolean;
+  /** JSON texts: fields and their terms. */
+  readonly entries: readonly string[];
+}
+
+/** `debug=entries`: what an index knows of the documents that a query finds. @throws index-missing, as `executeQuery` */
+export async function executeEntries(
+  query: AnalyzedQuery,
+  host: QueryHost,
+  request: QueryRequest,
+): Promise<EntriesOutcome> {
+  return new Execution(query, host, request, { add: () => null }).entries();
 }
 
 /** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */

@@ -44,6 +44,7 @@ class JsonWriter {
   text(holder: Value, key: string, given: Value): string | undefined {
     const { run } = this;
     run.grow(64);
+    run.burn(6);
     let value = given;
     if (this.replacer !== null) {
       value = callFunction(run, this.replacer, holder, [key, value]);

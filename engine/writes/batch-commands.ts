@@ -10,6 +10,7 @@ import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
 import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
 
@@ -21,11 +22,11 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["AttachmentMOVE", attachmentMove],
   ["AttachmentCOPY", attachmentCopy],
   ["Counters", counters],
+  ["PATCH", patchOne],
+  ["BatchPATCH", patchMany],
   ["HeartBeat", () => null],
-  // Known, and still to come:
+  // Commands of features that this database has not:
   ...[
-    "PATCH",
-    "BatchPATCH",
     "JsonPatch",
     "TimeSeries",
     "TimeSeriesWithIncrements",
@@ -37,16 +38,20 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ].map((type): [string, BatchHandler] => [type, notSupported]),
 ]);
 
-/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
-function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
-  const { state } = transaction;
+/** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
+export function parseDocumentOf({ state }: Transaction, command: BatchCommand): void {
   const span = command.span("Document");
   if (span === undefined) {
     throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
   }
-  const id = command.text("Id") || state.newGuid();
-  const expected = command.text("ChangeVector") ?? undefined;
   state.parser.parse(command.bytes, span.from, span.to);
+}
+
+/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
+function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const id = command.text("Id") || transaction.state.newGuid();
+  const expected = command.text("ChangeVector") ?? undefined;
+  parseDocumentOf(transaction, command);
   const stored = putParsed(transaction, id, expected);
   const collection = transaction.keyspaces.collections.nameOf(
     transaction.collectionOf(stored.document),

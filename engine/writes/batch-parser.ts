@@ -29,6 +29,7 @@ import {
   rawValueEnd,
   tokenName,
   truncated,
+  unexpected,
 } from "../json/raw-scan.ts";
 
 /** A value's place in the text of the batch. */
@@ -45,12 +46,14 @@ export class BatchCommand {
   /** Values by key; undefined for `Document`, which is a span only. */
   readonly #values = new Map<string, unknown>();
   readonly #spans = new Map<string, TextSpan>();
+  readonly startAt: number;
   /** Behind the command. */
   readonly endAt: number;
 
   /** @throws EngineError json-…, invalid-operation without a `Type` */
   constructor(bytes: Buffer, at: number, end: number) {
     this.bytes = bytes;
+    this.startAt = at;
     this.endAt = eachRawMember(bytes, at, end, (key, from, to) => {
       this.#spans.set(key, { from, to });
       if (key === "Document") return;
@@ -165,10 +168,4 @@ function parseRest(
 function expectByte(bytes: Uint8Array, at: number, end: number, byte: number, token: string): void {
   if (at >= end) throw truncated();
   if (bytes[at] !== byte) throw unexpected(token, bytes, at);
-}
-
-function unexpected(token: string, bytes: Uint8Array, at: number): EngineError {
-  const found = tokenName(bytes, at);
-  if (found === "") return misplaced(bytes, at);
-  return new EngineError("invalid-operation", `Expected ${token} , but got ${found}`);
 }

@@ -5,6 +5,8 @@
 
 import { type DatabaseState, nodeTag } from "../database-state.ts";
 import {
+  bodyLengthOf,
+  bodyStartOf,
   changeVectorOf,
   DocumentFields,
   documentFlags,
@@ -19,6 +21,7 @@ import {
 import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
+import { bytesEqual } from "../json/bytes.ts";
 import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
@@ -135,6 +138,29 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
   fields.setBody(parser);
   return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+}
+
+/** Would storing the document that the database's parser parsed last under `id` leave everything as it is? */
+export function isUnchanged(transaction: Transaction, id: string): boolean {
+  const document = transaction.find(id);
+  if (document < 0) return false;
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  const { parser, metadata } = state;
+  const bodyStart = bodyStartOf(bytes, start);
+  const isSameBody =
+    bodyLengthOf(bytes, start) === parser.bodyLength &&
+    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
+  if (!isSameBody || idOf(bytes, start) !== id) return false;
+  metadata.fromParser(parser, listsOf(transaction, id, transaction.flagsOf(document)));
+  const length = metadataLengthOf(bytes, start);
+  if (length === 0) {
+    return metadata.isOnly(state.collectionMember(transaction.collectionOf(document)));
+  }
+  return (
+    length === metadata.length &&
+    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
+  );
 }
 
 /**

@@ -2,8 +2,9 @@
 import { nodeTag } from "../../engine/database-state.ts";
 import {
   type CollectionCounts,
-  collectionBytes,
+  type CollectionFigures,
   collectionCounts,
+  collectionFigures,
   databaseCounts,
 } from "../../engine/statistics.ts";
 import { formatTimestamp } from "../../engine/timestamp.ts";
@@ -105,7 +106,7 @@ async function getDetailedCollections(
 ): Promise<void> {
   const rows: [string, object][] = [];
   for (const counts of collectionCounts(database)) {
-    rows.push([counts.name, detailsOf(counts, await collectionBytes(database, counts.id))]);
+    rows.push([counts.name, detailsOf(counts, await collectionFigures(database, counts.id))]);
   }
   replyCollections(exchange, database, Object.fromEntries(rows));
 }
@@ -157,7 +158,10 @@ function replyCollections(
 }
 
 /** Sizes of what is not kept apart by collection are 0. */
-function detailsOf({ name, documents, tombstones }: CollectionCounts, bytes: number): object {
+function detailsOf(
+  { name, documents, tombstones }: CollectionCounts,
+  { bytes, counterOwners }: CollectionFigures,
+): object {
   return {
     Name: name,
     CountOfDocuments: documents,
@@ -169,7 +173,7 @@ function detailsOf({ name, documents, tombstones }: CollectionCounts, bytes: num
     RevisionsSize: sizeOf(0),
     CountOfTimeSeriesDeletedRanges: 0,
     TimeSeriesDeletedRangesSize: sizeOf(0),
-    CountOfCounterEntries: 0,
+    CountOfCounterEntries: counterOwners,
     CounterEntriesSize: sizeOf(0),
     CountOfTimeSeriesSegments: 0,
     TimeSeriesSegmentsSize: sizeOf(0),

@@ -197,18 +197,24 @@ export class SimulatedFileSystem implements FileSystem {
       const parts = path.split("/");
       for (let count = 2; count <= parts.length; count++) {
         const folder = parts.slice(0, count).join("/");
-        if (!this.#current.has(folder)) this.#changeNames(folder, [[folder, "folder"]]);
+        if (this.#current.has(folder)) continue;
+        this.#settleMoved(folder);
+        this.#changeNames(folder, [[folder, "folder"]]);
       }
     });
   }
 
   async rename(source: string, target: string): Promise<void> {
     await this.#call("rename", target, () => {
-      const inode = this.#inode(source);
-      this.#changeNames(target, [
-        [target, inode],
-        [source, null],
+      const moved = [...this.#current].filter(
+        ([path]) => path === source || path.startsWith(`${source}/`),
+      );
+      if (moved.length === 0) throw failure("ENOENT", source);
+      const changes = moved.flatMap(([path, entry]): NameOperation["changes"] => [
+        [`${target}${path.slice(source.length)}`, entry],
+        [path, null],
       ]);
+      this.#changeNames(target, changes);
     });
   }
 
@@ -313,6 +319,15 @@ export class SimulatedFileSystem implements FileSystem {
     const operation = { folder: path.slice(0, path.lastIndexOf("/")), changes };
     applyNames(this.#current, operation);
     this.#pendingNames.push(operation);
+  }
+
+  /** A name that a moved folder had is given again only when the move is on the device: names here are whole paths. */
+  #settleMoved(path: string): void {
+    const moved = this.#pendingNames.filter(({ changes }) =>
+      changes.some(([name, entry]) => name === path && entry === null),
+    );
+    for (const operation of moved) applyNames(this.#durable, operation);
+    this.#pendingNames = this.#pendingNames.filter((operation) => !moved.includes(operation));
   }
 
   #inode(path: string): Inode {
