@@ -360,6 +360,9 @@ export class Database implements LogListener {
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
     if (this.#failure === null) return;
+    if (this.#ending !== null) {
+      throw new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    }
     throw new EngineError(
       "database-stopped",
       `Database '${this.name}' has stopped: ${this.#failure.message} It is safe to restart the server.`,
@@ -528,20 +531,20 @@ export class Database implements LogListener {
    * is refused; writes that were begun before end as they would have.
    */
   close(): Promise<void> {
-    this.#ending ??= this.#end(`Database '${this.name}' is closed.`, true);
+    this.#ending ??= this.#end(true);
     return this.#ending;
   }
 
   /** Lets go of the folder soon, without a snapshot. For a database that is to be deleted. */
   abandon(): Promise<void> {
-    this.#ending ??= this.#end(`Database '${this.name}' is deleted.`, false);
+    this.#ending ??= this.#end(false);
     return this.#ending;
   }
 
-  async #end(reason: string, withSnapshot: boolean): Promise<void> {
+  async #end(withSnapshot: boolean): Promise<void> {
     const hadFailed = this.#failure !== null;
-    this.#failure ??= new EngineError("database-stopped", reason);
     await this.operations.stop();
+    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     await this.queries.close();
     await this.maintenance.close();
     await this.#snapshot;
