@@ -1,6 +1,4 @@
-/**
- * JSON Patch (RFC 6902) of one document. As RavenDB 7.2.7, it takes a removal of what is not there for done.
- */
+/** JSON Patch (RFC 6902) of one document, its `@metadata` included. */
 import { etagOf } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
@@ -63,7 +61,7 @@ function applyOperation(root: TextNode, operation: TextNode): TextNode {
     case "add":
       return add(root, path, newValueOf(operation));
     case "remove":
-      return remove(root, path).root;
+      return remove(root, path);
     case "replace": {
       const value = newValueOf(operation);
       if (path.length === 0) return value;
@@ -78,7 +76,7 @@ function applyOperation(root: TextNode, operation: TextNode): TextNode {
         throw new EngineError("invalid-operation", "A value cannot be moved into itself.");
       }
       const value = required(root, from);
-      return add(remove(root, from).root, path, value);
+      return add(remove(root, from), path, value);
     }
     case "test": {
       if (equalTrees(required(root, path), newValueOf(operation))) return root;
@@ -111,17 +109,14 @@ function set(root: TextNode, path: readonly string[], value: TextNode): TextNode
   return root;
 }
 
-function remove(root: TextNode, path: readonly string[]): { root: TextNode } {
+function remove(root: TextNode, path: readonly string[]): TextNode {
   if (path.length === 0) throw malformed("A document cannot be removed from itself");
   const parent = find(root, path.slice(0, -1));
   const last = path.at(-1) as string; // the path is not empty
+  if (find(root, path) === undefined) throw absent(path);
   if (parent instanceof Map) parent.delete(last);
-  else if (Array.isArray(parent)) {
-    const position = positionOf(last);
-    if (position < 0 || position >= parent.length) throw absent(path);
-    parent.splice(position, 1);
-  }
-  return { root };
+  else if (Array.isArray(parent)) parent.splice(positionOf(last), 1);
+  return root;
 }
 
 function find(root: TextNode, path: readonly string[]): TextNode | undefined {

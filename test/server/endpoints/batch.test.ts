@@ -387,7 +387,6 @@ describe("JsonPatch in a batch", () => {
       { op: "copy", from: "/list", path: "/copied" },
       { op: "move", from: "/a", path: "/moved" },
       { op: "test", path: "/moved", value: 1.0 },
-      { op: "remove", path: "/nowhere" },
       { op: "add", path: "/@metadata/note", value: "n" },
     );
     expect(reply.status).toBe(201);
@@ -409,6 +408,8 @@ describe("JsonPatch in a batch", () => {
     for (const [operation, type] of [
       [{ op: "test", path: "/moved", value: 2 }, "System.InvalidOperationException"],
       [{ op: "replace", path: "/nowhere", value: 2 }, "System.InvalidOperationException"],
+      [{ op: "remove", path: "/nowhere" }, "System.InvalidOperationException"],
+      [{ op: "remove", path: "/list/9" }, "System.InvalidOperationException"],
       [{ op: "add", path: "/no/where", value: 2 }, "System.InvalidOperationException"],
       [{ op: "add", path: "/list/9", value: 2 }, "System.InvalidOperationException"],
       [{ op: "move", from: "/list", path: "/list/0" }, "System.InvalidOperationException"],
