@@ -202,6 +202,33 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs?id=w%2F4")).status).toBe(404);
   });
 
+  test("waits until indexes have seen it", async () => {
+    const query = (n: number) =>
+      client.json("POST queries", {
+        Query: `from Waited where n = ${n}`,
+        WaitForNonStaleResults: true,
+      });
+    await query(0);
+    const put = (wait: string, n: number) =>
+      client.send(`POST bulk_docs?${wait}`, {
+        Commands: [
+          {
+            Type: "PUT",
+            Id: `waited/${n}`,
+            Document: { n, "@metadata": { "@collection": "Waited" } },
+          },
+        ],
+      });
+    for (let n = 1; n < 20; n++) {
+      const wait =
+        n % 2 === 0 ? "" : "&waitForSpecificIndex=auto%2Fwaited%2Fbyn&waitForSpecificIndex=none";
+      expect((await put(`waitForIndexesTimeout=00:00:05${wait}`, n)).status).toBe(201);
+      const found = await client.json("POST queries", { Query: `from Waited where n = ${n}` });
+      expect(found).toMatchObject({ IsStale: false, Results: [{ n }] });
+    }
+    expect((await put("waitForIndexesTimeout=soon", 99)).status).toBe(400);
+  });
+
   test("counters keep 64 bits, and the row has the document's change vector when its list changed", async () => {
     await client.send("PUT docs?id=c%2F1", {});
     const command = (delta: string) =>

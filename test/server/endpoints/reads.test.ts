@@ -82,6 +82,32 @@ describe("statistics", () => {
   });
 });
 
+describe("statistics of indexes", () => {
+  test("name each with its state", async () => {
+    await client.json("POST queries", {
+      Query: "from Ss where n = 1",
+      WaitForNonStaleResults: true,
+    });
+    expect(await client.json("GET stats")).toMatchObject({
+      CountOfIndexes: 1,
+      Indexes: [
+        {
+          Name: "Auto/Ss/Byn",
+          IsStale: false,
+          State: "Normal",
+          LockMode: "Unlock",
+          Priority: "Normal",
+          Type: "AutoMap",
+          SourceType: "Documents",
+          LastIndexingTime: expect.stringMatching(/Z$/),
+        },
+      ],
+    });
+    const essential = { CountOfIndexes: 1, Indexes: [{ Name: "Auto/Ss/Byn", Type: "AutoMap" }] };
+    expect(await client.json("GET stats/essential")).toMatchObject(essential);
+  });
+});
+
 describe("POST multi_get", () => {
   const get = async (...Requests: unknown[]) =>
     ((await client.json("POST multi_get", { Requests })) as { Results: Record<string, unknown>[] })
