@@ -15,7 +15,7 @@ import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
-import type { Environment } from "./environment.ts";
+import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
@@ -54,6 +54,14 @@ export interface DatabaseOptions {
   readonly maintenance?: MaintenanceOptions;
 }
 
+/** How a transaction is written. */
+export interface WriteOptions {
+  /** It deletes: then it may even when the disk is nearly full. */
+  readonly isDeletion?: boolean;
+  /** Records that it will read and that are not in memory, by position. */
+  readonly fetched?: ReadonlyMap<Position, Buffer>;
+}
+
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
@@ -90,6 +98,7 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly clock: Clock;
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
   readonly maintenance: Maintenance;
@@ -112,7 +121,8 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
-    this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.clock = parts.environment.clock;
+    this.queries = new DatabaseQueries(this, this.clock);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
@@ -165,18 +175,19 @@ export class Database implements LogListener {
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
-    options?: { readonly isDeletion?: boolean },
+    options?: WriteOptions,
   ): Promise<Result> {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
+    const fetched = options?.fetched ?? nothingFetched;
     if (this.#log.unsyncedBytes > unsyncedBytesMax) {
-      return this.#writeSlowly(change, isDeletion, null);
+      return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
-      return this.#attempt(change, isDeletion, nothingFetched);
+      return this.#attempt(change, isDeletion, fetched);
     } catch (error) {
       return error instanceof RecordNotResident
-        ? this.#writeSlowly(change, isDeletion, error)
+        ? this.#writeSlowly(change, isDeletion, fetched, error)
         : Promise.reject(error);
     }
   }
@@ -185,9 +196,10 @@ export class Database implements LogListener {
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
+    known: ReadonlyMap<Position, Buffer>,
     missing: RecordNotResident | null,
   ): Promise<Result> {
-    const fetched = new Map<Position, Buffer>();
+    const fetched = new Map<Position, Buffer>(known);
     let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
       if (needed !== null) {
