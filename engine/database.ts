@@ -21,6 +21,7 @@ import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
+import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
@@ -629,6 +630,7 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
     assert(
       documents.stagedCount === 0 || this.#pending.length > 0,
       "staged rows have a transaction",

@@ -32,7 +32,7 @@ export function databaseCounts({ state, queries }: Database): DatabaseCounts {
     CountOfConflicts: 0,
     CountOfAttachments: keyspaces.attachments.count,
     CountOfCounterEntries: keyspaces.counterOwners.count,
-    CountOfTimeSeriesSegments: 0,
+    CountOfTimeSeriesSegments: keyspaces.timeSeriesSegments.count,
   };
 }
 

@@ -11,6 +11,8 @@ import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
 import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
+import type { Segment } from "./series-segment.ts";
+import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { makeValues } from "./values.ts";
 
@@ -23,6 +25,8 @@ export class KeyspaceTable {
   readonly identities: EntryKeyspace<number>;
   readonly compareExchange: EntryKeyspace<CompareExchangeValue>;
   readonly indexDefinitions: EntryKeyspace<JsonObject>;
+  readonly timeSeries: EntryKeyspace<TimeSeries>;
+  readonly timeSeriesSegments: EntryKeyspace<Segment>;
   readonly values: EntryKeyspace<unknown>;
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
@@ -36,6 +40,8 @@ export class KeyspaceTable {
     this.identities = makeIdentities(dead);
     this.compareExchange = makeCompareExchange(dead);
     this.indexDefinitions = makeIndexDefinitions(dead);
+    this.timeSeries = makeTimeSeries(dead);
+    this.timeSeriesSegments = makeTimeSeriesSegments(dead);
     this.values = makeValues(dead);
     this.values.listen((key, value) => {
       if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
@@ -49,6 +55,8 @@ export class KeyspaceTable {
       this.compareExchange,
       this.indexDefinitions,
       this.values,
+      this.timeSeries,
+      this.timeSeriesSegments,
     ];
     for (const keyspace of this.all) {
       assert(this.#byKind[keyspace.kind] === undefined, "a record kind has one keyspace");

@@ -1,6 +1,6 @@
 /**
  * What a transaction may do with documents: store, delete, and write again when their lists of attachments or
- * counters changed. Error texts are those of RavenDB 7.2.7.
+ * counters or time series changed. Error texts are those of RavenDB 7.2.7.
  */
 
 import { type DatabaseState, nodeTag } from "../database-state.ts";
@@ -26,10 +26,12 @@ import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
+import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import { sealRecord } from "../log/record.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
+import { removeSeriesOf } from "./time-series.ts";
 
 /** What is known of a document that was stored. */
 export class StoredDocument {
@@ -68,9 +70,10 @@ export class StoredDocument {
   }
 }
 
-const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
+const listFlags =
+  documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
 /** Flags of a document that stay when it is written again. */
-export const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
+export const keptFlags = listFlags | documentFlags.HasRevisions;
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
@@ -165,7 +168,7 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
 }
 
 /**
- * Deletes a document with its attachments and counters.
+ * Deletes a document with its attachments, counters and time series.
  * @returns false when there was none. @throws EngineError concurrency
  */
 export function deleteDocument(transaction: Transaction, id: string, expected?: string): boolean {
@@ -192,6 +195,7 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
       transaction.putEntry(counters, key, undefined);
     }
   }
+  if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
   const etag = transaction.nextEtag();
   transaction.putTombstone("document", storedId, collectionId, etag);
   transaction.stageDocument(document, etag, 0, collectionId, 0);
@@ -248,7 +252,8 @@ function rewriteLists(transaction: Transaction, document: number): void {
   const flags =
     (transaction.flagsOf(document) & keptFlags & ~listFlags) |
     (lists[0]?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters);
+    (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters) |
+    (lists[2]?.valueText == null ? 0 : documentFlags.HasTimeSeries);
   fields.setBodyOf(bytes, 0);
   write(transaction, document, id, 0, collectionId, flags);
 }
@@ -289,12 +294,14 @@ function write(
 
 const noMembers: readonly ServerMember[] = [];
 
-/** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
+/** The genuine `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
   if ((flags & listFlags) === 0) return noMembers;
-  const { attachments, counters } = transaction.keyspaces;
+  const { attachments, counters, timeSeries } = transaction.keyspaces;
   const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
   const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
+  const series = transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""));
+  const seriesText = seriesNamesText(series.map(([, value]) => value));
   const filesText = attachmentsText(files.map(([, attachment]) => attachment));
   return [
     { key: "@attachments", valueText: filesText === null ? null : Buffer.from(filesText) },
@@ -303,6 +310,7 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
       valueText:
         names.length === 0 ? null : Buffer.from(JSON.stringify(names.map(([, { name }]) => name))),
     },
+    { key: "@timeseries", valueText: seriesText === null ? null : Buffer.from(seriesText) },
   ];
 }
 
