@@ -24,7 +24,7 @@ export function databaseCounts({ state }: Database): DatabaseCounts {
   const { documents, keyspaces } = state;
   return {
     CountOfDocuments: documents.documentCount,
-    CountOfRevisionDocuments: 0,
+    CountOfRevisionDocuments: keyspaces.revisions.count,
     CountOfTombstones: keyspaces.tombstones.count,
     CountOfDocumentsConflicts: 0,
     CountOfConflicts: 0,
