@@ -26,11 +26,13 @@ import { TransactionDocuments } from "./transaction-documents.ts";
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
   override readonly name = "RecordNotResident";
+  readonly document: number;
   readonly position: Position;
   readonly length: number;
 
-  constructor(position: Position, length: number) {
+  constructor(document: number, position: Position, length: number) {
     super("a record must be read first");
+    this.document = document;
     this.position = position;
     this.length = length;
   }
@@ -214,12 +216,12 @@ export class Transaction {
     if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
-    return { bytes: this.#recordAt(position, length), start: 0 };
+    return { bytes: this.#recordAt(document, position, length), start: 0 };
   }
 
-  #recordAt(position: Position, length: number): Buffer {
+  #recordAt(document: number, position: Position, length: number): Buffer {
     const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
-    if (bytes === undefined) throw new RecordNotResident(position, length);
+    if (bytes === undefined) throw new RecordNotResident(document, position, length);
     return bytes;
   }
 
@@ -316,7 +318,10 @@ export class Transaction {
     if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
     const { revisions } = this.keyspaces;
     const row = revisions.find(document, etag);
-    return { bytes: this.#recordAt(revisions.positionOf(row), revisions.lengthOf(row)), start: 0 };
+    return {
+      bytes: this.#recordAt(document, revisions.positionOfRow(row), revisions.lengthOf(row)),
+      start: 0,
+    };
   }
 
   // Entries of the small keyspaces

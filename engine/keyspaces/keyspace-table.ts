@@ -12,9 +12,9 @@ import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
 import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
-import { RevisionRules } from "./revision-rules.ts";
+import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
-import { Tombstones } from "./tombstones.ts";
+import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { makeValues } from "./values.ts";
 
 export class KeyspaceTable {
@@ -44,7 +44,11 @@ export class KeyspaceTable {
     this.indexDefinitions = makeIndexDefinitions(dead);
     this.values = makeValues(dead);
     this.revisions = new RevisionTable(documents, dead);
-    this.revisionRules = new RevisionRules(this.values, this.collections);
+    this.revisionRules = new RevisionRules(this.collections);
+    this.values.listen((key, value) => {
+      if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
+      else if (key === databaseRecordKey) this.revisionRules.configure(value);
+    });
     this.all = [
       this.collections.records,
       this.tombstones.records,

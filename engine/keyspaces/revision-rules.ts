@@ -1,13 +1,12 @@
 /**
  * Which documents get revisions and how many of them are kept: the configuration that is part of the database's
- * record of settings, as whoever writes asks for it. It follows the record as that becomes visible.
+ * record of settings, as whoever writes asks for it.
  *
  *   { "Default": rule | null, "Collections": { "Users": rule, … } }
  *   rule := { "Disabled"?, "MinimumRevisionsToKeep"?, "MinimumRevisionAgeToKeep"?: time span, "PurgeOnDelete"?,
  *             "MaximumRevisionsToDeleteUponDocumentUpdate"? }
  */
 import type { Collections } from "./collections.ts";
-import type { EntryKeyspace } from "./entry-keyspace.ts";
 
 /** Key of the database's record of settings among the values. */
 export const databaseRecordKey = "record";
@@ -51,12 +50,8 @@ export class RevisionRules {
   /** Does no document get any? */
   isEmpty = true;
 
-  /** Listens to `values`, which must be empty. */
-  constructor(values: EntryKeyspace<unknown>, collections: Collections) {
+  constructor(collections: Collections) {
     this.#collections = collections;
-    values.listen((key, record) => {
-      if (key === databaseRecordKey) this.#configure(record as Configuration | undefined);
-    });
   }
 
   /** The rule for a collection's documents; null: they get no revisions. */
@@ -73,8 +68,10 @@ export class RevisionRules {
     return rule;
   }
 
-  #configure(record: Configuration | undefined): void {
-    const revisions = (record?.["Revisions"] ?? null) as Configuration | null;
+  /** Takes in the database's record of settings; undefined: there is none. */
+  configure(record: unknown): void {
+    const settings = record as Configuration | undefined;
+    const revisions = (settings?.["Revisions"] ?? null) as Configuration | null;
     this.#known = [];
     this.#named = new Map();
     this.#default = ruleOf(revisions?.["Default"]);

@@ -189,7 +189,7 @@ export class RevisionTable implements Keyspace {
     return this.#etag[row] as number;
   }
 
-  positionOf(row: number): Position {
+  positionOfRow(row: number): Position {
     return this.#position[row] as number;
   }
 
@@ -295,7 +295,7 @@ export class RevisionTable implements Keyspace {
     const facts = revisionFactsOf(bytes, start, document);
     const known = this.find(document, facts.etag);
     if (known >= 0) {
-      this.#dead(this.positionOf(known), this.lengthOf(known));
+      this.#dead(this.positionOfRow(known), this.lengthOf(known));
       this.#position[known] = position;
       this.#length[known] = length;
       return;
@@ -315,18 +315,22 @@ export class RevisionTable implements Keyspace {
 
   isLive(bytes: Buffer, start: number, _length: number, position: Position): boolean {
     const row = this.#rowOfRecord(bytes, start);
-    return row >= 0 && this.positionOf(row) === position;
+    return row >= 0 && this.positionOfRow(row) === position;
   }
 
   hasKeyOf(bytes: Buffer, start: number): boolean {
     return this.#rowOfRecord(bytes, start) >= 0;
   }
 
-  relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {
+  positionOf(bytes: Buffer, start: number): Position {
     const row = this.#rowOfRecord(bytes, start);
-    if (row < 0) return false;
+    return row < 0 ? -1 : this.positionOfRow(row);
+  }
+
+  relocate(bytes: Buffer, start: number, target: Position): void {
+    const row = this.#rowOfRecord(bytes, start);
+    assert(row >= 0, "only a revision that is there is relocated");
     this.#position[row] = target;
-    return true;
   }
 
   sections(): SnapshotSection[] {
@@ -336,7 +340,7 @@ export class RevisionTable implements Keyspace {
       if ((this.#stateOf(row) & visible) === 0) continue;
       numbers[at] = this.documentOf(row);
       numbers[at + 1] = this.etagOf(row);
-      numbers[at + 2] = this.positionOf(row);
+      numbers[at + 2] = this.positionOfRow(row);
       numbers[at + 3] = this.lengthOf(row);
       numbers[at + 4] = this.#word[row] as number;
       numbers[at + 5] = this.lastModifiedOf(row);
@@ -470,7 +474,7 @@ export class RevisionTable implements Keyspace {
     this.#readerCount[document] = this.countOf(document) - 1;
     this.#countOfCollection[collection] = this.countOfCollection(collection) - 1;
     this.#count--;
-    this.#dead(this.positionOf(row), this.lengthOf(row));
+    this.#dead(this.positionOfRow(row), this.lengthOf(row));
     this.#unlink(row);
   }
 
@@ -524,6 +528,7 @@ export class RevisionTable implements Keyspace {
       while (this.#nextInBucket[before] !== row) before = this.#nextInBucket[before] as number;
       this.#nextInBucket[before] = next;
     }
+    this.#state[row] = 0;
     this.#older[row] = this.#free;
     this.#free = row;
   }
