@@ -20,6 +20,7 @@ import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
@@ -66,6 +67,8 @@ export interface WriteOptions {
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
+  /** Revisions added or removed. */
+  readonly revisions: number;
   /** One for each staged entry, in order. */
   readonly entries: readonly EntryKeyspace<unknown>[];
   /** Position and length, in turn, of records that only say that something is gone. */
@@ -88,7 +91,6 @@ export interface DatabaseView {
   release(): void;
 }
 
-const recordKey = "record";
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -247,6 +249,11 @@ export class Database implements LogListener {
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
     this.#stageDocuments(transaction.documents, base);
+    for (const { facts, at, length } of transaction.revisions) {
+      const { revisions } = this.state.keyspaces;
+      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
+      else revisions.stageAdd(facts, base + at, length);
+    }
     let entries: EntryKeyspace<unknown>[] | undefined;
     let deletions: number[] | undefined;
     if (transaction.entries.length > 0) {
@@ -263,6 +270,7 @@ export class Database implements LogListener {
     return new Promise((resolve, reject) =>
       this.#pending.push({
         documents: transaction.documents.count,
+        revisions: transaction.revisions.length,
         entries: entries ?? none,
         deletions: deletions ?? none,
         changes: transaction.changes,
@@ -319,8 +327,9 @@ export class Database implements LogListener {
   }
 
   #commit(transaction: PendingTransaction): void {
-    const { documents } = this.state;
+    const { documents, keyspaces } = this.state;
     for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
     this.#dropTombstonesOfBorn();
@@ -334,10 +343,11 @@ export class Database implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
-    const { documents, shapes } = this.state;
+    const { documents, shapes, keyspaces } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
-    for (const { documents: rows, entries } of [...dropped].reverse()) {
+    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
+      keyspaces.revisions.discardStaged(revisions);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
@@ -527,13 +537,13 @@ export class Database implements LogListener {
 
   /** The database's record of settings, as it was last put. */
   get settings(): JsonObject {
-    return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
+    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, recordKey, record);
+      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
   }
 

@@ -26,7 +26,7 @@ export function databaseCounts({ state, queries }: Database): DatabaseCounts {
   return {
     CountOfIndexes: queries.indexes.all().length,
     CountOfDocuments: documents.documentCount,
-    CountOfRevisionDocuments: 0,
+    CountOfRevisionDocuments: keyspaces.revisions.count,
     CountOfTombstones: keyspaces.tombstones.count,
     CountOfDocumentsConflicts: 0,
     CountOfConflicts: 0,
