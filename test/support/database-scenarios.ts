@@ -79,7 +79,9 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     for (let round = 0; round < 3; round++) {
       const before = shop.write([{ kind: "put", id: "a", body: `{"shape${round}":1}` }]);
       const snapshot = shop.database.writeSnapshot();
-      const after = shop.write([{ kind: "put", id: "b", body: `{"later${round}":1}` }]);
+      // Its segment must be made first, so that the snapshot may be there before it.
+      const body = `{"later${round}":"${"x".repeat(round * 3000)}"}`;
+      const after = shop.write([{ kind: "put", id: "b", body }]);
       await Promise.all([before, snapshot, after]);
       await shop.write([{ kind: "increment", id: "a", name: "rounds", by: 1 }]);
     }
@@ -112,6 +114,28 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
       ];
       await Promise.all([compaction, ...meanwhile]);
     }
+    await shop.database.close();
+  },
+
+  async "values that are written again while compaction copies them"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write([put("a", "A")]);
+    // None of these takes an etag: records of one key differ in nothing but their value.
+    const again = (round: number, size: number): Batch => [
+      { kind: "identity", name: "invoices" },
+      { kind: "value", key: "filler", value: `${round}`.repeat(size) },
+    ];
+    for (let round = 0; round < 4; round++) {
+      for (let index = 0; index < 4; index++) await shop.write(again(round, 300));
+      const compaction = shop.database.compact();
+      const meanwhile: Promise<boolean>[] = [];
+      for (let turn = 0; turn < 4; turn++) {
+        meanwhile.push(shop.write(again(turn, 10)));
+        await nextTurn();
+      }
+      await Promise.all([compaction, ...meanwhile]);
+    }
+    await shop.database.compact();
     await shop.database.close();
   },
 
