@@ -96,7 +96,11 @@ export class Database implements LogListener {
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
     const stop = (error: unknown): void => this.#stop(error);
-    this.blobs.host = { isDiskFull: () => this.isDiskFull, failed: stop };
+    this.blobs.host = {
+      isDiskFull: () => this.isDiskFull,
+      hasStopped: () => this.#failure !== null,
+      failed: stop,
+    };
     this.maintenance = new Maintenance(
       {
         ...parts,

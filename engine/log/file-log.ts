@@ -228,7 +228,11 @@ export class FileLog implements CommitLog {
   async #settleEnd(result: RecoveryResult): Promise<void> {
     const store = this.#store;
     const { active } = result;
-    for (const path of this.#leftovers) await store.disk?.files.unlink(path);
+    if (this.#leftovers.length > 0) {
+      // The manifest may be in the memory of the system only, and the one on the device still lists these.
+      await store.saveManifest(() => () => undefined);
+      for (const path of this.#leftovers) await store.disk?.files.unlink(path);
+    }
     const keptCount =
       active === null
         ? store.order.findLastIndex(isCompacted) + 1
