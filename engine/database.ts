@@ -150,7 +150,7 @@ export class Database implements LogListener {
   ): Promise<Result> {
     const fetched = new Map<Position, Buffer>();
     for (let run = 0; run < maximumReruns; run++) {
-      this.#assertServing();
+      this.assertServing();
       if (this.#log.unsyncedBytes > unsyncedBytesMax) {
         await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
         continue;
@@ -283,7 +283,7 @@ export class Database implements LogListener {
   // Reading
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
-  #assertServing(): void {
+  assertServing(): void {
     if (this.#failure === null) return;
     if (this.#ending !== null) {
       throw new EngineError("database-stopped", `Database '${this.name}' is closed.`);
@@ -297,7 +297,7 @@ export class Database implements LogListener {
 
   /** The number of the document with this id, or -1. */
   find(id: string): number {
-    this.#assertServing();
+    this.assertServing();
     return this.state.documents.find(id);
   }
 
@@ -317,7 +317,7 @@ export class Database implements LogListener {
 
   /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
   view(): DatabaseView {
-    this.#assertServing();
+    this.assertServing();
     const documents = this.state.documents.view();
     const pin: Pin = this.#log.pin();
     return {
@@ -466,7 +466,7 @@ export class Database implements LogListener {
   async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
     const before = this.#snapshot;
     const snapshot = before.then(async () => {
-      this.#assertServing();
+      this.assertServing();
       const view = this.state.documents.view();
       try {
         await this.#log.writeSnapshot(this.#sections(view), bytesPerSecond);
@@ -482,7 +482,7 @@ export class Database implements LogListener {
 
   /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
   async compact(): Promise<CompactionReport> {
-    this.#assertServing();
+    this.assertServing();
     return await this.#log.compact();
   }
 
@@ -498,7 +498,7 @@ export class Database implements LogListener {
 
   /** Reads all of its files, and lists in `damaged` what is wrong. */
   async scrub(): Promise<void> {
-    this.#assertServing();
+    this.assertServing();
     await this.maintenance.scrub();
   }
 
@@ -531,7 +531,7 @@ export class Database implements LogListener {
     try {
       return await this.#log.read(position, length);
     } catch (error) {
-      this.#assertServing();
+      this.assertServing();
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
       const id = this.state.documents.lowerIdOf(document);
       const { file, offset } = this.#log.placeOf(position);

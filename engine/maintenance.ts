@@ -137,7 +137,8 @@ export class Maintenance {
     const found: Damage[] = [];
     await log.scrub((damage) => found.push(damage), speed);
     if (signal.aborted) return;
-    const throttle = new Throttle(clock, speed, signal);
+    const throttle = new Throttle(clock, speed);
+    signal.addEventListener("abort", () => throttle.hurry(), { once: true });
     const hashes = await blobs.findDamaged(async (bytes) => {
       await throttle.spend(bytes);
       return !signal.aborted;

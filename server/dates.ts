@@ -1,4 +1,4 @@
-/** Text of dates and spans as .NET writes them. */
+/** Text of dates, spans and sizes as .NET and RavenDB write them. */
 
 /** `[d.]hh:mm:ss.fffffff` of milliseconds >= 0. */
 export function timeSpanText(ms: number): string {
@@ -18,4 +18,16 @@ export function unzonedDateText(date: Date): string {
 /** `yyyy-MM-ddTHH:mm:ss.fffffffZ`. */
 export function dateText(date: Date): string {
   return date.toISOString().replace("Z", "0000Z");
+}
+
+/** 13.48 MBytes */
+export function humaneSize(bytes: number): string {
+  const units = ["Bytes", "KBytes", "MBytes", "GBytes", "TBytes"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Math.round(value * 100) / 100} ${units[unit]}`;
 }

@@ -207,9 +207,14 @@ function isBrowser(exchange: Exchange): boolean {
 /** A page of another site must not use the certificate in the browser. */
 function checkOrigin(exchange: Exchange): void {
   const origin = exchange.header("origin");
-  if (origin === undefined || origin === exchange.baseUrl) return;
+  if (origin === undefined) {
+    // Pictures, scripts and the like of another page; following a link to us is fine.
+    if (exchange.header("sec-fetch-site") !== "cross-site") return;
+    if (exchange.header("sec-fetch-mode") === "navigate") return;
+  }
+  if (origin === exchange.baseUrl) return;
   throw forbidden(
-    `A page of ${origin} may not use this server: requests of browsers are taken from its own pages only.`,
+    `A page of ${origin ?? "another site"} may not use this server: requests of browsers are taken from its own pages only.`,
   );
 }
 

@@ -25,6 +25,8 @@ export interface Listing {
   readonly metadataOnly: boolean;
   readonly startsWith: string | undefined;
   readonly startAfter: string | undefined;
+  /** Only documents of this etag or newer ones, oldest first. */
+  readonly fromEtag: number | undefined;
   /** Says of the rest of an id behind the prefix whether it is wanted. */
   readonly isWanted: (rest: string) => boolean;
 }
@@ -38,6 +40,7 @@ export function listingOf(exchange: Exchange): Listing {
     metadataOnly: query.bool("metadataOnly", false),
     startsWith: query.get("startsWith"),
     startAfter: query.get("startAfter") || undefined,
+    fromEtag: query.long("etag", undefined),
     isWanted: patternFilter(query.get("matches"), query.get("exclude")),
   };
 }
@@ -121,6 +124,9 @@ function cursorOf(
 ): Cursor | null {
   if (listing.startsWith !== undefined) {
     return view.documents.byId(listing.startsWith, listing.startAfter);
+  }
+  if (collection === undefined && listing.fromEtag !== undefined) {
+    return view.documents.byEtag(allCollections, Math.max(0, listing.fromEtag));
   }
   if (collection === undefined) {
     return view.documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);

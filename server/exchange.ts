@@ -231,11 +231,16 @@ export abstract class Exchange {
 
   /** Sends a large body in slices, no faster than the client reads; one that reads nothing is cut off. */
   protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
+    const { open } = this.connection;
     const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
+    // The handler is done before this is: until then it can still be cut off when rights change.
+    open.add(this);
     for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
       await stream.write(body.subarray(start, start + unwatchedBytesMax));
+      open.add(this);
     }
     await stream.end();
+    open.delete(this);
   }
 
   private takeBody(): Readable {

@@ -76,6 +76,13 @@ function isAlive(processId: number): boolean {
   }
 }
 
+// A reader of our output that goes away is no reason to stop.
+process.stdout.on("error", () => undefined);
+process.stderr.on("error", () => undefined);
+// One request's promise that nobody waited for must not take the server from the others. What is thrown outside of
+// promises still ends the process: nothing is known then of the state it left.
+process.on("unhandledRejection", (error) => logError("outside of a request", error));
+
 main().catch((error: unknown) => {
   if (error instanceof StartError) {
     console.error(`Cannot start: ${error.message}.`);

@@ -5,12 +5,15 @@ import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
+import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
+import { multiGetRoutes } from "./endpoints/multi-get.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
+import { statisticsRoutes } from "./endpoints/statistics.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -22,6 +25,9 @@ export const routes: readonly Route[] = [
   ...infoPackageRoutes,
   ...databaseRoutes,
   ...documentRoutes,
+  ...documentStreamRoutes,
+  ...multiGetRoutes,
+  ...statisticsRoutes,
   ...batchRoutes,
   ...attachmentRoutes,
   ...counterRoutes,

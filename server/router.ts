@@ -48,7 +48,7 @@ export class RouteTable {
     let database: string | undefined;
     if (path.startsWith("/databases/")) {
       const end = path.indexOf("/", 11);
-      if (end > 11) {
+      if (end >= 11) {
         database = decodeName(path.slice(11, end));
         entry = this.databasePaths.get(path.slice(end + 1));
       }

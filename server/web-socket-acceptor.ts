@@ -20,6 +20,8 @@ import type { ServerServices } from "./services.ts";
 const messageBytesMax = 16 * 1024 * 1024;
 /** Milliseconds between pings; a client that answered none since the last one is gone. */
 const pingIntervalMs = 30_000;
+/** Milliseconds that clients have to answer the goodbye of a server that stops. */
+const farewellMs = 500;
 
 /** What `ws` has for a stream that is open already; its types leave it out. */
 interface Attachable {
@@ -107,6 +109,9 @@ export class WebSocketAcceptor {
   /** Says goodbye to all: the server stops. */
   closeAll(): void {
     for (const webSocket of this.live) webSocket.close(1001, "The server stops.");
+    setTimeout(() => {
+      for (const webSocket of this.live) webSocket.terminate();
+    }, farewellMs).unref();
   }
 
   private async admit(

@@ -23,6 +23,23 @@ export function makeCounters(dead: DeadRecordListener): EntryKeyspace<Counter> {
   return new EntryKeyspace<Counter>("counters", recordKinds.counter, dead);
 }
 
+/** How many documents have counters. */
+export class CounterOwners {
+  count = 0;
+
+  /** Listens to `counters`, which must be empty. */
+  constructor(counters: EntryKeyspace<Counter>) {
+    counters.listen((key, counter, previous) => {
+      if ((counter === undefined) === (previous === undefined)) return;
+      const prefix = key.slice(0, key.indexOf("\u0000") + 1);
+      const rest = counters.withPrefix(prefix);
+      const isAlone = rest.next().done === true || rest.next().done === true;
+      if (counter !== undefined && isAlone) this.count++;
+      else if (counter === undefined && counters.withPrefix(prefix).next().done) this.count--;
+    });
+  }
+}
+
 /** Key of one counter; `counterKey(id, "")` is the prefix of all counters of a document. */
 export function counterKey(documentId: string, name: string): string {
   return compositeKey(documentId.toLowerCase(), name.toLowerCase());

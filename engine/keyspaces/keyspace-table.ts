@@ -6,7 +6,7 @@ import { assert } from "../assert.ts";
 import { type Attachment, makeAttachments } from "./attachments.ts";
 import { Collections } from "./collections.ts";
 import { type CompareExchangeValue, makeCompareExchange } from "./compare-exchange.ts";
-import { type Counter, makeCounters } from "./counters.ts";
+import { type Counter, CounterOwners, makeCounters } from "./counters.ts";
 import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
 import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
@@ -18,6 +18,7 @@ export class KeyspaceTable {
   readonly collections: Collections;
   readonly tombstones: Tombstones;
   readonly counters: EntryKeyspace<Counter>;
+  readonly counterOwners: CounterOwners;
   readonly attachments: EntryKeyspace<Attachment>;
   readonly identities: EntryKeyspace<number>;
   readonly compareExchange: EntryKeyspace<CompareExchangeValue>;
@@ -30,6 +31,7 @@ export class KeyspaceTable {
     this.collections = new Collections(dead);
     this.tombstones = new Tombstones(dead);
     this.counters = makeCounters(dead);
+    this.counterOwners = new CounterOwners(this.counters);
     this.attachments = makeAttachments(dead);
     this.identities = makeIdentities(dead);
     this.compareExchange = makeCompareExchange(dead);

@@ -27,10 +27,11 @@ import {
   frameFlags,
   frameHeaderBytes,
   payloadCrcOf,
+  payloadIsWhole,
 } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
-import { findDamagedFrame, recordLengthIn } from "./recovery.ts";
+import { recordLengthIn } from "./recovery.ts";
 import { encodeSegmentHeader, newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";
@@ -59,8 +60,6 @@ export interface CompactionContext {
   readonly owner: RecordOwner;
   readonly clock: Clock;
   readonly segmentBytesMax: number;
-  /** Aborted when the log is about to close. */
-  readonly hurry: AbortSignal;
   /** The last frame that the owner was told to be durable. */
   durableNumber(): number;
   /** The last frames of all snapshots, also of one that is being written. */
@@ -81,6 +80,8 @@ export class Compactor {
   #run: readonly Segment[] = [];
   /** Deletions up to this frame may be left out of the present run. */
   #dropThrough = 0;
+  #throttle: Throttle | null = null;
+  #isCancelled = false;
 
   constructor(context: CompactionContext) {
     this.#context = context;
@@ -96,20 +97,26 @@ export class Compactor {
     return this.#nextRun() !== null;
   }
 
-  /** Compacts until nothing is left that is worth it, or the log is about to close. @throws EngineError disk-full, database-stopped */
+  /** Makes a compaction that is under way end soon, in a state that is as good as any other. */
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#throttle?.hurry();
+  }
+
+  /** Compacts until nothing is left that is worth it. @throws EngineError disk-full, database-stopped */
   async compact(options: CompactionOptions): Promise<CompactionReport> {
     assert(this.#run.length === 0, "one compaction at a time");
-    const { clock, hurry } = this.#context;
-    const throttle = new Throttle(clock, options.bytesPerSecond, hurry);
+    const throttle = new Throttle(this.#context.clock, options.bytesPerSecond);
+    this.#throttle = throttle;
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
-      const run = hurry.aborted ? null : this.#nextRun();
-      if (run === null) return report;
+      const run = this.#nextRun();
+      if (run === null || this.#isCancelled) return report;
       this.#run = run;
       try {
         const output = await this.#compactRun(run, throttle);
         if (output === null) {
-          report.damaged++;
+          if (!this.#isCancelled) report.damaged++;
           continue;
         }
         report.sources += run.length;
@@ -177,19 +184,20 @@ export class Compactor {
     return through;
   }
 
-  /** @returns null when a source is damaged; then nothing happened. */
+  /** @returns null when a source is damaged or it was cancelled; then nothing happened. */
   async #compactRun(run: readonly Segment[], throttle: Throttle): Promise<Segment | null> {
     const { store } = this.#context;
     const cleanThrough = this.#context.durableNumber();
     this.#dropThrough = this.#dropThroughBefore(run[0] as Segment);
-    const builder = new OutputBuilder(this.#context.cuts());
+    const builder = new OutputBuilder(this.#context.cuts(), liveBytesOf(run));
     for (const source of run) {
-      const image = source.image ?? (await loadWhole(store, source));
+      const image = source.image ?? (await loadWhole(store, source, throttle));
       if (image === null) {
         source.damaged = true;
         return null;
       }
       await this.#copy(source, image, builder, throttle);
+      if (this.#isCancelled) return null;
     }
     const output = store.newSegment("compacted", builder.size);
     const last = run.at(-1) as Segment;
@@ -240,12 +248,14 @@ export class Compactor {
         at += length;
         if (throttle.isDue()) await throttle.yield();
       }
+      if (this.#isCancelled) return;
     }
   }
 
   async #write(output: Segment, builder: OutputBuilder, throttle: Throttle): Promise<void> {
     const { store, clock } = this.#context;
-    const image = builder.finish(output, store.databaseId, clock.nowMicros());
+    const nowMicros = clock.nowMicros();
+    const image = await builder.finish(output, store.databaseId, nowMicros, throttle);
     output.image = image;
     output.end = output.size;
     output.payloadBytes = builder.payloadBytes;
@@ -296,11 +306,13 @@ export class Compactor {
 class OutputBuilder {
   readonly frames: FramePlan[] = [];
   readonly #cuts: readonly number[];
-  #image = newImage(64 * 1024);
+  #image: Buffer;
   #end = segmentHeaderBytes;
 
-  constructor(cuts: readonly number[]) {
+  /** `bytes` is about what will come together. */
+  constructor(cuts: readonly number[], bytes: number) {
     this.#cuts = cuts;
+    this.#image = newImage(bytes + Math.ceil(bytes / 4096) * frameHeaderBytes + 4096);
   }
 
   /** Bytes of the whole segment. */
@@ -341,11 +353,14 @@ class OutputBuilder {
   }
 
   /** Writes the headers. @returns the image, exactly `size` bytes. */
-  finish(segment: Segment, databaseId: Buffer, nowMicros: number): Buffer {
+  async finish(
+    segment: Segment,
+    databaseId: Buffer,
+    nowMicros: number,
+    throttle: Throttle,
+  ): Promise<Buffer> {
     assert(segment.size === this.#end, "the size of the output is known");
-    const image = newImage(this.#end);
-    this.#image.copy(image, 0, 0, this.#end);
-    this.#image = image;
+    const image = this.#trimmed();
     const { number, kind, salt, size } = segment;
     encodeSegmentHeader(image, { number, kind, salt, size, databaseId });
     let previousCrc = 0;
@@ -363,14 +378,38 @@ class OutputBuilder {
         transactionCount: 0,
         wallClockMicros: nowMicros,
       });
+      if (throttle.isDue()) await throttle.yield();
     }
+    return image;
+  }
+
+  /** Copies the image only when much of it is not used. */
+  #trimmed(): Buffer {
+    if (this.#image.length <= this.#end * 1.25) return this.#image.subarray(0, this.#end);
+    const image = newImage(this.#end);
+    this.#image.copy(image, 0, 0, this.#end);
     return image;
   }
 }
 
-/** The bytes of a sealed segment, read from its file. @returns null when a frame is not whole. */
-export async function loadWhole(store: SegmentStore, segment: Segment): Promise<Buffer | null> {
+function liveBytesOf(run: readonly Segment[]): number {
+  return run.reduce((sum, source) => sum + source.payloadBytes - source.deadBytes, 0);
+}
+
+/** The bytes of a sealed segment, read from its file. @returns null when it cannot be read, or a frame is not whole. */
+export async function loadWhole(
+  store: SegmentStore,
+  segment: Segment,
+  throttle: Throttle,
+): Promise<Buffer | null> {
   const image = newImage(segment.size);
-  if ((await store.readFrom(segment, image, 0)) !== segment.size) return null;
-  return findDamagedFrame(segment, image, segment.end) === null ? image : null;
+  const count = await store.readFrom(segment, image, 0).catch(() => 0);
+  if (count !== segment.size) return null;
+  for (let at = segmentHeaderBytes; at < segment.end; ) {
+    const header = decodeFrameHeader(image, at, segment.end, segment.salt);
+    if (header === null || !payloadIsWhole(image, at, header)) return null;
+    at += frameHeaderBytes + header.payloadLength;
+    if (throttle.isDue()) await throttle.yield();
+  }
+  return image;
 }

@@ -24,7 +24,7 @@ import {
   Compactor,
   loadWhole,
 } from "./compaction.ts";
-import { Health } from "./health.ts";
+import { diskFull, Health, isDiskFull } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
 import { findLeftovers, findSegments, openFolder } from "./log-folder.ts";
@@ -175,6 +175,7 @@ export class FileLog implements CommitLog {
   /**
    * Gives the owner what came after the snapshot, then opens the log for `append`. Once, before anything else.
    * @throws EngineError database-damaged; then nothing on disk was changed, and the log can only be closed.
+   *   disk-full when there is no room to write the last segment anew: after a crash it needs that once.
    */
   async replay(): Promise<ReplayReport> {
     assert(this.#writer === null, "a log is replayed once");
@@ -183,7 +184,11 @@ export class FileLog implements CommitLog {
     this.#loaded = null;
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
     const result = await new Recovery(this.#store, owner, cut, throttle).run();
-    if (this.#store.disk !== null) await this.#settleEnd(result);
+    if (this.#store.disk !== null) {
+      await this.#settleEnd(result).catch((error: unknown) => {
+        throw isDiskFull(error) ? diskFull(error) : error;
+      });
+    }
     this.#writer = new LogWriter(
       { ...this.#options, store: this.#store, space: this.#space },
       {
@@ -194,8 +199,11 @@ export class FileLog implements CommitLog {
         plannedSize: this.#plannedSize(),
       },
     );
-    this.#snapshots = new Snapshots(this.#store, this.#writer, clock, this.#hurry.signal);
+    const isCurrent = cut !== null && result.replayedTransactions === 0;
+    this.#snapshots = new Snapshots(this.#store, this.#writer, clock, isCurrent);
     this.#compactor = this.#newCompactor(this.#writer, this.#snapshots);
+    this.#store.onSealed = () => this.#compactSoon();
+    this.#compactSoon();
     return {
       transactions: result.replayedTransactions,
       wasClosed: result.wasClosed,
@@ -211,7 +219,6 @@ export class FileLog implements CommitLog {
       owner,
       clock,
       segmentBytesMax,
-      hurry: this.#hurry.signal,
       durableNumber: () => writer.durableNumber,
       cuts: () => snapshots.cuts(),
     });
@@ -250,17 +257,23 @@ export class FileLog implements CommitLog {
         store.spare = spare;
         return;
       }
-    } else if (active !== null) {
-      await this.#rewrite(active);
     }
-    if (unused.length === 0) return;
+    // They go first: what is written next may need their room.
+    if (unused.length > 0) await this.#dropUnused(unused);
+    if (!result.wasClosed && active !== null) await this.#rewrite(active);
+  }
+
+  async #dropUnused(unused: readonly Segment[]): Promise<void> {
+    const store = this.#store;
+    const before = store.order;
     await store.saveManifest(() => {
-      store.order = store.order.slice(0, keptCount);
+      store.order = before.slice(0, -unused.length);
       return () => {
-        store.order = [...store.order, ...unused];
+        store.order = before;
       };
     });
     store.retire(unused);
+    await store.finishRemovals();
   }
 
   async #openForWriting(segment: Segment): Promise<void> {
@@ -358,7 +371,8 @@ export class FileLog implements CommitLog {
   }
 
   async #load(segment: Segment): Promise<void> {
-    const image = await loadWhole(this.#store, segment);
+    const throttle = new Throttle(this.#options.clock, Number.POSITIVE_INFINITY);
+    const image = await loadWhole(this.#store, segment, throttle);
     if (image === null || this.#store.find(segment.number) !== segment) return;
     segment.image = image;
     this.#store.cache.add(segment);
@@ -376,8 +390,10 @@ export class FileLog implements CommitLog {
   markDead(position: Position, length: number): void {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
     if (segment === undefined) return;
+    const wasHalfDead = segment.deadBytes * 2 >= segment.payloadBytes;
     segment.deadBytes += length;
-    if (segment.sealed && segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
+    if (wasHalfDead || !segment.sealed) return;
+    if (segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
   }
 
   /** The file and the byte of a position, for messages. In memory there is no file. */
@@ -441,7 +457,7 @@ export class FileLog implements CommitLog {
 
   /**
    * Writes a snapshot of the index. `sections` are the owner's state with exactly what it was told to be durable;
-   * their bytes must not change before it resolves. In memory it does nothing.
+   * their bytes must not change before it resolves. One at a time. In memory it does nothing.
    * @returns bytes of the file. @throws EngineError disk-full, database-stopped
    */
   async writeSnapshot(
@@ -486,6 +502,8 @@ export class FileLog implements CommitLog {
   /** The log will be closed: compaction, snapshots and scrubs that are under way come to their end quickly. */
   hurry(): void {
     this.#hurry.abort();
+    this.#compactor?.cancel();
+    this.#snapshots?.finish().catch(() => undefined);
   }
 
   /**
@@ -501,7 +519,8 @@ export class FileLog implements CommitLog {
     this.hurry();
     try {
       this.#compactionTimer?.cancel();
-      await this.#compaction;
+      while (this.#compaction !== null) await this.#compaction;
+      await this.#snapshots?.finish();
       if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {
         assert(this.appendedCount === this.durableCount, "a last snapshot holds everything");
         if (!this.#snapshots.isCurrent()) await this.#lastSnapshot(this.#snapshots, sections);

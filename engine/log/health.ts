@@ -26,7 +26,11 @@ export class Health {
         `The database has stopped: ${reason}. It must be opened again.`,
         { cause },
       );
-      this.onStop?.(this.#stopped);
+      try {
+        this.onStop?.(this.#stopped);
+      } catch {
+        // Whoever hears of it may be what is broken; the first reason is the one that matters.
+      }
     }
     return this.#stopped;
   }

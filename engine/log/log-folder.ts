@@ -31,7 +31,12 @@ export async function openFolder(
   mustExist: boolean,
 ): Promise<Manifest> {
   const manifest = await readManifest(disk.files, disk.folder);
-  if (manifest !== null) return manifest;
+  if (manifest !== null) {
+    // Copies of a folder may have left out empty ones.
+    await disk.files.makeDirectory(`${disk.folder}/log`);
+    await disk.files.makeDirectory(`${disk.folder}/snap`);
+    return manifest;
+  }
   await checkNeverUsed(disk);
   if (mustExist) {
     throw new EngineError("database-missing", `There is no database in ${disk.folder}.`);

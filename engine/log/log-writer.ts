@@ -13,6 +13,8 @@
  * - At most one frame is on its way to the device. The next is written when it is there, so that a crash can tear
  *   only the last one, and every frame of a segment is durable before the first of the next segment is written.
  * - Transactions become durable, and are reported, in the order in which they were appended.
+ * - Nothing durable is ever written again, but for the empty frame that closed a log. What is assumed of the device:
+ *   a write that power interrupts changes no byte outside of it (a sector is written whole or not at all).
  * - A transaction that was reported lost is not on the device: where its bytes may be, zeros are written and synced.
  */
 import { assert } from "../assert.ts";
@@ -377,13 +379,17 @@ export class LogWriter {
       segment.lastNumber = this.durableNumber;
       segment.lastCrc = this.durableCrc;
     }
-    if (this.#store.disk === null) return;
-    this.#store.cache.add(segment);
-    this.#store.keepOpen(segment);
+    if (this.#store.disk !== null) {
+      this.#store.cache.add(segment);
+      this.#store.keepOpen(segment);
+    }
+    this.#store.onSealed?.();
   }
 
   #settle(waiters: Waiter[], isDone: (waiter: Waiter) => boolean): void {
-    while (waiters.length > 0 && isDone(waiters[0] as Waiter)) waiters.shift()?.resolve();
+    let count = 0;
+    while (count < waiters.length && isDone(waiters[count] as Waiter)) count++;
+    if (count > 0) for (const waiter of waiters.splice(0, count)) waiter.resolve();
   }
 
   /** Makes the next segment's file while the active one still has room. */
@@ -452,7 +458,6 @@ export class LogWriter {
   #stopped(error: EngineError): void {
     this.#sealed = [];
     this.#lose(error);
-    for (const waiter of this.#spaceWaiters.splice(0)) waiter.reject(error);
   }
 
   #lose(error: EngineError): void {
@@ -460,9 +465,13 @@ export class LogWriter {
     this.appendedCount = this.durableCount;
     this.unsyncedBytes = 0;
     this.#openTransactions = 0;
-    if (isLost) this.#listener.lost(this.durableCount, error);
+    // These continue in a later turn, when the owner has dropped what it had staged.
     for (const waiter of this.#flushWaiters.splice(0)) waiter.reject(error);
-    this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
+    if (this.#store.health.stopped === null) {
+      this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
+    }
+    for (const waiter of this.#spaceWaiters.splice(0)) waiter.reject(error);
+    if (isLost) this.#listener.lost(this.durableCount, error);
   }
 
   /** Plans the empty frame that tells damage to the last frame from a torn end. */

@@ -14,11 +14,15 @@ export const positionSegmentFactor = 2 ** 32;
 export interface RecordOwner {
   /** One committed record, in commit order. `bytes` belongs to the log: copy what is kept. */
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
-  /** Is the record at `position` still needed? Asked by compaction; must not change anything. */
+  /**
+   * Is the record at `position` still needed? Asked by compaction; must not change anything. A deletion is needed
+   * until `FileLog.canDropDeletion` says otherwise.
+   */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
   /**
    * A copy of the record now stands at `target` too. The owner finds its entry by the record's key and
-   * etag and points it there. @returns false when the entry is gone or newer: the copy is dead.
+   * etag and points it there. @returns false when the entry is gone or newer: the copy is dead. Recovery may ask
+   * it for a record that the snapshot already knows there: then the answer is true.
    */
   relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
 }
@@ -52,7 +56,7 @@ export interface CommitLog {
   peek(position: Position, length: number): Buffer | null;
   /** The bytes at `position`, from memory or disk, their check verified. @throws EngineError record-damaged */
   read(position: Position, length: number): Promise<Buffer>;
-  /** The record there is no longer needed; counts towards compaction. */
+  /** The record there is no longer needed: what supersedes it is durable. Once for each record; counts towards compaction. */
   markDead(position: Position, length: number): void;
   pin(): Pin;
   close(): Promise<void>;

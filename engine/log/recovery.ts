@@ -296,18 +296,23 @@ export class Recovery {
   }
 
   async #read(segment: Segment, length: number): Promise<Buffer> {
-    const head = newImage(length);
-    const count = await this.#store.readFrom(segment, head, 0);
-    if (count === length) return head;
-    throw this.#damaged(segment, count, 0);
+    return await this.#readInto(segment, newImage(length));
   }
 
   async #load(segment: Segment): Promise<Buffer> {
+    return await this.#readInto(segment, newImage(segment.size));
+  }
+
+  async #readInto(segment: Segment, target: Buffer): Promise<Buffer> {
     const path = this.#store.pathOf(segment);
-    const image = newImage(segment.size);
-    const count = await this.#store.readFrom(segment, image, 0);
-    if (count < segment.size) throw shortFile(path, count, segment.size);
-    return image;
+    let count: number;
+    try {
+      count = await this.#store.readFrom(segment, target, 0);
+    } catch (cause) {
+      throw new EngineError("database-damaged", `${path} cannot be read.`, { cause });
+    }
+    if (count < target.length) throw shortFile(path, count, segment.size);
+    return target;
   }
 }
 
@@ -320,7 +325,7 @@ function shortFile(path: string, count: number, size: number): EngineError {
 }
 
 /** Where the first frame before `end` stands that is not whole, or null. */
-export function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
+function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
   let at = segmentHeaderBytes;
   while (at < end) {
     const header = decodeFrameHeader(image, at, end, segment.salt);

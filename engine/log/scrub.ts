@@ -38,7 +38,8 @@ export async function scrub(
   onDamage: (damage: Damage) => void,
   hurry?: AbortSignal,
 ): Promise<ScrubReport> {
-  const throttle = new Throttle(clock, bytesPerSecond, hurry);
+  const throttle = new Throttle(clock, bytesPerSecond);
+  hurry?.addEventListener("abort", () => throttle.hurry(), { once: true });
   const report = { segments: 0, bytes: 0, damages: 0 };
   if (store.disk === null) return report;
   const pin = store.pin();
@@ -46,11 +47,12 @@ export async function scrub(
     for (const segment of store.order.filter((listed) => listed.sealed)) {
       if (hurry?.aborted === true) break;
       const image = newImage(segment.end);
-      const count = await store.readFrom(segment, image, 0);
+      const count = await store.readFrom(segment, image, 0).catch(() => 0);
       await throttle.spend(count);
       report.segments++;
       report.bytes += count;
-      const damages = findDamages(segment, image.subarray(0, count), store.pathOf(segment));
+      const bytes = image.subarray(0, count);
+      const damages = await findDamages(segment, bytes, store.pathOf(segment), throttle);
       if (damages.length > 0) segment.damaged = true;
       report.damages += damages.length;
       for (const damage of damages) onDamage(damage);
@@ -62,7 +64,12 @@ export async function scrub(
   return report;
 }
 
-function findDamages(segment: Segment, image: Buffer, file: string): Damage[] {
+async function findDamages(
+  segment: Segment,
+  image: Buffer,
+  file: string,
+  throttle: Throttle,
+): Promise<Damage[]> {
   const base = segment.number * positionSegmentFactor;
   const damages: Damage[] = [];
   const report = (offset: number, length: number, record: Buffer | null) =>
@@ -79,6 +86,7 @@ function findDamages(segment: Segment, image: Buffer, file: string): Damage[] {
     const end = start + header.payloadLength;
     if (!payloadIsWhole(image, at, header)) findDamagedRecords(image, start, end, report);
     at = end;
+    if (throttle.isDue()) await throttle.yield();
   }
   return damages;
 }

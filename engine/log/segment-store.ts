@@ -53,12 +53,15 @@ export class SegmentStore {
   nextNumber = 1;
   nextSnapshotNumber = 1;
   snapshots: ManifestSnapshot[] = [];
+  /** Told when one more segment can be compacted. */
+  onSealed: (() => void) | null = null;
   readonly #random: (count: number) => Buffer;
   readonly #byNumber = new Map<number, Segment>();
   readonly #pins = new Map<symbol, number>();
   readonly #retired: Retired[] = [];
   readonly #openForReading = new Set<Segment>();
   #generation = 0;
+  #isClosed = false;
   #manifestTurn: Promise<void> = Promise.resolve();
   #removals: Promise<void> = Promise.resolve();
 
@@ -201,6 +204,7 @@ export class SegmentStore {
 
   async #saveManifest(change: ManifestChange): Promise<void> {
     this.health.check();
+    assert(!this.#isClosed, "a log that let go of its folder writes nothing there");
     const undo = change();
     if (this.disk === null) return;
     try {
@@ -268,15 +272,18 @@ export class SegmentStore {
       throw new EngineError("record-damaged", `There is no segment ${number} in the log.`);
     }
     const bytes = Buffer.from(new ArrayBuffer(length));
-    const count = await this.readFrom(segment, bytes, start);
-    if (count !== length || !verifyRecord(bytes, 0, length)) {
-      throw new EngineError(
-        "record-damaged",
-        `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
-        { details: { position, length } },
-      );
+    let cause: unknown;
+    try {
+      const count = await this.readFrom(segment, bytes, start);
+      if (count === length && verifyRecord(bytes, 0, length)) return bytes;
+    } catch (error) {
+      cause = error;
     }
-    return bytes;
+    throw new EngineError(
+      "record-damaged",
+      `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
+      { cause, details: { position, length } },
+    );
   }
 
   /** Fills `target` from byte `start` of the file. @returns bytes read. */
@@ -303,6 +310,7 @@ export class SegmentStore {
   async #openForReads(segment: Segment): Promise<FileHandle> {
     if (segment.file !== null) return segment.file;
     assert(this.disk !== null, "the image of an in-memory segment is always there");
+    if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");
     segment.opening ??= this.disk.files.open(this.pathOf(segment), "read");
     try {
       segment.file = await segment.opening;
@@ -319,7 +327,8 @@ export class SegmentStore {
     if (this.#openForReading.size <= openFilesMax) return;
     for (const oldest of this.#openForReading) {
       this.#openForReading.delete(oldest);
-      this.#closeFile(oldest);
+      // The handle of a segment that is written to stays.
+      if (oldest.sealed) this.#closeFile(oldest);
       return;
     }
   }
@@ -354,6 +363,11 @@ export class SegmentStore {
     }
   }
 
+  /** Waits for files that are being removed. */
+  finishRemovals(): Promise<void> {
+    return this.#removals;
+  }
+
   /** A file that cannot be removed is no harm: it is not listed, and the next recovery removes it. */
   async removeFile(segment: Segment): Promise<void> {
     if (this.disk === null) return;
@@ -368,6 +382,7 @@ export class SegmentStore {
   async close(): Promise<void> {
     await this.#manifestTurn;
     await this.#removals;
+    this.#isClosed = true;
     for (const segment of this.#byNumber.values()) {
       const file = segment.file;
       segment.file = null;

@@ -149,13 +149,24 @@ class SectionWriter {
   }
 }
 
-/** Loads a snapshot. @returns null when it is not there or not whole. */
+/** Loads a snapshot. @returns null when it is not there, cannot be read or is not whole. */
 export async function readSnapshotFile(
   files: FileSystem,
   path: string,
   identity: SnapshotIdentity,
 ): Promise<LoadedSnapshot | null> {
-  if (!(await files.exists(path))) return null;
+  try {
+    return (await files.exists(path)) ? await readWholeFile(files, path, identity) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function readWholeFile(
+  files: FileSystem,
+  path: string,
+  identity: SnapshotIdentity,
+): Promise<LoadedSnapshot | null> {
   const file = await files.open(path, "read");
   try {
     const text = await readText(file, identity);

@@ -25,12 +25,15 @@ export class Snapshots {
   readonly #store: SegmentStore;
   readonly #writer: LogWriter;
   readonly #clock: Clock;
-  readonly #hurry: AbortSignal;
   /** The cut of the snapshot that is being written. */
   #cut: SnapshotCut | null = null;
+  #throttle: Throttle | null = null;
+  #underWay: Promise<unknown> = Promise.resolve();
+  /** Durable transactions since opening that are in the newest snapshot; -1 when some from before are not. */
+  #transactionCount: number;
 
-  constructor(store: SegmentStore, writer: LogWriter, clock: Clock, hurry: AbortSignal) {
-    this.#hurry = hurry;
+  constructor(store: SegmentStore, writer: LogWriter, clock: Clock, isCurrent: boolean) {
+    this.#transactionCount = isCurrent ? 0 : -1;
     this.#store = store;
     this.#writer = writer;
     this.#clock = clock;
@@ -45,7 +48,7 @@ export class Snapshots {
 
   /** Is everything durable in the newest snapshot already? */
   isCurrent(): boolean {
-    return this.#store.snapshots.at(-1)?.throughNumber === this.#writer.durableNumber;
+    return this.#transactionCount === this.#writer.durableCount;
   }
 
   /** See `FileLog.writeSnapshot`. @returns bytes of the file. */
@@ -56,12 +59,25 @@ export class Snapshots {
     this.#store.health.check();
     const cut = this.#takeCut();
     this.#cut = cut;
+    const { durableCount } = this.#writer;
     try {
-      const throttle = new Throttle(this.#clock, bytesPerSecond, this.#hurry);
-      return await this.#write(disk, cut, sections, throttle);
+      this.#throttle = new Throttle(this.#clock, bytesPerSecond);
+      const writing = this.#write(disk, cut, sections, this.#throttle);
+      this.#underWay = writing.catch(() => undefined);
+      const bytes = await writing;
+      this.#transactionCount = durableCount;
+      return bytes;
     } finally {
       this.#cut = null;
     }
+  }
+
+  /** Resolves, as soon as can be, when none is being written. */
+  async finish(): Promise<void> {
+    this.#throttle?.hurry();
+    await this.#underWay;
+    // The caller's `write` ends in the same turn or before.
+    await Promise.resolve();
   }
 
   /** Where the log stands now, as far as the owner was told. */

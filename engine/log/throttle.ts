@@ -1,23 +1,30 @@
 /**
- * Bounds the speed of work in the background, and gives the event loop back in between. When `hurry` is aborted, the
- * log is about to close and waits for the work: from then on its speed has no bound.
+ * Bounds the speed of work in the background, and gives the event loop back in between.
  */
-import type { Clock } from "../environment.ts";
+import type { Clock, Timer } from "../environment.ts";
 import { sliceMs } from "../limits.ts";
 
 export class Throttle {
   readonly #clock: Clock;
   readonly #bytesPerSecond: number;
-  readonly #hurry: AbortSignal | undefined;
   #sliceStartMs: number;
   #owedMs = 0;
+  #hurried = false;
+  #timer: Timer | null = null;
+  #goOn: (() => void) | null = null;
 
   /** `bytesPerSecond` may be infinite. */
-  constructor(clock: Clock, bytesPerSecond: number, hurry?: AbortSignal) {
+  constructor(clock: Clock, bytesPerSecond: number) {
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;
-    this.#hurry = hurry;
     this.#sliceStartMs = clock.monotonicMs();
+  }
+
+  /** From now on as fast as can be: the log is being closed. */
+  hurry(): void {
+    this.#hurried = true;
+    this.#timer?.cancel();
+    this.#goOn?.();
   }
 
   /** Has the present slice lasted long enough? */
@@ -31,31 +38,22 @@ export class Throttle {
     this.#sliceStartMs = this.#clock.monotonicMs();
   }
 
-  /** Waits as long as `bytes` take at the given speed, less what has passed since the last wait. */
+  /** Waits as long as `bytes` take at the given speed. */
   async spend(bytes: number): Promise<void> {
-    if (Number.isFinite(this.#bytesPerSecond) && this.#hurry?.aborted !== true) {
+    if (Number.isFinite(this.#bytesPerSecond) && !this.#hurried) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
       // Shorter waits are not worth a timer.
       if (this.#owedMs >= sliceMs) {
         const ms = this.#owedMs;
         this.#owedMs = 0;
-        await this.#sleep(ms);
+        await new Promise<void>((resolve) => {
+          this.#goOn = resolve;
+          this.#timer = this.#clock.setTimer(ms, resolve);
+        });
         this.#sliceStartMs = this.#clock.monotonicMs();
         return;
       }
     }
     if (this.isDue()) await this.yield();
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const wake = (): void => {
-        timer.cancel();
-        this.#hurry?.removeEventListener("abort", wake);
-        resolve();
-      };
-      const timer = this.#clock.setTimer(ms, wake);
-      this.#hurry?.addEventListener("abort", wake);
-    });
   }
 }

@@ -162,7 +162,7 @@ function compileComparison(expression: Comparison, context: FilterContext): RowT
   if (expression.right.kind === "field" || expression.right.kind === "call") {
     throw new EngineError("query-invalid", "A filter compares with a value.");
   }
-  const value = valueOf(expression.right, context);
+  const value = seenValueOf(expression.right, context);
   if (left.kind === "field") {
     const finder = finderOf(left, context);
     if (finder !== null) {
@@ -217,7 +217,7 @@ function compileTextTest(finder: FieldFinder, value: string): RowTest {
 function compileIn(expression: In, context: FilterContext): RowTest {
   const read = compileRead(expression.left, context);
   const values = expression.values.flatMap((value) => {
-    const one = valueOf(value, context);
+    const one = seenValueOf(value, context);
     return Array.isArray(one) ? (one as Seen[]) : [one];
   });
   if (expression.isAll || values.length === 0) return () => false;
@@ -240,7 +240,7 @@ function compileCondition(call: Call, context: FilterContext): RowTest {
   const isTextCall = name === "startswith" || name === "endswith" || name === "regex";
   if (!isTextCall || first === undefined || second === undefined) throw notSupported(call.name);
   const read = compileRead(first as Field | Call, context);
-  const text = valueOf(second as Value, context);
+  const text = seenValueOf(second as Value, context);
   if (typeof text !== "string") throw needsTexts(call.name);
   const test = textTestOf(name, text, context);
   return function filterText(row, body) {
@@ -328,7 +328,7 @@ function finderOf(field: Field, context: FilterContext): FieldFinder | null {
   );
 }
 
-function valueOf(value: Value, context: FilterContext): Seen {
+function seenValueOf(value: Value, context: FilterContext): Seen {
   if (value.kind === "literal") {
     const scalar = scalarOf(value);
     return typeof scalar.value === "bigint" ? Number(scalar.value) : scalar.value;

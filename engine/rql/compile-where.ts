@@ -156,7 +156,7 @@ function formOf(isExact: boolean): "lower" | "exact" {
 }
 
 function findComparison(condition: ConditionOf<"comparison">, context: WhereContext): EntrySet {
-  const value = valueOf(condition.value, context);
+  const value = comparedValue(condition.value, context);
   const field = fieldOf(condition.field, formOf(condition.isExact), context);
   switch (condition.operator) {
     case "=":
@@ -176,7 +176,7 @@ function findComparison(condition: ConditionOf<"comparison">, context: WhereCont
   }
 }
 
-function valueOf(value: ConditionOf<"comparison">["value"], context: WhereContext): Scalar {
+function comparedValue(value: ConditionOf<"comparison">["value"], context: WhereContext): Scalar {
   if (value.type !== "compare-exchange") return value;
   const text = context.compareExchangeOf(value.key);
   if (text === null) return { type: "null", value: null };
@@ -243,7 +243,7 @@ function idSearchTest(text: string): (id: string) => boolean {
 
 function findIdComparison(condition: ConditionOf<"comparison">, context: WhereContext): EntrySet {
   const { reader } = context;
-  const value = idText(valueOf(condition.value, context));
+  const value = idText(comparedValue(condition.value, context));
   switch (condition.operator) {
     case "=":
       return reader.ofDocuments([context.findDocument(value)]);

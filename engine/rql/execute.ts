@@ -262,64 +262,69 @@ class Execution {
 
   /** Visits candidates until the page is full. */
   async #walk(candidates: Candidates): Promise<void> {
-    const { filter, paging, isDistinct, access } = this.#query;
-    const { cursor } = candidates;
-    const isIdList = access.kind === "collection" && access.ids?.kind === "ids";
+    const { filter, paging, isDistinct } = this.#query;
+    const { cursor, scores } = candidates;
     const test = filter === null ? null : this.#filterTest();
-    // With a filter the offset is on candidates; an id list is filtered before it is paged.
-    const skipsRows = !isDistinct || (filter !== null && !isIdList);
-    let rawSkip = skipsRows && !(filter !== null && isIdList) ? paging.skip : 0;
-    const rowSkip = rawSkip === paging.skip ? 0 : paging.skip;
-    const isCounting =
-      paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
+    const isPrefix = this.#idsKind() === "prefix";
+    const isFilteredList = filter !== null && this.#idsKind() === "ids";
+    // With a filter the offset is on candidates; a list of ids is filtered before it is paged.
+    const isRawSkip = !isFilteredList && (!isDistinct || filter !== null);
+    const rowSkip = isRawSkip ? 0 : paging.skip;
+    const visitsAll = isFilteredList || this.#isCounting();
     const filterTake = paging.filterTake ?? Number.MAX_SAFE_INTEGER;
+    let rawSkip = isRawSkip ? paging.skip : 0;
     this.#sliceStartMs = this.#host.source.monotonicMs();
     for (let visited = 0; ; visited++) {
-      const isFull = this.#returnedCount >= paging.take && !isCounting;
-      if (isFull && !(isIdList && filter !== null)) break;
+      if (this.#returnedCount >= paging.take && !visitsAll) break;
       if (this.#scannedCount >= filterTake) break;
-      if (visited % rowStride === 0) await this.#breathe();
+      if (visited % rowStride === 0 && this.#isSliceOver()) await this.#yieldTurn();
       if (!cursor.next()) {
         if (cursor.pending === null) break;
         await cursor.pending;
-        visited--;
         continue;
       }
-      if (!this.#isInCollection(cursor.row)) {
+      const { row } = cursor;
+      if (isPrefix && !this.#host.source.isIn(row.docNum, this.#collection)) {
         this.#skippedCount++;
         continue;
       }
+      this.#passedCount++;
       if (rawSkip > 0) {
         rawSkip--;
-        this.#passedCount++;
         continue;
       }
-      this.#passedCount++;
       if (test !== null) {
         this.#scannedCount++;
-        if (!(await this.#passes(test, cursor.row))) {
+        // Awaiting costs more than a test, so only scripts do.
+        const isPassed = test === "script" ? await this.#passesScript(row) : test(row, bodyOf(row));
+        if (!isPassed) {
           this.#skippedCount++;
           continue;
         }
       }
-      this.#matchCount++;
-      const waiting = this.#emit(cursor.row, rowSkip, candidates.scores);
+      const waiting = this.#emit(row, rowSkip, scores);
       if (waiting !== null) await waiting;
     }
   }
 
-  /** Walks by prefix go over all collections. */
-  #isInCollection(row: StoredRow): boolean {
+  #idsKind(): "ids" | "prefix" | null {
     const { access } = this.#query;
-    if (this.#collection === null || access.kind !== "collection") return true;
-    return access.ids?.kind !== "prefix" || this.#host.source.isIn(row.docNum, this.#collection);
+    return access.kind === "collection" ? (access.ids?.kind ?? null) : null;
   }
 
-  async #breathe(): Promise<void> {
-    const { source } = this.#host;
-    if (source.monotonicMs() - this.#sliceStartMs < sliceMs) return;
-    await source.yieldTurn();
-    this.#sliceStartMs = source.monotonicMs();
+  /** A page of no rows that asks for a total nobody knows before all were visited. */
+  #isCounting(): boolean {
+    const { filter, paging, isDistinct } = this.#query;
+    return paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
+  }
+
+  #isSliceOver(): boolean {
+    return this.#host.source.monotonicMs() - this.#sliceStartMs >= sliceMs;
+  }
+
+  async #yieldTurn(): Promise<void> {
+    await this.#host.source.yieldTurn();
+    this.#sliceStartMs = this.#host.source.monotonicMs();
   }
 
   #filterTest(): RowTest | "script" {
@@ -338,8 +343,7 @@ class Execution {
     });
   }
 
-  async #passes(test: RowTest | "script", row: StoredRow): Promise<boolean> {
-    if (test !== "script") return test(row, bodyOf(row));
+  async #passesScript(row: StoredRow): Promise<boolean> {
     assert(this.#scripts !== null, "a filter by script has a script");
     const loaded = await this.#loaded(row);
     return this.#scripts.passes(this.#scriptInput(row, loaded));
@@ -351,6 +355,10 @@ class Execution {
     rowSkip: number,
     scores: ReadonlyMap<number, number> | null,
   ): Promise<void> | null {
+    this.#matchCount++;
+    const { projection, paging } = this.#query;
+    const isWhole = projection.kind === "document" && projection.alias === null;
+    if (isWhole && rowSkip === 0 && this.#returnedCount >= paging.take) return null;
     if (this.#query.load.length > 0) {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }

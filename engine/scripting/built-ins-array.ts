@@ -182,6 +182,7 @@ const iteration: Record<string, Native> = {
 
 function appendAll(run: Run, items: Slot[], source: ScriptArray): void {
   run.grow(source.items.length * 8);
+  run.burn(source.items.length);
   for (const item of source.items) items.push(item);
 }
 
@@ -209,6 +210,7 @@ const changing: Record<string, Native> = {
   push(run, self, args) {
     const array = writable(self);
     run.grow(args.length * 8);
+    run.burn(args.length);
     for (const item of args) array.items.push(item);
     return array.items.length;
   },
@@ -219,7 +221,7 @@ const changing: Record<string, Native> = {
   },
   shift(run, self) {
     const array = writable(self);
-    run.burn(array.items.length >> 6);
+    run.burn(array.items.length >> 4);
     forgetExact(array);
     const item = array.items.shift();
     return item === ABSENT ? undefined : (item as Value);
@@ -227,7 +229,7 @@ const changing: Record<string, Native> = {
   unshift(run, self, args) {
     const array = writable(self);
     run.grow(args.length * 8);
-    run.burn(array.items.length >> 6);
+    run.burn(args.length * 2 + (array.items.length >> 1));
     forgetExact(array);
     array.items = [...args, ...array.items];
     return array.items.length;
@@ -240,7 +242,7 @@ const changing: Record<string, Native> = {
     const asked = args.length === 0 ? 0 : args.length === 1 ? most : toInteger(run, args[1]);
     const count = Math.min(Math.max(0, asked), most);
     run.grow((args.length + count) * 8);
-    run.burn(length >> 6);
+    run.burn(args.length * 2 + length);
     forgetExact(array);
     const tail = array.items.slice(start + count);
     const removed = array.items.slice(start, start + count);

@@ -84,7 +84,9 @@ function accessors(): Record<string, Native> {
 }
 
 /** Texts as `en-US` writes them. */
-function localeText(self: Value, options: Intl.DateTimeFormatOptions): string {
+function localeText(run: Run, self: Value, options: Intl.DateTimeFormatOptions): string {
+  // The host makes a formatter for each call: it is the dearest thing that a date can be asked.
+  run.burn(20_000);
   const date = hostDate(self);
   if (Number.isNaN(date.getTime())) return "Invalid Date";
   return date.toLocaleString("en-US", { ...options, timeZone: "UTC" });
@@ -107,9 +109,10 @@ const methods: Record<string, Native> = {
   toUTCString: (_run, self) => hostDate(self).toUTCString(),
   toDateString: (_run, self) => dateString(dateSelf(self).time).slice(0, 15),
   toTimeString: (_run, self) => dateString(dateSelf(self).time).slice(16),
-  toLocaleDateString: (_run, self) => localeText(self, numericDate),
-  toLocaleTimeString: (_run, self) => localeText(self, numericTime),
-  toLocaleString: (_run: Run, self: Value) => localeText(self, { ...numericDate, ...numericTime }),
+  toLocaleDateString: (run, self) => localeText(run, self, numericDate),
+  toLocaleTimeString: (run, self) => localeText(run, self, numericTime),
+  toLocaleString: (run: Run, self: Value) =>
+    localeText(run, self, { ...numericDate, ...numericTime }),
 };
 
 function isoText(self: Value): string {

@@ -43,7 +43,8 @@ class JsonWriter {
   /** JSON text, or undefined for what JSON leaves out. */
   text(holder: Value, key: string, given: Value): string | undefined {
     const { run } = this;
-    run.grow(16);
+    run.grow(64);
+    run.burn(6);
     let value = given;
     if (this.replacer !== null) {
       value = callFunction(run, this.replacer, holder, [key, value]);

@@ -240,6 +240,7 @@ function patternOf(run: Run, value: Value, flags: string): ScriptPattern {
 
 /** Compiles a pattern of a script; its mistakes are the script's to catch. */
 function makePattern(run: Run, source: string, flags: string): ScriptPattern {
+  run.burn(600);
   run.grow(256 + source.length * 32);
   try {
     return new ScriptPattern(compilePattern(source, flags));

@@ -187,7 +187,10 @@ const ofNumber: Record<string, Native> = {
       throwError("RangeError", "toString() radix must be between 2 and 36");
     return numberSelf(run, self).toString(base);
   },
-  toLocaleString: (run: Run, self: Value) => numberSelf(run, self).toLocaleString("en-US"),
+  toLocaleString(run: Run, self: Value): Value {
+    run.burn(10_000);
+    return numberSelf(run, self).toLocaleString("en-US");
+  },
   valueOf: (run: Run, self: Value) => numberSelf(run, self),
 };
 

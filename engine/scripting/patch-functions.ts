@@ -67,6 +67,8 @@ function loadOne(run: Run, id: string): Value {
   run.burn(hostCallUnits);
   const loaded = id === "" ? null : hostOf(run).load(id);
   if (loaded === null) return undefined;
+  // Finding its properties, and reading what the script then touches, is in proportion to its text.
+  run.burn(loaded.length / 2);
   run.grow(256);
   loaded.run = run;
   return loaded.root;

@@ -30,7 +30,7 @@ import {
 import { dateText, doubleText, isDoubleSpelling, numberText, stringText } from "./value-text.ts";
 
 /** Objects and arrays inside each other in one property that a script touches, or that it makes. */
-const treeDepthMax = 1_000;
+const treeDepthMax = 500;
 
 export const metadataKey = "@metadata";
 
@@ -42,6 +42,8 @@ export class ShapeHint {
   keys: string[] | null = null;
   readonly children: (ShapeHint | undefined)[] = [];
   element: ShapeHint | undefined = undefined;
+  /** A script asked for the property at this place: the next document's is read at once. */
+  wanted = false;
 
   child(position: number): ShapeHint {
     const known = this.children[position];
@@ -52,6 +54,8 @@ export class ShapeHint {
     return made;
   }
 }
+
+const powersOfTen = Array.from({ length: 17 }, (_, i) => 10 ** i);
 
 /** Reads one JSON text. `at` is its cursor. Hot: bench/script.bench.ts. */
 class TextSource implements Source {
@@ -72,7 +76,15 @@ class TextSource implements Source {
   root(): ScriptObject {
     this.at = 0;
     this.skipSpace();
-    return this.object(this.hint, 0, []);
+    try {
+      return this.object(this.hint, 0, []);
+    } catch (error) {
+      // What is nested too deeply matters only when this script touches it in this document.
+      if (!(error instanceof EngineError) || error.code !== "too-large") throw error;
+      this.at = 0;
+      this.skipSpace();
+      return this.object(new ShapeHint(), 0, []);
+    }
   }
 
   /** The value that the text is. */
@@ -86,7 +98,9 @@ class TextSource implements Source {
     const start = (owner.spans as number[])[position * 3 + 1] as number;
     if (start < 0) return new TextSource(this.metadata ?? "null", new ShapeHint(), null).whole();
     this.at = start;
-    return this.value(this.hint.child(position), 1);
+    const hint = this.hint.child(position);
+    hint.wanted = true;
+    return this.value(hint, 1);
   }
 
   private skipSpace(): number {
@@ -132,10 +146,39 @@ class TextSource implements Source {
       at += 1;
       code = text.charCodeAt(at);
     }
-    if (at > start && at - start < 16 && code !== 46 && code !== 101 && code !== 69) {
-      this.at = at;
-      return whole;
+    if (at > start && at - start < 16) {
+      if (code === 46) return this.fraction(whole, start, at);
+      if (code !== 101 && code !== 69) {
+        this.at = at;
+        return whole;
+      }
     }
+    return this.anyNumber(start);
+  }
+
+  /**
+   * Goes on behind the point of a number. With at most 15 digits in all, both the digits and the power of ten
+   * are exact doubles, so that one division rounds as reading the text does.
+   */
+  private fraction(whole: number, start: number, point: number): number {
+    const text = this.text;
+    let at = point + 1;
+    let digits = whole;
+    let code = text.charCodeAt(at);
+    while (code >= 48 && code <= 57) {
+      digits = digits * 10 + code - 48;
+      at += 1;
+      code = text.charCodeAt(at);
+    }
+    if (code === 101 || code === 69 || at - start > 16) return this.anyNumber(start);
+    this.at = at;
+    return digits / (powersOfTen[at - point - 1] as number);
+  }
+
+  private anyNumber(start: number): number {
+    const text = this.text;
+    let at = start;
+    let code = text.charCodeAt(at);
     while ((code >= 43 && code <= 57 && code !== 44) || code === 101 || code === 69) {
       at += 1;
       code = text.charCodeAt(at);
@@ -240,11 +283,13 @@ class TextSource implements Source {
         this.at += 1;
         this.skipSpace();
         const valueStart = this.at;
-        if (spans !== null) {
+        const child = hint.child(count);
+        if (spans === null || child.wanted) values[count] = this.value(child, depth + 1);
+        else {
           this.skipValue();
           values[count] = LAZY;
-          spans.push(keyStart, valueStart, this.valueEnd());
-        } else values[count] = this.value(hint.child(count), depth + 1);
+        }
+        if (spans !== null) spans.push(keyStart, valueStart, this.valueEnd());
         count += 1;
         const code = this.skipSpace();
         this.at += 1;
@@ -328,6 +373,10 @@ export const derivedMetadata: ReadonlySet<string> = new Set([
   "@index-score",
 ]);
 
+const derivedButId: ReadonlySet<string> = new Set(
+  [...derivedMetadata].filter((key) => key !== "@id"),
+);
+
 /** One document of a run: the one that is patched, or one that the script has loaded. */
 export class ScriptDocument {
   readonly root: ScriptObject;
@@ -368,6 +417,11 @@ export class ScriptDocument {
     const source = value.source;
     if (!(source instanceof TextSource) || source.document === null) return null;
     return source.document.root === value ? source.document : null;
+  }
+
+  /** UTF-16 units of its text as it was read. */
+  get length(): number {
+    return this.text.length;
   }
 
   /** `@metadata` as the script left it; undefined when it is not there. */
@@ -461,9 +515,13 @@ export function isChanged(node: ScriptObject): boolean {
   return changedDeep(node);
 }
 
-/** Values that a script made, as stored JSON text. @throws EngineError as `Printer` */
-export function valueText(run: Run | null, value: Value): string {
-  const printer = new Printer(run);
+/**
+ * Values that a script made, as stored JSON text. `keepIds`: whole documents among them have their `@id`, as
+ * in the results of queries.
+ * @throws EngineError as `Printer`
+ */
+export function valueText(run: Run | null, value: Value, keepIds = false): string {
+  const printer = new Printer(run, keepIds ? derivedButId : derivedMetadata);
   printer.value(value, "");
   return printer.text;
 }
@@ -495,9 +553,12 @@ class Printer {
   private readonly parts: string[] = [];
   private readonly run: Run | null;
   private readonly open: Reference[] = [];
+  /** Keys of documents' `@metadata` that are left out. */
+  private readonly derived: ReadonlySet<string>;
 
-  constructor(run: Run | null) {
+  constructor(run: Run | null, derived: ReadonlySet<string> = derivedMetadata) {
     this.run = run;
+    this.derived = derived;
   }
 
   /** What was written. */
@@ -675,7 +736,7 @@ class Printer {
     this.pay(key.length + 16);
     this.write(`${stringText(key)}:`);
     if (key === metadataKey && isReference(value) && value.kind === kinds.object) {
-      this.members(value, derivedMetadata);
+      this.members(value, this.derived);
       return;
     }
     if (typeof value !== "number" || !read || !Number.isFinite(value)) {

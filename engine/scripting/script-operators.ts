@@ -112,9 +112,10 @@ function errorText(run: Run, error: ScriptObject): string {
 export function joinItems(run: Run, array: ScriptArray, separator: string): string {
   if (run.levelsLeft < 8) throw recursionExceeded();
   run.levelsLeft -= 8;
+  run.burn(20);
   let text = "";
   for (const [i, item] of array.items.entries()) {
-    run.burn(2);
+    run.burn(4);
     const part =
       item === ABSENT || item === undefined || item === null ? "" : toText(run, item as Value);
     if (i > 0) text += separator;

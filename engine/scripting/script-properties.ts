@@ -389,6 +389,7 @@ export function elementsOf(run: Run, value: Value): Value[] {
     switch (value.kind) {
       case kinds.array:
         run.grow(value.items.length * 8);
+        run.burn(value.items.length * 2);
         return value.items.map((item) => (item === ABSENT ? undefined : (item as Value)));
       case kinds.set:
         run.grow(value.items.size * 8);

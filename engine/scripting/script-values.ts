@@ -290,7 +290,7 @@ export class Run implements Account {
   /** Pays for `bytes` of new memory, and for the work of filling them. @throws EngineError script-failed */
   grow(bytes: number): void {
     this.bytesLeft -= bytes;
-    this.workLeft -= bytes / 128;
+    this.workLeft -= bytes / 16;
     if (!(this.bytesLeft >= 0)) throw memoryExceeded(this.limits);
     if (!(this.workLeft >= 0)) throw stepsExceeded(this.limits);
   }
@@ -314,8 +314,10 @@ function memoryExceeded(limits: ScriptLimits): EngineError {
 }
 
 /** The error of calls inside each other beyond the limit. */
-export function recursionExceeded(): EngineError {
-  return new EngineError("script-recursion", "The recursion is forbidden by script host.");
+export function recursionExceeded(cause?: unknown): EngineError {
+  return new EngineError("script-recursion", "The recursion is forbidden by script host.", {
+    cause,
+  });
 }
 
 export function newObject(): ScriptObject {
@@ -345,14 +347,21 @@ export function positionOf(object: ScriptObject, key: string): number {
     for (let i = 0; i < length; i += 1) if (keys[i] === key) return i;
     return -1;
   }
-  const traits = traitsOf(object);
-  let lookup = traits.lookup;
-  if (lookup === null) {
-    lookup = new Map();
-    for (let i = 0; i < length; i += 1) lookup.set(keys[i] as string, i);
-    traits.lookup = lookup;
-  }
-  return lookup.get(key) ?? -1;
+  return lookupOf(object).get(key) ?? -1;
+}
+
+/** Positions by key of shared lists: documents of one shape have one. */
+const sharedLookups = new WeakMap<string[], Map<string, number>>();
+
+function lookupOf(object: ScriptObject): ReadonlyMap<string, number> {
+  const { keys, keysShared } = object;
+  const known = keysShared ? sharedLookups.get(keys) : traitsOf(object).lookup;
+  if (known !== undefined && known !== null) return known;
+  const made = new Map<string, number>();
+  for (const [i, key] of keys.entries()) made.set(key, i);
+  if (keysShared) sharedLookups.set(keys, made);
+  else traitsOf(object).lookup = made;
+  return made;
 }
 
 /** The value at a position, read from the document's text when it has not been yet; ABSENT when deleted. */
@@ -394,6 +403,7 @@ export function addOwn(object: ScriptObject, key: string, value: Slot): void {
   if (object.keysShared) {
     object.keys = object.keys.slice();
     object.keysShared = false;
+    if (object.traits !== null) object.traits.lookup = null;
   }
   const lookup = object.traits === null ? null : object.traits.lookup;
   if (lookup !== null) lookup.set(key, object.keys.length);

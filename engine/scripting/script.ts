@@ -213,16 +213,15 @@ export class CompiledScript {
       const source = run.at < 0 ? this.functions : this.source;
       const { line, column } = positionOfOffset(source, run.at < 0 ? -1 - run.at : run.at);
       const thrown = thrownText(error.value);
-      const where = id === null ? "" : ` for document ID '${id}'`;
       return new EngineError(
         "script-failed",
-        `At ${line}:${column} Script failed${where}. ${thrown}`,
+        `At ${line}:${column} Script failed for document ID '${id ?? ""}'. ${thrown}`,
         { details: { line, column, thrown } },
       );
     }
     // `levelsLeft` guards the host's stack; should the guard be too generous, the run still only fails.
     if (error instanceof RangeError && error.message.includes("call stack")) {
-      return recursionExceeded();
+      return recursionExceeded(error);
     }
     return error;
   }
@@ -278,7 +277,7 @@ export function resultTexts(outcome: Outcome): string[] {
       item === null || item === undefined ? [] : resultTexts({ value: item as Value, run }),
     );
   }
-  if (isReference(value) && value.kind !== kinds.function) return [valueText(run, value)];
+  if (isReference(value) && value.kind !== kinds.function) return [valueText(run, value, true)];
   const shown = typeof value === "number" ? numberText(value) : String(value);
   throw new EngineError(
     "invalid-operation",

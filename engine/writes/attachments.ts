@@ -150,7 +150,7 @@ function conflict(
     `Attachment ${name} of '${documentId}' ${state}, but ${verb} was called with ${expected === "" ? "expecting new document" : `change vector '${expected}'`}. Optimistic concurrency violation, transaction will be aborted.`,
     {
       details: {
-        Id: documentId,
+        Id: verb === "delete" ? null : documentId,
         ExpectedChangeVector: expected,
         ActualChangeVector: current?.changeVector ?? null,
       },

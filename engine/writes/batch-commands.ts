@@ -83,7 +83,7 @@ function attachmentPut(run: BatchRun, command: BatchCommand): BatchRow {
   const { transaction } = run;
   const documentId = requiredText(command, "Id");
   const name = requiredText(command, "Name");
-  const contentType = command.text("ContentType");
+  const contentType = command.value("ContentType") === null ? "" : command.text("ContentType");
   const { hash, size } = run.nextContent();
   const attachment = putAttachment(
     transaction,

@@ -11,7 +11,7 @@ import {
   keptRecord,
   recordOf,
 } from "../database-record.ts";
-import { dateText } from "../dates.ts";
+import { dateText, humaneSize } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
 import { databaseMissing, forbidden, RequestError } from "../request-error.ts";
@@ -108,18 +108,6 @@ function describe(database: Database, url: string): JsonObject {
     DeletionInProgress: {},
     Environment: "None",
   };
-}
-
-/** 13.48 MBytes */
-export function humaneSize(bytes: number): string {
-  const units = ["Bytes", "KBytes", "MBytes", "GBytes", "TBytes"];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${Math.round(value * 100) / 100} ${units[unit]}`;
 }
 
 /** GET /topology?name: where to find the database; 503 with Database-Missing when it is nowhere */

@@ -187,7 +187,8 @@ describe("generating", () => {
   test("wants a JSON object", async () => {
     for (const [body, type] of [
       ["", "System.IO.EndOfStreamException"],
-      ["{", "System.IO.InvalidDataException"],
+      ["{", "System.IO.EndOfStreamException"],
+      ["{]}", "System.IO.InvalidDataException"],
       ["[]", "Sparrow.Exceptions.InvalidStartOfObjectException"],
     ] as const) {
       const reply = await server.request(path, { method: "POST", body });

@@ -259,6 +259,17 @@ describe("web sockets", () => {
     session.close();
   });
 
+  test("are told when the server stops", async () => {
+    const server = await startTestServer({ routes: testRoutes, unsecured: true });
+    const sockets = [1, 2].map(
+      () => new WebSocket(`${server.url.replace("http", "ws")}/test/socket`),
+    );
+    await Promise.all(sockets.map((socket) => once(socket, "open")));
+    const closed = Promise.all(sockets.map((socket) => once(socket, "close")));
+    await server.stop();
+    for (const [code] of (await closed) as [number][]) expect(code).toBe(1001);
+  });
+
   test("are refused like any other request", async () => {
     const url = `${secure.url.replace("http", "ws")}/test/socket`;
     const socket = new WebSocket(url, { ca: secure.authority.certificate });
@@ -374,7 +385,6 @@ describe("errors", () => {
     for (const path of [
       "/build/version/",
       "//build/version",
-      "/databases",
       "/databases/",
       "/databases//docs",
       "/%",

@@ -33,11 +33,13 @@ describe("an error's reply", () => {
       const error = new EngineError(code as keyof typeof errorStatus, "why");
       const reply = errorReply(error, "/x", nothing);
       expect(reply.status).toBe(status);
+      const vectors = { Id: null, ExpectedChangeVector: null, ActualChangeVector: null };
       expect(JSON.parse(reply.body)).toEqual({
         Url: "/x",
         Type: type,
         Message: "why",
         Error: `${type}: why`,
+        ...(status === 409 ? vectors : {}),
       });
       expect(status, code).not.toBe(404); // clients read 404 as null
     }

@@ -139,6 +139,18 @@ describe("a secured start", () => {
     second.child.kill("SIGKILL");
   });
 
+  test("prints a command that works for any folder's name", async () => {
+    const { child, lines } = await start([
+      `--DataDir=${folder("it's $HOME here")}`,
+      "--ServerUrl=https://127.0.0.1:0",
+    ]);
+    const command = /curl .*/.exec(lines.join("\n"))?.[0] ?? "";
+    expect(execFileSync("sh", ["-c", `${command} -s`], { encoding: "utf8" })).toContain(
+      "FullVersion",
+    );
+    child.kill("SIGKILL");
+  });
+
   test("remembers registered certificates, and that the first admin was deleted", async () => {
     const args = [`--DataDir=${folder("b")}`, "--ServerUrl=https://127.0.0.1:0"];
     const first = await start(args);
@@ -430,6 +442,19 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     expect(text).toMatch(pattern);
     expect(text).toMatch(/^Cannot start: [^\n]+\.\n$/);
     expect(code).toBe(exitCodes[reason]);
+  });
+
+  test("a folder that another server has", async () => {
+    const args = [plainUrl, `--DataDir=${folder("locked")}`];
+    const { child } = await start(args);
+    const { code, text } = await failure(args);
+    expect(text).toMatch(/^Cannot start: [^\n]+\n$/);
+    expect(code).toBe(exitCodes["data-folder-locked"]);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    // Who was killed holds nothing any more.
+    const next = await start(args);
+    next.child.kill("SIGKILL");
   });
 
   test("the codes differ", () => {

@@ -82,8 +82,6 @@ interface NameOperation {
   readonly folder: string;
   /** Null removes the name. */
   readonly changes: readonly (readonly [path: string, entry: Entry | null])[];
-  /** Before the changes a folder with all in it goes to another name. */
-  readonly move?: { readonly source: string; readonly target: string };
 }
 
 export class SimulatedFileSystem implements FileSystem {
@@ -142,8 +140,8 @@ export class SimulatedFileSystem implements FileSystem {
     };
     for (const [path, entry] of this.#current) after.#current.set(path, copy(entry));
     for (const [path, entry] of this.#durable) after.#durable.set(path, copy(entry));
-    after.#pendingNames = this.#pendingNames.map(({ changes, ...operation }) => ({
-      ...operation,
+    after.#pendingNames = this.#pendingNames.map(({ folder, changes }) => ({
+      folder,
       changes: changes.map(([path, entry]) => [path, entry === null ? null : copy(entry)] as const),
     }));
     return after;
@@ -199,22 +197,24 @@ export class SimulatedFileSystem implements FileSystem {
       const parts = path.split("/");
       for (let count = 2; count <= parts.length; count++) {
         const folder = parts.slice(0, count).join("/");
-        if (!this.#current.has(folder)) this.#changeNames(folder, [[folder, "folder"]]);
+        if (this.#current.has(folder)) continue;
+        this.#settleMoved(folder);
+        this.#changeNames(folder, [[folder, "folder"]]);
       }
     });
   }
 
   async rename(source: string, target: string): Promise<void> {
     await this.#call("rename", target, () => {
-      if (this.#current.get(source) === "folder") {
-        this.#moveFolder(source, target);
-        return;
-      }
-      const inode = this.#inode(source);
-      this.#changeNames(target, [
-        [target, inode],
-        [source, null],
+      const moved = [...this.#current].filter(
+        ([path]) => path === source || path.startsWith(`${source}/`),
+      );
+      if (moved.length === 0) throw failure("ENOENT", source);
+      const changes = moved.flatMap(([path, entry]): NameOperation["changes"] => [
+        [`${target}${path.slice(source.length)}`, entry],
+        [path, null],
       ]);
+      this.#changeNames(target, changes);
     });
   }
 
@@ -239,19 +239,10 @@ export class SimulatedFileSystem implements FileSystem {
 
   async syncDirectory(path: string): Promise<void> {
     await this.#call("syncDirectory", path);
-    if (this.#current.get(path) !== "folder") throw failure("ENOENT", path);
-    const left: NameOperation[] = [];
     for (const operation of this.#pendingNames) {
-      if (operation.folder !== path) {
-        left.push(operation);
-        continue;
-      }
-      applyNames(this.#durable, operation);
-      // What was pending in a folder that moved is pending under its new name.
-      const { move } = operation;
-      if (move !== undefined) left.splice(0, left.length, ...left.map((one) => moved(one, move)));
+      if (operation.folder === path) applyNames(this.#durable, operation);
     }
-    this.#pendingNames = left;
+    this.#pendingNames = this.#pendingNames.filter((operation) => operation.folder !== path);
   }
 
   async exists(path: string): Promise<boolean> {
@@ -330,13 +321,13 @@ export class SimulatedFileSystem implements FileSystem {
     this.#pendingNames.push(operation);
   }
 
-  #moveFolder(source: string, target: string): void {
-    const isTaken = [...this.#current.keys()].some((path) => isUnder(path, target));
-    if (isTaken) throw failure("ENOTEMPTY", target);
-    const folder = target.slice(0, target.lastIndexOf("/"));
-    const operation = { folder, changes: [], move: { source, target } };
-    applyNames(this.#current, operation);
-    this.#pendingNames.push(operation);
+  /** A name that a moved folder had is given again only when the move is on the device: names here are whole paths. */
+  #settleMoved(path: string): void {
+    const moved = this.#pendingNames.filter(({ changes }) =>
+      changes.some(([name, entry]) => name === path && entry === null),
+    );
+    for (const operation of moved) applyNames(this.#durable, operation);
+    this.#pendingNames = this.#pendingNames.filter((operation) => !moved.includes(operation));
   }
 
   #inode(path: string): Inode {
@@ -436,33 +427,7 @@ function failure(code: string, path: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: simulated, ${path}`), { code });
 }
 
-function isUnder(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
-}
-
-function movedPath(path: string, move: { source: string; target: string }): string {
-  return isUnder(path, move.source) ? move.target + path.slice(move.source.length) : path;
-}
-
-function moved(
-  operation: NameOperation,
-  move: { readonly source: string; readonly target: string },
-): NameOperation {
-  return {
-    ...operation,
-    folder: movedPath(operation.folder, move),
-    changes: operation.changes.map(([path, entry]) => [movedPath(path, move), entry] as const),
-  };
-}
-
-function applyNames(names: Map<string, Entry>, { changes, move }: NameOperation): void {
-  if (move !== undefined) {
-    for (const [path, entry] of [...names]) {
-      if (!isUnder(path, move.source)) continue;
-      names.delete(path);
-      names.set(movedPath(path, move), entry);
-    }
-  }
+function applyNames(names: Map<string, Entry>, { changes }: NameOperation): void {
   for (const [path, entry] of changes) {
     if (entry === null) names.delete(path);
     else names.set(path, entry);

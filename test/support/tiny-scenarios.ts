@@ -1,6 +1,6 @@
 /** Everything that a log does, as short stories to be interrupted. */
 import type { Scenario } from "./crash-loop.ts";
-import { TinyDatabase, TinyHistory } from "./tiny-database.ts";
+import { TinyDatabase, TinyHistory, tinyFolder } from "./tiny-database.ts";
 
 export type TinyScenario = Scenario<TinyHistory>;
 
@@ -76,6 +76,19 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
       if (round === 1) await database.closeWithSnapshot();
       else await database.close();
     }
+  },
+
+  async "removing the folder"(files, history) {
+    const database = await TinyDatabase.open(files, history);
+    for (let index = 0; index < 4; index++) database.put(`key${index}`, `${index}`);
+    await database.flush();
+    await database.close();
+    // From here on nothing need be found, but what is found must be whole.
+    history.acknowledged = 0;
+    await files.rename(tinyFolder, `${tinyFolder}.gone`);
+    await files.syncDirectory("/data");
+    await files.removeTree(`${tinyFolder}.gone`);
+    history.forget(0);
   },
 
   async "compaction of puts and deletions"(files, history) {

@@ -153,6 +153,21 @@ describe("compaction", () => {
     await log.close();
   });
 
+  test("and a snapshot that are slow do not hold up closing", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await filled(files);
+    // No time passes here: whoever waits for it waits for ever.
+    const compaction = database.log.compact({ bytesPerSecond: 1 });
+    const snapshot = database.log.writeSnapshot(database.owner.sections(), 1);
+    for (let count = 0; count < 5; count++) await removed();
+    await database.close();
+    await compaction;
+    await snapshot;
+    const again = await TinyDatabase.open(files, database.history.copy());
+    await again.check();
+    expect(again.report.wasClosed).toBe(true);
+  });
+
   test("does not copy a damaged segment", async () => {
     const files = new SimulatedFileSystem();
     const database = await filled(files);
@@ -169,7 +184,7 @@ describe("compaction", () => {
   });
 });
 
-test("any mix of writes, snapshots, compactions and restarts keeps what was written", async () => {
+test("any mix of writes, snapshots, compactions, full disks and restarts keeps what was written", async () => {
   const key = fc.constantFrom("a", "b", "c", "d", "e", "f");
   const step = fc.oneof(
     { weight: 8, arbitrary: fc.tuple(fc.constant("put" as const), key, fc.nat(900)) },
@@ -177,6 +192,8 @@ test("any mix of writes, snapshots, compactions and restarts keeps what was writ
     { weight: 2, arbitrary: fc.tuple(fc.constant("flush" as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("snapshot" as const)) },
     { weight: 2, arbitrary: fc.tuple(fc.constant("compact" as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("full" as const), fc.nat(3000)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant("room" as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("close" as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant("power" as const), fc.nat(1000)) },
   );
@@ -187,18 +204,30 @@ test("any mix of writes, snapshots, compactions and restarts keeps what was writ
       let working: Promise<unknown> = Promise.resolve();
       let count = 0;
       for (const [what, ...rest] of steps) {
-        if (what === "put")
-          database.put(String(rest[0]), `${count++}`.padEnd(Number(rest[1]), "."));
-        if (what === "remove") database.remove(String(rest[0]));
-        if (what === "flush") await database.flush();
-        if (what === "snapshot") await database.snapshot();
+        try {
+          if (what === "put") {
+            database.put(String(rest[0]), `${count++}`.padEnd(Number(rest[1]), "."));
+          }
+          if (what === "remove") database.write([[String(rest[0]), undefined]], true);
+          if (what === "flush") await database.flush();
+          if (what === "snapshot") await database.snapshot();
+        } catch (error) {
+          expect(error).toMatchObject({ code: "disk-full" });
+        }
         if (what === "compact") {
           working = database.log.compact(fast);
           working.catch(() => undefined);
         }
+        if (what === "full") files.capacityBytes = files.usedBytes() + Number(rest[0]);
+        if (what === "room") {
+          files.capacityBytes = Number.POSITIVE_INFINITY;
+          database.clock.advance(2000);
+        }
         if (what !== "close" && what !== "power") continue;
+        files.capacityBytes = Number.POSITIVE_INFINITY;
         if (what === "close") {
-          await working;
+          await working.catch(() => undefined);
+          await database.flush().catch(() => undefined);
           await database.closeWithSnapshot();
         } else {
           files = files.powerLoss(Number(rest[0]));
@@ -207,8 +236,9 @@ test("any mix of writes, snapshots, compactions and restarts keeps what was writ
         database = await TinyDatabase.open(files, database.history.copy());
         await database.check();
       }
-      await working;
-      await database.flush();
+      await working.catch(() => undefined);
+      files.capacityBytes = Number.POSITIVE_INFINITY;
+      await database.flush().catch(() => undefined);
       await database.check();
       const again = await TinyDatabase.open(files.powerLoss(7), database.history.copy());
       await again.check();

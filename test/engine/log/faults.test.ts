@@ -37,16 +37,21 @@ for (const [name, scenario] of Object.entries(tinyScenarios)) {
   test(`nothing acknowledged is lost when the disk is full for one call: ${name}`, async () => {
     const count = await countCalls(newHistory, scenario);
     for (let index = 0; index < count; index++) {
-      const history = newHistory();
-      const files = await playWithFault(scenario, history, (call, callName) =>
-        call === index && (callName === "write" || callName === "open")
-          ? { kind: "error", code: "ENOSPC", writtenShare: 0.5 }
-          : undefined,
-      );
-      await named(`ENOSPC in call ${index} (${files.calls[index]?.name})`, async () => {
-        const database = await TinyDatabase.open(files.powerLoss(index), history);
-        await database.check();
-      });
+      for (const writtenShare of [0.5, 1]) {
+        const history = newHistory();
+        const files = await playWithFault(scenario, history, (call, callName) =>
+          call === index && (callName === "write" || callName === "open")
+            ? { kind: "error", code: "ENOSPC", writtenShare }
+            : undefined,
+        );
+        const where = `ENOSPC in call ${index} (${files.calls[index]?.name}) after ${writtenShare}`;
+        await named(where, async () => {
+          for (const seed of [0, 1]) {
+            const database = await TinyDatabase.open(files.powerLoss(seed), history.copy());
+            await database.check();
+          }
+        });
+      }
     }
   });
 }
@@ -155,4 +160,27 @@ test("a disk that fills up at any byte loses nothing acknowledged and goes on af
       await database.close();
     });
   }
+});
+
+test("a sector that cannot be read damages its record, and nothing else", async () => {
+  const files = new SimulatedFileSystem();
+  const database = await TinyDatabase.open(files, newHistory(), { cacheBytes: 0 });
+  for (let index = 0; index < 12; index++) database.put(`key${index}`, "x".repeat(300));
+  await database.flush();
+  const { position, length } = database.owner.entries.get("key0")!;
+  files.onCall = (call) => (call.name === "read" ? { kind: "error", code: "EIO" } : undefined);
+  await expect(database.log.read(position, length)).rejects.toMatchObject({
+    code: "record-damaged",
+  });
+  expect(await database.log.load(position)).toBe(false);
+  const report = await database.log.scrub(() => undefined, Number.POSITIVE_INFINITY);
+  expect(report.damages).toBeGreaterThan(0);
+  database.put("more", "is written");
+  await database.flush();
+  files.onCall = undefined;
+  await database.check();
+  expect(await database.log.load(position)).toBe(true);
+  expect(database.log.peek(position, length)).not.toBeNull();
+  expect(database.log.peekSegment(position)?.length).toBe(1024);
+  await database.close();
 });

@@ -145,11 +145,36 @@ describe("a document", () => {
     const document = run("{}", bomb);
     expect(failure(() => document.bodyText()).code).toBe("script-failed");
   });
+  it("finds properties of large objects, before and after changes", () => {
+    const names = Array.from({ length: 40 }, (_, i) => `"p${i}":${i}`).join();
+    const script =
+      "delete this.p3; this.q = this.p39 + this.p0; this.p3 = 'back'; this.p39 = this.q; this.r = this.q";
+    const expected = names.replace('"p3":3', '"p3":"back"').replace('"p39":39', '"p39":39');
+    for (let i = 0; i < 2; i += 1) {
+      expect(run(`{${names}}`, script).bodyText()).toBe(`{${expected},"q":39,"r":39}`);
+    }
+  });
   it("reads bytes", () => {
     const bytes = new TextEncoder().encode('{"a":"é"}');
     const document = ScriptDocument.fromText(bytes, metadata, "x");
     compileScript("this.b = this.a", { kind: "patch" }).run({ host: stubHost(), document });
     expect(document.bodyText()).toBe('{"a":"é","b":"é"}');
+  });
+  it("may be nested deeper than scripts can read, where they do not look", () => {
+    const compiled = compileScript("if (this.b) this.a = 2; else this.a", { kind: "patch" });
+    const deep = `${"[".repeat(2_000)}${"]".repeat(2_000)}`;
+    const results = ['{"a":1}', `{"a":${deep}}`, `{"c":${deep},"b":1}`, `{"a":${deep},"b":1}`].map(
+      (body) => {
+        try {
+          const document = ScriptDocument.fromText(body, metadata, "x", compiled.hint);
+          compiled.run({ host: stubHost(), document });
+          return document.bodyText().replace(deep, "deep");
+        } catch (error) {
+          return (error as EngineError).code;
+        }
+      },
+    );
+    expect(results).toEqual(['{"a":1}', "too-large", '{"c":deep,"b":1,"a":2}', '{"a":2,"b":1}']);
   });
   it("shares hints between documents of other shapes", () => {
     const compiled = compileScript("this.n = this.l.map(x => x.a || x.b).join()", {
@@ -262,6 +287,20 @@ describe("projections and functions", () => {
     expect(call("return o.Lines[0]")).toEqual(['{"Q":2}']);
     expect(failure(() => call("return 5")).message).toContain("but got: 5");
   });
+  it("show documents inside their results with collection and id", () => {
+    const script = compileScript("{ o: o, l: o.Lines, t: [o.Total] }", {
+      kind: "projection",
+      parameters: ["o"],
+    });
+    const root = ScriptDocument.fromText(
+      '{"Total":19.0,"Lines":[1.0,2.50]}',
+      metadata,
+      "users/1",
+    ).root;
+    expect(resultTexts(script.run({ host: stubHost(true), args: [root] }))).toEqual([
+      '{"o":{"Total":19.0,"Lines":[1.0,2.50],"@metadata":{"@collection":"Users","@id":"users/1"}},"l":[1,2.5],"t":[19]}',
+    ]);
+  });
   it("refuse text behind the expression", () => {
     const error = failure(() => compileScript("{ a: 1 } this.b = 2", { kind: "projection" }));
     expect(error.code).toBe("script-syntax");
@@ -272,7 +311,7 @@ describe("projections and functions", () => {
       functions: ["function f() {\n  throw 'q' }"],
     });
     expect(failure(() => script.run({ host: stubHost(true) })).message).toBe(
-      "At 2:9 Script failed. q",
+      "At 2:9 Script failed for document ID ''. q",
     );
   });
 });

@@ -1,0 +1,81 @@
+/**
+ * How much of what a database has. The names are those of RavenDB 7.2.7's replies; what counts what was measured there:
+ * counters count once for each document that has some, deletions of attachments are tombstones too.
+ */
+import type { Database } from "./database.ts";
+import { emptyCollectionId } from "./keyspaces/collections.ts";
+import { sliceMs } from "./limits.ts";
+
+/** Counts that several replies share, in their order. */
+export interface DatabaseCounts {
+  readonly CountOfDocuments: number;
+  readonly CountOfRevisionDocuments: number;
+  readonly CountOfTombstones: number;
+  readonly CountOfDocumentsConflicts: number;
+  readonly CountOfConflicts: number;
+  readonly CountOfAttachments: number;
+  readonly CountOfCounterEntries: number;
+  readonly CountOfTimeSeriesSegments: number;
+}
+
+/** Cost: constant. */
+export function databaseCounts({ state }: Database): DatabaseCounts {
+  const { documents, keyspaces } = state;
+  return {
+    CountOfDocuments: documents.documentCount,
+    CountOfRevisionDocuments: 0,
+    CountOfTombstones: keyspaces.tombstones.count,
+    CountOfDocumentsConflicts: 0,
+    CountOfConflicts: 0,
+    CountOfAttachments: keyspaces.attachments.count,
+    CountOfCounterEntries: keyspaces.counterOwners.count,
+    CountOfTimeSeriesSegments: 0,
+  };
+}
+
+/** One collection that has documents, or had some whose deletions are still known. */
+export interface CollectionCounts {
+  readonly id: number;
+  readonly name: string;
+  readonly documents: number;
+  readonly tombstones: number;
+}
+
+/** The collections in the order in which they came up, `@empty` first. Cost: collections plus tombstones. */
+export function collectionCounts({ state }: Database): CollectionCounts[] {
+  const { documents, keyspaces } = state;
+  const { collections, tombstones } = keyspaces;
+  const deleted = new Map<string, number>();
+  for (const [, { collection }] of tombstones.records.withPrefix("")) {
+    deleted.set(collection, (deleted.get(collection) ?? 0) + 1);
+  }
+  const rows: CollectionCounts[] = [];
+  for (let id = emptyCollectionId; id < collections.count; id++) {
+    const name = collections.nameOf(id);
+    const count = documents.countOfCollection(id);
+    const gone = deleted.get(name) ?? 0;
+    if (count > 0 || gone > 0) rows.push({ id, name, documents: count, tombstones: gone });
+  }
+  return rows;
+}
+
+/** Bytes of the records of a collection's documents. Gives the event loop back meanwhile. Cost: its documents. */
+export async function collectionBytes(database: Database, collectionId: number): Promise<number> {
+  const view = database.view();
+  try {
+    const cursor = view.documents.byEtag(collectionId, 0);
+    const batch = new Uint32Array(256);
+    let bytes = 0;
+    let sliceEnd = performance.now() + sliceMs;
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (let i = 0; i < count; i++) bytes += view.documents.lengthOf(batch[i] as number);
+      if (performance.now() < sliceEnd) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      sliceEnd = performance.now() + sliceMs;
+    }
+    return bytes;
+  } finally {
+    view.release();
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Streams of documents: any number of them, from one view, as they are read. `format=jsonl` gives a document a line,
+ * every other format `{"Results":[…]}`.
+ */
+import { eachListed, listingOf } from "../document-listing.ts";
+import type { Exchange } from "../exchange.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import { StreamedReply } from "../streamed-reply.ts";
+
+export const documentStreamRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "GET",
+    path: "/databases/:database/streams/docs",
+    access: "read",
+    handle: streamDocuments,
+  },
+];
+
+/** GET streams/docs?format=…&startsWith=…&matches=…&exclude=…&startAfter=…&start=…&pageSize=… */
+async function streamDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const listing = listingOf(exchange);
+  const isLines = exchange.query.get("format") === "jsonl";
+  const view = database.view();
+  const reply = new StreamedReply(exchange, 200);
+  let count = 0;
+  try {
+    if (!isLines) reply.text.addText('{"Results":[');
+    await eachListed(database, view, listing, undefined, (record) => {
+      if (!isLines && count > 0) reply.text.addText(",");
+      count++;
+      reply.text.addDocument(database.state, record, 0, listing.metadataOnly);
+      if (isLines) reply.text.addText("\r\n");
+      return reply.isClosed ? false : reply.flush();
+    });
+    if (!isLines) reply.text.addText("]}");
+    if (isLines && count === 0) exchange.reply(200, { "content-type": jsonContentType });
+    else await reply.end();
+  } catch (error) {
+    if (!reply.fail()) throw error;
+  } finally {
+    view.release();
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Several reads in one request: each goes through routing and access as if the caller had sent it by itself.
+ *
+ * Where RavenDB 7.2.7 answers `null` for what is missing, official clients of both versions fail; they get an empty
+ * result instead, with the same status.
+ */
+import { EngineError } from "../../engine/errors.ts";
+import { ReplyText } from "../../engine/reply-text.ts";
+import type { Exchange } from "../exchange.ts";
+import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
+import { jsonBody } from "../json-body.ts";
+import { errorBody } from "../response.ts";
+import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
+
+const path = `${databasePrefix}multi_get`;
+
+export const multiGetRoutes: readonly Route[] = [
+  { kind: "database", method: "POST", path, access: "read", handle: postMultiGet },
+];
+
+interface Item {
+  readonly method: string;
+  readonly path: string;
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+}
+
+/** POST multi_get, body `{"Requests":[{"Url","Query","Method"?,"Headers"?,"Content"?}]}` */
+async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Promise<void> {
+  const requests = (await jsonBody(exchange))["Requests"];
+  if (requests === undefined || requests === null) {
+    throw new EngineError(
+      "invalid-argument",
+      "Request should have a property name 'Requests' which is mandatory.",
+    );
+  }
+  if (!Array.isArray(requests)) {
+    throw new EngineError("invalid-format", "'Requests' must be an array.");
+  }
+  const text = new ReplyText(4096).addText('{"Results":[');
+  for (const [position, request] of requests.entries()) {
+    if (position > 0) text.addText(",");
+    const item = itemOf(request);
+    if (item === undefined) {
+      text.addText("{}");
+      continue;
+    }
+    const refusal = refusalOf(item);
+    if (refusal !== undefined) {
+      text.addText(`{"Result":${refusal},"StatusCode":400,"Headers":{}}`);
+      continue;
+    }
+    const inner = new InternalExchange(exchange, item);
+    await server.dispatch(inner);
+    addResult(text, item, await inner.captureReply());
+    if (exchange.isClosed) return;
+  }
+  exchange.replyJson(200, text.addText("]}").bytes);
+}
+
+/** Undefined when it says not what is wanted. */
+function itemOf(request: unknown): Item | undefined {
+  if (typeof request !== "object" || request === null) return undefined;
+  const { Url, Query, Method, Headers, Content } = request as Record<string, unknown>;
+  if (typeof Url !== "string" || typeof Query !== "string") return undefined;
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(Headers ?? {})) {
+    if (typeof value === "string") headers[name.toLowerCase()] = value;
+  }
+  const method = typeof Method === "string" && Method !== "" ? Method.toUpperCase() : "GET";
+  const content = typeof Content === "string" ? Content : JSON.stringify(Content ?? null);
+  // Contents are read for queries and long lists of ids, not for writes.
+  const body = method === "POST" ? { body: Buffer.from(content) } : {};
+  const target = Url + (Query === "" || Query.startsWith("?") ? Query : `?${Query}`);
+  return { method, path: Url, target, headers, ...body };
+}
+
+/** The error of an item that is no read, as JSON; undefined when it may be tried. */
+function refusalOf({ method, path: itemPath, target }: Item): string | undefined {
+  const isNested = itemPath.endsWith("/multi_get");
+  if (!isNested && (method === "GET" || method === "POST" || method === "HEAD")) return undefined;
+  return errorBody(
+    target,
+    "Raven.Client.Exceptions.BadRequestException",
+    isNested ? "A multi_get has no other in it." : `${method} is no read.`,
+  );
+}
+
+function addResult(text: ReplyText, item: Item, captured: CapturedReply | undefined): void {
+  if (captured === undefined) {
+    const error = errorBody(item.target, "System.Exception", "The reply was cut off.");
+    text.addText(`{"Result":${error},"StatusCode":500,"Headers":{}}`);
+    return;
+  }
+  const { status, headers, body } = captured;
+  const isJson = String(headers["content-type"] ?? "").startsWith("application/json");
+  text.addText('{"Result":');
+  if (body.length > 0 && isJson) text.addBytes(body);
+  else text.addText(status === 404 ? emptyResultOf(item.path) : "null");
+  const { etag } = headers;
+  const shown = etag === undefined ? "" : `"ETag":${JSON.stringify(etag)}`;
+  text.addText(`,"StatusCode":${status},"Headers":{${shown}}}`);
+}
+
+function emptyResultOf(itemPath: string): string {
+  if (itemPath.endsWith("/docs")) return '{"Results":[null],"Includes":{}}';
+  if (itemPath.endsWith("/cmpxchg")) return '{"Results":[]}';
+  return "null";
+}

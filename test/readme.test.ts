@@ -1,0 +1,80 @@
+/** The README's commands, run as they stand there, against a server of the built code. */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const readme = readFileSync(join(root, "README.md"), "utf8");
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-readme-"));
+const data = join(folder, "data");
+let server: ReturnType<typeof spawn>;
+let url = "";
+
+/** The commands of one section, in order. */
+function commandsOf(section: string): string[] {
+  const text = readme.split(`\n## ${section}\n`)[1]?.split("\n## ")[0] ?? "";
+  return [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+}
+
+/** Runs blocks in one shell; the output of each. */
+function runAll(blocks: readonly string[]): string[] {
+  const separator = "=== next block ===";
+  const script = blocks.join(`\necho '${separator}'\n`).replace("https://127.0.0.1:8443", url);
+  const output = execFileSync("bash", ["-euo", "pipefail", "-c", script], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, PATH: process.env["PATH"] },
+  });
+  return output.split(`${separator}\n`);
+}
+
+beforeAll(async () => {
+  expect(existsSync(join(root, "dist/server/main.js")), "npm run build comes first").toBe(true);
+  server = spawn(
+    process.execPath,
+    [join(root, "bin/jackdaw"), "--ServerUrl=https://127.0.0.1:0", `--DataDir=${data}`],
+    { stdio: ["pipe", "pipe", "inherit"], cwd: folder },
+  );
+  for await (const line of createInterface({ input: server.stdout as NodeJS.ReadableStream })) {
+    const found = /^Server available on: (.*)$/.exec(line);
+    if (found === null) continue;
+    url = found[1] as string;
+    break;
+  }
+  execFileSync("ln", ["-s", join(root, "dist"), join(folder, "dist")]);
+  execFileSync("ln", ["-s", join(root, "node_modules"), join(folder, "node_modules")]);
+});
+
+afterAll(async () => {
+  const gone = once(server, "exit");
+  server.stdin?.write("shutdown\n");
+  await gone;
+  expect(server.exitCode).toBe(0);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("ten minutes with curl", () => {
+  test("each command does what the text says", () => {
+    const [, first, loaded, read, attached, counted, patched, deleted] = runAll(
+      commandsOf("Ten minutes with curl"),
+    ) as [string, string, string, string, string, string, string, string];
+    expect(first).toContain('"Id":"notes/1"');
+    expect(first).toMatch(/\{"Text":"hello","@metadata":\{"@collection":"Notes",/);
+    expect(loaded).toMatch(/"Collections":\{.*"Cities":5000/);
+    expect(read).toContain('"Name":"Haifa"');
+    expect(read).toContain('"Name":"Israel"');
+    expect(read).toContain('"Code":"AE"');
+    expect(read.trim().split("\n").at(-1)).toMatch(/304$/);
+    expect(attached).toContain("A port below a mountain.");
+    expect(counted).toContain('"CounterName":"visits","TotalValue":1');
+    expect(patched).toContain('"Status":"Patched"');
+    expect(patched).toContain('"Population":267312');
+    expect(patched).toContain('"Tags":["port"]');
+    expect(deleted).toBe("");
+  });
+});
