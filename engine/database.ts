@@ -11,6 +11,7 @@ import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
+import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
@@ -19,11 +20,21 @@ import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
-import { unsyncedBytesMax } from "./limits.ts";
+import { checkSeries } from "./keyspaces/time-series.ts";
+import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
+import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
-import { type LogListener, type Pin, type Position, positionSegmentFactor } from "./log/log.ts";
+import {
+  type LogListener,
+  type Pin,
+  type Position,
+  positionSegmentFactor,
+  type SnapshotSection,
+} from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
@@ -41,6 +52,8 @@ import {
 export interface DatabaseOptions {
   /** Sizes and caches of the log. */
   readonly log?: Partial<LogOptions>;
+  /** When the tasks in the background run. */
+  readonly maintenance?: MaintenanceOptions;
 }
 
 /** How a transaction is written. */
@@ -54,6 +67,8 @@ export interface WriteOptions {
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
+  /** Revisions added or removed. */
+  readonly revisions: number;
   /** One for each staged entry, in order. */
   readonly entries: readonly EntryKeyspace<unknown>[];
   /** Position and length, in turn, of records that only say that something is gone. */
@@ -61,6 +76,8 @@ interface PendingTransaction {
   readonly changes: Transaction["changes"];
   readonly lastEtag: number;
   readonly shapeCount: number;
+  /** Bytes in the log. */
+  readonly length: number;
   readonly result: unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -74,7 +91,6 @@ export interface DatabaseView {
   release(): void;
 }
 
-const recordKey = "record";
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -88,6 +104,7 @@ export class Database implements LogListener {
   readonly clock: Clock;
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
+  readonly maintenance: Maintenance;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -95,8 +112,11 @@ export class Database implements LogListener {
   #settled = 0;
   #durableShapeCount: number;
   #failure: Error | null = null;
+  #ending: Promise<void> | null = null;
+  /** One snapshot at a time. */
+  #snapshot: Promise<void> = Promise.resolve();
 
-  private constructor(parts: DatabaseParts) {
+  private constructor(parts: DatabaseParts, options: DatabaseOptions) {
     this.name = parts.name;
     this.#log = parts.log;
     this.state = parts.state;
@@ -111,6 +131,23 @@ export class Database implements LogListener {
       nowMicros: () => parts.state.nowMicros(),
       write: (change) => this.write(change),
     });
+    const stop = (error: unknown): void => this.#stop(error);
+    this.blobs.host = {
+      isDiskFull: () => this.isDiskFull,
+      hasStopped: () => this.#failure !== null,
+      failed: stop,
+    };
+    this.maintenance = new Maintenance(
+      {
+        ...parts,
+        clock: parts.environment.clock,
+        write: (change, options) => this.write(change, options),
+        writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
+        failed: stop,
+      },
+      parts.hasChanges,
+      options.maintenance,
+    );
   }
 
   /**
@@ -129,7 +166,7 @@ export class Database implements LogListener {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
     });
-    database = new Database(parts);
+    database = new Database(parts, options);
     return database;
   }
 
@@ -173,7 +210,8 @@ export class Database implements LogListener {
     let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
       if (needed !== null) {
-        fetched.set(needed.position, await this.#log.read(needed.position, needed.length));
+        const { document, position, length } = needed;
+        fetched.set(position, await this.#readRecord(document, position, length));
       }
       this.assertServing();
       while (this.#log.unsyncedBytes > unsyncedBytesMax) {
@@ -215,6 +253,11 @@ export class Database implements LogListener {
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
     this.#stageDocuments(transaction.documents, base);
+    for (const { facts, at, length } of transaction.revisions) {
+      const { revisions } = this.state.keyspaces;
+      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
+      else revisions.stageAdd(facts, base + at, length);
+    }
     let entries: EntryKeyspace<unknown>[] | undefined;
     let deletions: number[] | undefined;
     if (transaction.entries.length > 0) {
@@ -231,11 +274,13 @@ export class Database implements LogListener {
     return new Promise((resolve, reject) =>
       this.#pending.push({
         documents: transaction.documents.count,
+        revisions: transaction.revisions.length,
         entries: entries ?? none,
         deletions: deletions ?? none,
         changes: transaction.changes,
         lastEtag: this.state.lastEtag,
         shapeCount: shapes.count,
+        length: scratch.length,
         result,
         resolve: resolve as (result: unknown) => void,
         reject,
@@ -263,19 +308,32 @@ export class Database implements LogListener {
     const due = this.#pending.splice(0, count - this.#settled);
     this.#settled = count;
     let done = 0;
+    let bytes = 0;
+    let hasDocuments = false;
     try {
-      for (; done < due.length; done++) this.#commit(due[done] as PendingTransaction);
+      for (; done < due.length; done++) {
+        const transaction = due[done] as PendingTransaction; // done < due.length
+        this.#commit(transaction);
+        bytes += transaction.length;
+        hasDocuments ||= transaction.documents > 0;
+      }
     } catch (error) {
       // The log stops, and tells nothing more of these.
       for (const transaction of due.slice(done)) transaction.reject(error);
       throw error;
     }
-    this.state.feed.tellCommit();
+    this.maintenance.committed(bytes, hasDocuments);
+    // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
+    const { feed } = this.state;
+    for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
+    feed.tellCommit();
+    for (const { resolve, result } of due) resolve(result);
   }
 
   #commit(transaction: PendingTransaction): void {
-    const { documents, feed } = this.state;
+    const { documents, keyspaces } = this.state;
     for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
     this.#dropTombstonesOfBorn();
@@ -285,20 +343,19 @@ export class Database implements LogListener {
     }
     this.state.committedEtag = transaction.lastEtag;
     this.#durableShapeCount = transaction.shapeCount;
-    if (transaction.changes.length > 0) feed.tell(transaction.changes);
-    transaction.resolve(transaction.result);
   }
 
-  /** From the log: transactions after the first `count` are lost. */
+  /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
-    const { documents, shapes } = this.state;
+    const { documents, shapes, keyspaces } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
-    for (const { documents: rows, entries } of [...dropped].reverse()) {
+    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
+      keyspaces.revisions.discardStaged(revisions);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
-    if (!(error instanceof EngineError) || error.code !== "disk-full") this.#failure = error;
+    if (!isDiskFull(error)) this.#failure = error;
     for (const transaction of dropped) transaction.reject(error);
   }
 
@@ -330,6 +387,9 @@ export class Database implements LogListener {
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
     if (this.#failure === null) return;
+    if (this.#ending !== null) {
+      throw new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    }
     throw new EngineError(
       "database-stopped",
       `Database '${this.name}' has stopped: ${this.#failure.message} It is safe to restart the server.`,
@@ -481,55 +541,102 @@ export class Database implements LogListener {
 
   /** The database's record of settings, as it was last put. */
   get settings(): JsonObject {
-    return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
+    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, recordKey, record);
+      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
   }
 
   // Ending
 
-  /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
-  async close(): Promise<void> {
+  /**
+   * Writes what is under way and a fresh index snapshot, then lets go of the folder. From its call on everything else
+   * is refused; writes that were begun before end as they would have.
+   */
+  close(): Promise<void> {
+    this.#ending ??= this.#end(true);
+    return this.#ending;
+  }
+
+  /** Lets go of the folder soon, without a snapshot. For a database that is to be deleted. */
+  abandon(): Promise<void> {
+    this.#ending ??= this.#end(false);
+    return this.#ending;
+  }
+
+  async #end(withSnapshot: boolean): Promise<void> {
+    const hadFailed = this.#failure !== null;
     await this.operations.stop();
-    if (this.#failure !== null) {
-      await this.abandon();
-      return;
-    }
+    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     await this.queries.close();
-    await this.#log.flush();
-    this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
-    const view = this.state.documents.view();
+    await this.maintenance.close();
+    await this.#snapshot;
+    const isWhole = !hadFailed && (await this.#settleWrites());
+    const view = withSnapshot && isWhole ? this.state.documents.view() : null;
     try {
-      await this.#log.close(snapshotSections(this.state, view));
+      await this.#log.close(view === null ? undefined : this.#sections(view));
     } finally {
-      view.release();
+      view?.release();
+      await this.blobs.close();
     }
-    await this.blobs.close();
   }
 
-  /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
-  async abandon(): Promise<void> {
-    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
-    await this.queries.close();
-    await this.operations.stop();
-    await this.#log.close();
-    await this.blobs.close();
+  /** @returns whether all that was appended is durable or, for want of room, taken back. */
+  async #settleWrites(): Promise<boolean> {
+    try {
+      await this.#log.flush();
+      return true;
+    } catch (error) {
+      return isDiskFull(error);
+    }
   }
 
-  /** Writes an index snapshot beside traffic, so that the next opening replays little. */
-  async writeSnapshot(): Promise<void> {
+  #sections(view: ReturnType<DatabaseState["documents"]["view"]>): SnapshotSection[] {
+    return snapshotSections(this.state, view, this.#durableShapeCount);
+  }
+
+  /** Writes an index snapshot beside traffic, so that the next opening replays little. One at a time. */
+  async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
+    const before = this.#snapshot;
+    const snapshot = before.then(async () => {
+      this.assertServing();
+      const view = this.state.documents.view();
+      try {
+        await this.#log.writeSnapshot(this.#sections(view), bytesPerSecond);
+      } finally {
+        view.release();
+      }
+    });
+    this.#snapshot = snapshot.catch(() => undefined);
+    await snapshot;
+  }
+
+  // Care
+
+  /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
+  async compact(): Promise<CompactionReport> {
     this.assertServing();
-    const view = this.state.documents.view();
-    try {
-      await this.#log.writeSnapshot(snapshotSections(this.state, view));
-    } finally {
-      view.release();
-    }
+    return await this.#log.compact();
+  }
+
+  /** Are writes refused, but for deletions, because the disk is full? */
+  get isDiskFull(): boolean {
+    return this.#log.isDiskFull;
+  }
+
+  /** What was found damaged, by reads or by scrubs. */
+  get damaged(): readonly Damaged[] {
+    return this.maintenance.damages.all;
+  }
+
+  /** Reads all of its files, and lists in `damaged` what is wrong. */
+  async scrub(): Promise<void> {
+    this.assertServing();
+    await this.maintenance.scrub();
   }
 
   /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
@@ -537,6 +644,7 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
     assert(
       documents.stagedCount === 0 || this.#pending.length > 0,
       "staged rows have a transaction",
@@ -550,17 +658,24 @@ export class Database implements LogListener {
     assert(this.blobs.count >= hashes, "each attachment has its content");
   }
 
+  /** The pin keeps compaction from removing the segment before its file is open. */
   async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+    const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);
     } catch (error) {
+      this.assertServing();
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
       const id = this.state.documents.lowerIdOf(document);
+      const { file, offset } = this.#log.placeOf(position);
+      this.maintenance.damages.addDocument(id, file, offset);
       throw new EngineError(
         "record-damaged",
         `The stored record of document '${id}' is damaged: ${error.message}`,
         { cause: error },
       );
+    } finally {
+      pin.release();
     }
   }
 
@@ -569,6 +684,15 @@ export class Database implements LogListener {
     if (error instanceof InvariantError) this.#failure ??= error;
     return error;
   }
+
+  /** Nothing is written or read any more, for a reason found outside the log. */
+  #stop(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "disk-full";
 }
 
 /** Adds the records of shapes that the log does not have yet to the transaction. */

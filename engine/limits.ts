@@ -37,6 +37,12 @@ export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 export const compiledScriptsMax = 2_048;
 /** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
 export const backgroundBytesPerSecond = 64 * 1024 * 1024;
+/** Values of one entry of a time series. */
+export const seriesValuesMax = 32;
+/** UTF-8 bytes of a tag of a time series. */
+export const seriesTagBytesMax = 255;
+/** Times and values together that one segment of a time series holds: 512 entries of one value. */
+export const seriesSegmentNumbersMax = 1024;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
 /** Ended operations of one database that can still be asked for. */
@@ -47,7 +53,22 @@ export const bulkInsertBatchBytes = 16 * 1024 * 1024;
 export const bulkInsertBatchCommands = 8192;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
+/** Tombstones that are removed in one go. */
+export const tombstonesPerPurge = 1000;
+/** Bytes of new log after which an index snapshot is written, so that opening replays at most about that much. */
+export const snapshotLogBytes = 512 * 1024 * 1024;
+/** Milliseconds after the first change since the last index snapshot until the next is written. */
+export const snapshotIntervalMs = 600_000;
+/** Milliseconds without a new document before new ids are put in order. */
+export const settleOrderDelayMs = 100;
+/** Milliseconds between two scrubs of a database. */
+export const scrubIntervalMs = 24 * 3_600_000;
+/** Bytes a second that a scrub in the background reads at most. */
+export const scrubBytesPerSecond = 8 * 1024 * 1024;
+/** Damaged records that a database lists. */
+export const damagedListMax = 1000;
 
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
+assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");
 assert(transactionBytesMax < 2 ** 31, "offsets inside a segment are 31 bits");

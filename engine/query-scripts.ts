@@ -270,7 +270,7 @@ class ReadingScriptHost implements ScriptHost {
     const position = documents.positionOf(docNum);
     const length = documents.lengthOf(docNum);
     const record = log.peek(position, length);
-    if (record === null) throw new RecordNotResident(position, length);
+    if (record === null) throw new RecordNotResident(docNum, position, length);
     return scriptDocumentOf(this.#state, record, 0);
   }
 

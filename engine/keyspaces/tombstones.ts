@@ -14,12 +14,17 @@ import type { DeadRecordListener } from "./keyspace.ts";
 export interface Tombstone {
   readonly type: "document" | "attachment" | "revision";
   readonly id: string;
+  /** Of a revision: its own etag. */
+  readonly revision?: number;
   readonly collection: string;
   readonly etag: number;
   readonly changeVector: string;
   /** Microseconds since 1970. */
   readonly lastModified: number;
 }
+
+/** Key among the values of the database: tombstones up to this etag are purged. */
+export const purgedThroughKey = "tombstones-purged-through";
 
 /** Keys sort as etags do. */
 export function tombstoneKey(etag: number): string {
@@ -28,6 +33,8 @@ export function tombstoneKey(etag: number): string {
 
 export class Tombstones {
   readonly records: EntryKeyspace<Tombstone>;
+  /** Whoever follows changes from an etag below this one may have missed deletions. */
+  purgedThrough = 0;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
   /** Lower-cased collection -> the etag of the last document that was deleted from it. */
@@ -88,5 +95,27 @@ export class Tombstones {
 
   get count(): number {
     return this.records.count;
+  }
+
+  /** Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`. */
+  purgeThrough(etag: number): void {
+    this.purgedThrough = etag;
+    for (const key of this.#keysThrough(etag, Number.POSITIVE_INFINITY)) this.records.drop(key);
+  }
+
+  /** The etag of the last of the first `count` tombstones that are not above `etag`; 0 when there is none. */
+  nthEtagThrough(etag: number, count: number): number {
+    return Number(this.#keysThrough(etag, count).at(-1) ?? 0);
+  }
+
+  /** The first keys up to an etag, `count` at most. */
+  #keysThrough(etag: number, count: number): string[] {
+    const end = tombstoneKey(etag);
+    const keys: string[] = [];
+    for (const [key] of this.records.withPrefix("")) {
+      if (key > end || keys.length === count) break;
+      keys.push(key);
+    }
+    return keys;
   }
 }

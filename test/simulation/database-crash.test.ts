@@ -1,0 +1,34 @@
+/**
+ * Loss of power at every call of the file system, in everything that a database does. After each: what was acknowledged
+ * is there, batches are whole, nothing is another thing than it was, and reading the files again and again, with index
+ * snapshots and without, gives the same.
+ *
+ * DATABASE_CRASH_SEEDS sets in how many ways power is lost at a call (1), DATABASE_CRASH_STEP at every how many-th call
+ * it is lost (7).
+ */
+import { expect, test } from "vitest";
+import { crashEverywhere } from "../support/crash-loop.ts";
+import { describeDatabase } from "../support/database-picture.ts";
+import { checkRecovery, databaseScenarios } from "../support/database-scenarios.ts";
+import { History, SimulatedDatabase } from "../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
+
+const seeds = Number(process.env["DATABASE_CRASH_SEEDS"] ?? 1);
+const step = Number(process.env["DATABASE_CRASH_STEP"] ?? 7);
+
+for (const [name, scenario] of Object.entries(databaseScenarios)) {
+  test(`plays to its end and is whole: ${name}`, async () => {
+    const files = new SimulatedFileSystem();
+    const history = new History();
+    await scenario(files, history);
+    const again = await SimulatedDatabase.open(files.restart(), history);
+    expect(history.acknowledged).toBe(history.states.length - 1);
+    expect(await describeDatabase(again.database)).toBe(history.newest.text());
+    await again.check();
+    await again.database.close();
+  });
+
+  test(`nothing acknowledged is lost by a crash: ${name}`, { timeout: 600_000 }, async () => {
+    await crashEverywhere(() => new History(), scenario, { seeds, step }, checkRecovery);
+  });
+}
