@@ -7,11 +7,16 @@
  *
  * Invariants:
  * - A blob's file has its final name only when all its bytes are on the device.
- * - A blob that nobody refers to is removed; `sweep` after recovery removes those that a crash left.
+ * - When `store` resolves, a loss of power does not take the file away.
+ * - A blob that nobody refers to is removed; `sweep` after recovery removes those that a crash left. Before that
+ *   nothing is removed: replay passes through states in which nobody refers to a blob that is needed in the end.
+ * - When `close` has resolved, no file is changed any more.
  */
 import { createBLAKE2b } from "hash-wasm";
+import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment, FileHandle } from "./environment.ts";
 import { EngineError } from "./errors.ts";
+import { diskFull, isDiskFull } from "./log/health.ts";
 
 const hashBits = 256;
 const chunkBytes = 256 * 1024;
@@ -34,6 +39,14 @@ export interface BlobReader {
   close(): Promise<void>;
 }
 
+/** What the store asks of its database. */
+export interface BlobHost {
+  /** Is there too little room for new content? */
+  isDiskFull(): boolean;
+  /** The folder could not be synced: nobody knows what of it is on the device. */
+  failed(error: unknown): void;
+}
+
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 export class BlobStore {
@@ -42,8 +55,15 @@ export class BlobStore {
   readonly #folder: string | null;
   readonly #references = new Map<string, number>();
   readonly #memory = new Map<string, Buffer[]>();
-  readonly #removals = new Set<Promise<void>>();
-  #uploads = 0;
+  /** The last removal of a hash that is under way. */
+  readonly #removals = new Map<string, Promise<void>>();
+  /** Removals, and the last steps of uploads, that are under way. */
+  readonly #underWay = new Set<Promise<void>>();
+  /** Set by the database that owns it. */
+  host: BlobHost = { isDiskFull: () => false, failed: () => undefined };
+  #folderMade: Promise<void> | null = null;
+  #isSwept = false;
+  #isClosed = false;
 
   /** `folder` is made on the first upload. */
   constructor(environment: Environment, folder: string | null) {
@@ -68,11 +88,16 @@ export class BlobStore {
     }
     this.#references.delete(hash);
     this.#memory.delete(hash);
-    if (this.#folder !== null) this.#removeLater(hash);
+    if (this.#folder !== null && this.#isSwept) this.#removeLater(hash);
   }
 
-  /** Stores what `bytes` yields. @throws what the source or the disk throws; then nothing is left behind. */
+  /**
+   * Stores what `bytes` yields.
+   * @throws EngineError disk-full, database-stopped, and what the source or the disk throws; then nothing is left behind.
+   */
   async store(bytes: Bytes): Promise<Lease> {
+    this.#assertOpen();
+    if (this.host.isDiskFull()) throw diskFull();
     return this.#folder === null
       ? await this.#storeInMemory(bytes)
       : await this.#storeInFile(bytes, this.#folder);
@@ -94,21 +119,29 @@ export class BlobStore {
 
   /** Removes files that nothing refers to: uploads and removals that a crash interrupted. Call before serving. */
   async sweep(): Promise<void> {
-    if (this.#folder === null || !(await this.#environment.files.exists(this.#folder))) return;
+    this.#isSwept = true;
+    const folder = this.#folder;
+    if (folder === null || !(await this.#environment.files.exists(folder))) return;
     const kept = new Set([...this.#references.keys()].map(fileNameOf));
-    for (const name of await this.#environment.files.list(this.#folder)) {
-      if (!kept.has(name)) await this.#environment.files.unlink(`${this.#folder}/${name}`);
+    for (const name of await this.#environment.files.list(folder)) {
+      // A file that cannot be removed does no harm.
+      if (!kept.has(name)) await this.#unlinkIfThere(`${folder}/${name}`);
     }
   }
 
-  /** Hashes without a file, and files whose content has another hash. For scrubs and tests. */
-  async findDamaged(): Promise<string[]> {
+  /**
+   * Hashes without a file, and files whose content has another hash. For scrubs and tests.
+   * `spend` is awaited with the bytes of each chunk; when it gives false, the search ends.
+   */
+  async findDamaged(spend?: (bytes: number) => Promise<boolean>): Promise<string[]> {
     const damaged: string[] = [];
     for (const hash of [...this.#references.keys()]) {
       try {
         const reader = await this.open(hash);
         try {
-          for await (const _ of reader.read(0, reader.size));
+          for await (const chunk of reader.read(0, reader.size)) {
+            if (spend !== undefined && !(await spend(chunk.length))) return damaged;
+          }
         } finally {
           await reader.close();
         }
@@ -120,9 +153,26 @@ export class BlobStore {
     return damaged;
   }
 
-  /** Waits for removals that are under way. */
+  /** Waits for what is under way; uploads that are not near their end fail. */
   async close(): Promise<void> {
-    await Promise.all(this.#removals);
+    this.#isClosed = true;
+    await Promise.all(this.#underWay);
+  }
+
+  #assertOpen(): void {
+    if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");
+  }
+
+  #makeFolder(folder: string): Promise<void> {
+    this.#folderMade ??= makeDurableDirectory(this.#environment.files, folder).catch((error) => {
+      this.#folderMade = null;
+      throw error;
+    });
+    return this.#folderMade;
+  }
+
+  async #unlinkIfThere(path: string): Promise<void> {
+    await this.#environment.files.unlink(path).catch(() => undefined);
   }
 
   #pathOf(hash: string): string {
@@ -158,45 +208,79 @@ export class BlobStore {
   }
 
   async #storeInFile(bytes: Bytes, folder: string): Promise<Lease> {
-    const { files } = this.#environment;
+    const name = `${temporaryPrefix}${this.#environment.random(8).toString("hex")}`;
+    const temporary = `${folder}/${name}`;
+    let lease: Lease | null = null;
+    try {
+      await this.#makeFolder(folder);
+      const { hash, size } = await this.#writeFile(temporary, bytes);
+      this.#assertOpen();
+      lease = this.#lease(hash, size);
+      await this.#track(this.#giveName(temporary, hash, folder));
+      return lease;
+    } catch (error) {
+      lease?.release();
+      await this.#unlinkIfThere(temporary);
+      this.#assertOpen();
+      throw isDiskFull(error) ? diskFull(error) : error;
+    }
+  }
+
+  /** Writes all bytes to a new file and syncs it. */
+  async #writeFile(path: string, bytes: Bytes): Promise<{ hash: string; size: number }> {
     const hasher = await createBLAKE2b(hashBits);
-    await files.makeDirectory(folder);
-    const temporary = `${folder}/${temporaryPrefix}${++this.#uploads}`;
-    const file = await files.open(temporary, "create");
+    const file = await this.#environment.files.open(path, "create");
     let size = 0;
     try {
       for await (const chunk of bytes) {
+        this.#assertOpen();
         hasher.update(chunk);
         await file.write(chunk, 0, chunk.length, size);
         size += chunk.length;
       }
       await file.sync();
-    } catch (error) {
+    } finally {
       await file.close();
-      await files.unlink(temporary);
+    }
+    return { hash: Buffer.from(hasher.digest("binary")).toString("base64"), size };
+  }
+
+  async #giveName(temporary: string, hash: string, folder: string): Promise<void> {
+    const { files } = this.#environment;
+    // A removal of the same content may be under way; a new one does not begin while there is a lease.
+    await this.#removals.get(hash);
+    await files.rename(temporary, this.#pathOf(hash));
+    try {
+      await files.syncDirectory(folder);
+    } catch (error) {
+      this.host.failed(error);
       throw error;
     }
-    await file.close();
-    const hash = Buffer.from(hasher.digest("binary")).toString("base64");
-    const lease = this.#lease(hash, size);
-    // A removal of the same content may be under way: it looks at the references again before it unlinks.
-    await Promise.all(this.#removals);
-    await files.rename(temporary, this.#pathOf(hash));
-    await files.syncDirectory(folder);
-    return lease;
   }
 
   #removeLater(hash: string): void {
-    const removal = (async () => {
-      await Promise.resolve();
-      if (this.#references.has(hash)) return;
-      await this.#environment.files.unlink(this.#pathOf(hash));
-    })()
-      .catch(() => {
-        // The file stays; the sweep at the next start removes it.
-      })
-      .finally(() => this.#removals.delete(removal));
-    this.#removals.add(removal);
+    const before = this.#removals.get(hash) ?? Promise.resolve();
+    const removal = this.#track(
+      before.then(async () => {
+        if (this.#references.has(hash) || this.#isClosed) return;
+        // If it stays, the sweep at the next start removes it.
+        await this.#unlinkIfThere(this.#pathOf(hash));
+      }),
+    ).finally(() => {
+      if (this.#removals.get(hash) === removal) this.#removals.delete(hash);
+    });
+    this.#removals.set(hash, removal);
+  }
+
+  /** Lets `close` wait for `work`. @returns the same outcome. */
+  async #track(work: Promise<void>): Promise<void> {
+    const settled = work.catch(() => undefined);
+    this.#underWay.add(settled);
+    try {
+      await work;
+    } finally {
+      this.#underWay.delete(settled);
+    }
   }
 }
 

@@ -9,10 +9,13 @@
  * - A database exists when its folder has its name, which happens by one rename after all of it is durable, and
  *   it is gone when its folder no longer has.
  * - Names are compared without regard to case, and keep the spelling of their creation.
+ * - What is asked of one database (make, open, delete) is done in the order in which it was asked.
+ * - A database that is there is never made anew: a folder without its content is an error.
  */
 
 import { Database, type DatabaseOptions } from "./database.ts";
 import { checkDatabaseName } from "./database-name.ts";
+import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
@@ -24,8 +27,16 @@ interface Slot {
   readonly name: string;
   /** Set when it is open. */
   database: Database | undefined;
-  /** Set while it is being made, opened or deleted. */
-  pending: Promise<Database | undefined> | undefined;
+  /** The last of what is being done with it: making, opening, deleting. One after the other. */
+  turn: Promise<unknown> | undefined;
+  /** It was deleted, or could not be made. */
+  isGone: boolean;
+  /** Somebody has asked for its deletion. */
+  isLeaving: boolean;
+}
+
+function newSlot(name: string): Slot {
+  return { name, database: undefined, turn: undefined, isGone: false, isLeaving: false };
 }
 
 export class DatabaseCatalog {
@@ -51,12 +62,12 @@ export class DatabaseCatalog {
     const catalog = new DatabaseCatalog(environment, folder, options);
     if (folder === null) return catalog;
     const { files } = environment;
-    await files.makeDirectory(folder);
+    await makeDurableDirectory(files, folder);
     for (const name of await files.list(folder)) {
       if (name.startsWith(creatingPrefix) || name.startsWith(deletedPrefix)) {
         await files.removeTree(`${folder}/${name}`);
       } else if (!name.startsWith(".")) {
-        catalog.#slots.set(name.toLowerCase(), { name, database: undefined, pending: undefined });
+        catalog.#slots.set(name.toLowerCase(), newSlot(name));
       }
     }
     return catalog;
@@ -85,84 +96,101 @@ export class DatabaseCatalog {
   find(name: string): Database | undefined | Promise<Database | undefined> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return undefined;
-    if (slot.database !== undefined && slot.pending === undefined) return slot.database;
-    return this.#openSlot(slot);
+    if (slot.database !== undefined && slot.turn === undefined) return slot.database;
+    return this.#inTurn(slot, () => this.#open(slot));
   }
 
   /**
-   * Makes a database with its record of settings; durable when it resolves.
+   * Makes a database with its record of settings; durable when it resolves. Waits for the end of one of that name that
+   * is being deleted.
    * @throws EngineError database-name-invalid, database-exists
    */
   async create(name: string, record: JsonObject): Promise<Database> {
     checkDatabaseName(name);
-    this.#assertOpen();
     const key = name.toLowerCase();
-    if (this.#slots.has(key)) {
-      throw new EngineError("database-exists", `Database '${name}' already exists!`);
+    for (;;) {
+      this.#assertOpen();
+      const present = this.#slots.get(key);
+      if (present === undefined) break;
+      if (!present.isLeaving) {
+        throw new EngineError("database-exists", `Database '${name}' already exists!`);
+      }
+      await present.turn?.catch(() => undefined);
     }
-    const slot: Slot = { name, database: undefined, pending: undefined };
+    const slot = newSlot(name);
     this.#slots.set(key, slot);
-    slot.pending = this.#make(name, record);
-    try {
-      const database = await slot.pending;
-      slot.database = database;
-      return database as Database;
-    } catch (error) {
-      this.#slots.delete(key);
-      throw error;
-    } finally {
-      slot.pending = undefined;
-    }
+    return await this.#inTurn(slot, async () => {
+      try {
+        slot.database = await this.#make(name, record);
+        return slot.database;
+      } catch (error) {
+        this.#forget(slot);
+        throw error;
+      }
+    });
   }
 
   /** Deletes a database with all its files. @returns false when there is none. */
   async delete(name: string): Promise<boolean> {
-    const key = name.toLowerCase();
-    const slot = this.#slots.get(key);
+    const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return false;
-    const before = slot.pending;
-    const removal = (async (): Promise<undefined> => {
-      await before?.catch(() => undefined);
-      await slot.database?.abandon();
-      slot.database = undefined;
-      await this.#removeFolder(slot.name);
-      return undefined;
-    })();
-    slot.pending = removal;
-    try {
-      await removal;
-      this.#slots.delete(key);
-    } finally {
-      slot.pending = undefined;
-    }
-    return true;
+    slot.isLeaving = true;
+    return await this.#inTurn(slot, () => this.#remove(slot));
   }
 
   /** Closes all databases; each is durable and has a fresh index snapshot. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const slots = [...this.#slots.values()];
-    await Promise.all(slots.map(({ pending }) => pending?.catch(() => undefined)));
-    const results = await Promise.allSettled(slots.map(({ database }) => database?.close()));
-    for (const slot of slots) slot.database = undefined;
+    const results = await Promise.allSettled(
+      slots.map((slot) =>
+        this.#inTurn(slot, async () => {
+          const { database } = slot;
+          slot.database = undefined;
+          await database?.close();
+        }),
+      ),
+    );
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
-  async #openSlot(slot: Slot): Promise<Database | undefined> {
-    if (slot.pending !== undefined) return await slot.pending;
+  /** Does `work` when everything that was asked of the slot before is done. */
+  #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
+    const turn = (slot.turn ?? Promise.resolve()).then(work, work);
+    slot.turn = turn;
+    const settled = (): void => {
+      if (slot.turn === turn) slot.turn = undefined;
+    };
+    turn.then(settled, settled);
+    return turn;
+  }
+
+  async #open(slot: Slot): Promise<Database | undefined> {
+    if (slot.isGone || slot.database !== undefined) return slot.database;
     this.#assertOpen();
-    slot.pending = Database.open(
-      this.#environment,
-      slot.name,
-      `${this.#folder}/${slot.name}`,
-      this.#options,
-    );
+    const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
+    const folder = `${this.#folder}/${slot.name}`;
+    slot.database = await Database.open(this.#environment, slot.name, folder, options);
+    return slot.database;
+  }
+
+  async #remove(slot: Slot): Promise<boolean> {
+    if (slot.isGone) return false;
+    this.#assertOpen();
     try {
-      slot.database = await slot.pending;
-      return slot.database;
+      await slot.database?.abandon();
     } finally {
-      slot.pending = undefined;
+      slot.database = undefined;
+      slot.isLeaving = false;
     }
+    await this.#removeFolder(slot);
+    return true;
+  }
+
+  #forget(slot: Slot): void {
+    slot.isGone = true;
+    slot.database = undefined;
+    this.#slots.delete(slot.name.toLowerCase());
   }
 
   async #make(name: string, record: JsonObject): Promise<Database> {
@@ -174,26 +202,39 @@ export class DatabaseCatalog {
     }
     const { files } = this.#environment;
     const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
+    let database: Database | null = null;
     try {
-      const database = await Database.open(this.#environment, name, making, this.#options);
+      database = await Database.open(this.#environment, name, making, this.#options);
       await database.putSettings(record);
       await database.close();
       await files.rename(making, `${folder}/${name}`);
-      await files.syncDirectory(folder);
     } catch (error) {
+      await database?.abandon().catch(() => undefined);
       await files.removeTree(making).catch(() => undefined);
       throw error;
     }
-    return await Database.open(this.#environment, name, `${folder}/${name}`, this.#options);
+    try {
+      await files.syncDirectory(folder);
+      return await Database.open(this.#environment, name, `${folder}/${name}`, this.#options);
+    } catch (error) {
+      await files.rename(`${folder}/${name}`, making).catch(() => undefined);
+      await files.removeTree(making).catch(() => undefined);
+      throw error;
+    }
   }
 
-  async #removeFolder(name: string): Promise<void> {
-    if (this.#folder === null) return;
+  async #removeFolder(slot: Slot): Promise<void> {
+    if (this.#folder === null) {
+      this.#forget(slot);
+      return;
+    }
     const { files } = this.#environment;
     const trash = `${this.#folder}/${deletedPrefix}${this.#environment.random(8).toString("hex")}`;
-    await files.rename(`${this.#folder}/${name}`, trash);
+    await files.rename(`${this.#folder}/${slot.name}`, trash);
+    this.#forget(slot);
     await files.syncDirectory(this.#folder);
-    await files.removeTree(trash);
+    // What is left of it goes at the next start.
+    await files.removeTree(trash).catch(() => undefined);
   }
 
   #assertOpen(): void {

@@ -19,7 +19,7 @@ import {
   segmentBytesMin,
   segmentCacheBytes,
 } from "./limits.ts";
-import { type FileLog, openLog } from "./log/file-log.ts";
+import { type FileLog, openLog, type ReplayReport } from "./log/file-log.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
 import { SegmentCache } from "./log/segment-cache.ts";
@@ -33,6 +33,8 @@ export interface DatabaseParts {
   readonly state: DatabaseState;
   readonly blobs: BlobStore;
   readonly isInMemory: boolean;
+  /** The log has something that no index snapshot has. */
+  readonly hasChanges: boolean;
 }
 
 const shapesSection = "shapes";
@@ -78,10 +80,12 @@ export async function openParts(
   });
   const opened = log;
   records.canDropDeletion = (position) => opened.canDropDeletion(position);
+  records.isReplaced = (position) => opened.isReplaced(position);
+  let report: ReplayReport;
   try {
     const sections = log.snapshot?.sections;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
-    await log.replay();
+    report = await log.replay();
     await blobs.sweep();
   } catch (error) {
     await log.close();
@@ -101,32 +105,34 @@ export async function openParts(
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;
   state.lastModified = records.lastModified;
-  return { name, environment, log, state, blobs, isInMemory: folder === null };
+  const hasChanges = report.transactions > 0;
+  return { name, environment, log, state, blobs, isInMemory: folder === null, hasChanges };
 }
 
 /**
  * The committed state of this moment as bytes. The parts of documents are those of a view, which must be kept until
- * they are written.
+ * they are written. Only the first `shapeCount` shapes, those that are durable, are in it: the others belong to
+ * transactions that a crash may take, and later ones would then use them without logging them again.
  */
 export function snapshotSections(
   state: DatabaseState,
   view: ReturnType<DocumentTable["view"]>,
+  shapeCount: number,
 ): SnapshotSection[] {
   const head = Buffer.alloc(16);
   head.writeDoubleLE(state.committedEtag, 0);
   head.writeDoubleLE(state.lastModified, 8);
   return [
     { name: countersSection, parts: [head] },
-    { name: shapesSection, parts: shapeRecords(state.shapes) },
+    { name: shapesSection, parts: shapeRecords(state.shapes, shapeCount) },
     ...state.keyspaces.all.flatMap((keyspace) => keyspace.sections()),
     ...state.documents.sections(view),
   ];
 }
 
-/** Only shapes that the log has: the others belong to transactions that a crash may take. */
-function shapeRecords(shapes: ShapeTable): Buffer[] {
+function shapeRecords(shapes: ShapeTable, count: number): Buffer[] {
   const parts: Buffer[] = [];
-  for (let id = 1; id <= shapes.loggedCount; id++) {
+  for (let id = 1; id <= count; id++) {
     const record = Buffer.alloc(shapes.recordLength(id));
     shapes.encodeRecord(record, 0, id);
     parts.push(record);

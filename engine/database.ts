@@ -11,19 +11,28 @@ import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
+import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
-import type { Environment } from "./environment.ts";
+import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
-import { unsyncedBytesMax } from "./limits.ts";
+import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
+import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
-import { type LogListener, type Pin, type Position, positionSegmentFactor } from "./log/log.ts";
+import {
+  type LogListener,
+  type Pin,
+  type Position,
+  positionSegmentFactor,
+  type SnapshotSection,
+} from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
@@ -41,6 +50,16 @@ import {
 export interface DatabaseOptions {
   /** Sizes and caches of the log. */
   readonly log?: Partial<LogOptions>;
+  /** When the tasks in the background run. */
+  readonly maintenance?: MaintenanceOptions;
+}
+
+/** How a transaction is written. */
+export interface WriteOptions {
+  /** It deletes: then it may even when the disk is nearly full. */
+  readonly isDeletion?: boolean;
+  /** Records that it will read and that are not in memory, by position. */
+  readonly fetched?: ReadonlyMap<Position, Buffer>;
 }
 
 /** What one transaction staged, until it is durable, and who waits for that. */
@@ -53,6 +72,8 @@ interface PendingTransaction {
   readonly changes: Transaction["changes"];
   readonly lastEtag: number;
   readonly shapeCount: number;
+  /** Bytes in the log. */
+  readonly length: number;
   readonly result: unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -77,8 +98,10 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly clock: Clock;
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
+  readonly maintenance: Maintenance;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -86,8 +109,11 @@ export class Database implements LogListener {
   #settled = 0;
   #durableShapeCount: number;
   #failure: Error | null = null;
+  #ending: Promise<void> | null = null;
+  /** One snapshot at a time. */
+  #snapshot: Promise<void> = Promise.resolve();
 
-  private constructor(parts: DatabaseParts) {
+  private constructor(parts: DatabaseParts, options: DatabaseOptions) {
     this.name = parts.name;
     this.#log = parts.log;
     this.state = parts.state;
@@ -95,12 +121,26 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
-    this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.clock = parts.environment.clock;
+    this.queries = new DatabaseQueries(this, this.clock);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
       write: (change) => this.write(change),
     });
+    const stop = (error: unknown): void => this.#stop(error);
+    this.blobs.host = { isDiskFull: () => this.isDiskFull, failed: stop };
+    this.maintenance = new Maintenance(
+      {
+        ...parts,
+        clock: parts.environment.clock,
+        write: (change, options) => this.write(change, options),
+        writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
+        failed: stop,
+      },
+      parts.hasChanges,
+      options.maintenance,
+    );
   }
 
   /**
@@ -119,7 +159,7 @@ export class Database implements LogListener {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
     });
-    database = new Database(parts);
+    database = new Database(parts, options);
     return database;
   }
 
@@ -135,18 +175,19 @@ export class Database implements LogListener {
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
-    options?: { readonly isDeletion?: boolean },
+    options?: WriteOptions,
   ): Promise<Result> {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
+    const fetched = options?.fetched ?? nothingFetched;
     if (this.#log.unsyncedBytes > unsyncedBytesMax) {
-      return this.#writeSlowly(change, isDeletion, null);
+      return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
-      return this.#attempt(change, isDeletion, nothingFetched);
+      return this.#attempt(change, isDeletion, fetched);
     } catch (error) {
       return error instanceof RecordNotResident
-        ? this.#writeSlowly(change, isDeletion, error)
+        ? this.#writeSlowly(change, isDeletion, fetched, error)
         : Promise.reject(error);
     }
   }
@@ -155,13 +196,15 @@ export class Database implements LogListener {
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
+    known: ReadonlyMap<Position, Buffer>,
     missing: RecordNotResident | null,
   ): Promise<Result> {
-    const fetched = new Map<Position, Buffer>();
+    const fetched = new Map<Position, Buffer>(known);
     let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
       if (needed !== null) {
-        fetched.set(needed.position, await this.#log.read(needed.position, needed.length));
+        const { document, position, length } = needed;
+        fetched.set(position, await this.#readRecord(document, position, length));
       }
       this.assertServing();
       while (this.#log.unsyncedBytes > unsyncedBytesMax) {
@@ -224,6 +267,7 @@ export class Database implements LogListener {
         changes: transaction.changes,
         lastEtag: this.state.lastEtag,
         shapeCount: shapes.count,
+        length: scratch.length,
         result,
         resolve: resolve as (result: unknown) => void,
         reject,
@@ -251,18 +295,30 @@ export class Database implements LogListener {
     const due = this.#pending.splice(0, count - this.#settled);
     this.#settled = count;
     let done = 0;
+    let bytes = 0;
+    let hasDocuments = false;
     try {
-      for (; done < due.length; done++) this.#commit(due[done] as PendingTransaction);
+      for (; done < due.length; done++) {
+        const transaction = due[done] as PendingTransaction; // done < due.length
+        this.#commit(transaction);
+        bytes += transaction.length;
+        hasDocuments ||= transaction.documents > 0;
+      }
     } catch (error) {
       // The log stops, and tells nothing more of these.
       for (const transaction of due.slice(done)) transaction.reject(error);
       throw error;
     }
-    this.state.feed.tellCommit();
+    this.maintenance.committed(bytes, hasDocuments);
+    // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
+    const { feed } = this.state;
+    for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
+    feed.tellCommit();
+    for (const { resolve, result } of due) resolve(result);
   }
 
   #commit(transaction: PendingTransaction): void {
-    const { documents, feed } = this.state;
+    const { documents } = this.state;
     for (const keyspace of transaction.entries) keyspace.commitStaged(1);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
@@ -273,11 +329,9 @@ export class Database implements LogListener {
     }
     this.state.committedEtag = transaction.lastEtag;
     this.#durableShapeCount = transaction.shapeCount;
-    if (transaction.changes.length > 0) feed.tell(transaction.changes);
-    transaction.resolve(transaction.result);
   }
 
-  /** From the log: transactions after the first `count` are lost. */
+  /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
     const { documents, shapes } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
@@ -286,7 +340,7 @@ export class Database implements LogListener {
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
-    if (!(error instanceof EngineError) || error.code !== "disk-full") this.#failure = error;
+    if (!isDiskFull(error)) this.#failure = error;
     for (const transaction of dropped) transaction.reject(error);
   }
 
@@ -318,6 +372,9 @@ export class Database implements LogListener {
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
     if (this.#failure === null) return;
+    if (this.#ending !== null) {
+      throw new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    }
     throw new EngineError(
       "database-stopped",
       `Database '${this.name}' has stopped: ${this.#failure.message} It is safe to restart the server.`,
@@ -481,43 +538,90 @@ export class Database implements LogListener {
 
   // Ending
 
-  /** Writes what is under way and a fresh index snapshot, then lets go of the folder. */
-  async close(): Promise<void> {
+  /**
+   * Writes what is under way and a fresh index snapshot, then lets go of the folder. From its call on everything else
+   * is refused; writes that were begun before end as they would have.
+   */
+  close(): Promise<void> {
+    this.#ending ??= this.#end(true);
+    return this.#ending;
+  }
+
+  /** Lets go of the folder soon, without a snapshot. For a database that is to be deleted. */
+  abandon(): Promise<void> {
+    this.#ending ??= this.#end(false);
+    return this.#ending;
+  }
+
+  async #end(withSnapshot: boolean): Promise<void> {
+    const hadFailed = this.#failure !== null;
     await this.operations.stop();
-    if (this.#failure !== null) {
-      await this.abandon();
-      return;
-    }
+    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     await this.queries.close();
-    await this.#log.flush();
-    this.#failure = new EngineError("database-stopped", `Database '${this.name}' is closed.`);
-    const view = this.state.documents.view();
+    await this.maintenance.close();
+    await this.#snapshot;
+    const isWhole = !hadFailed && (await this.#settleWrites());
+    const view = withSnapshot && isWhole ? this.state.documents.view() : null;
     try {
-      await this.#log.close(snapshotSections(this.state, view));
+      await this.#log.close(view === null ? undefined : this.#sections(view));
     } finally {
-      view.release();
+      view?.release();
+      await this.blobs.close();
     }
-    await this.blobs.close();
   }
 
-  /** Lets go of the folder at once; what is not durable is lost. For a database that is to be deleted. */
-  async abandon(): Promise<void> {
-    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is deleted.`);
-    await this.queries.close();
-    await this.operations.stop();
-    await this.#log.close();
-    await this.blobs.close();
+  /** @returns whether all that was appended is durable or, for want of room, taken back. */
+  async #settleWrites(): Promise<boolean> {
+    try {
+      await this.#log.flush();
+      return true;
+    } catch (error) {
+      return isDiskFull(error);
+    }
   }
 
-  /** Writes an index snapshot beside traffic, so that the next opening replays little. */
-  async writeSnapshot(): Promise<void> {
+  #sections(view: ReturnType<DatabaseState["documents"]["view"]>): SnapshotSection[] {
+    return snapshotSections(this.state, view, this.#durableShapeCount);
+  }
+
+  /** Writes an index snapshot beside traffic, so that the next opening replays little. One at a time. */
+  async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
+    const before = this.#snapshot;
+    const snapshot = before.then(async () => {
+      this.assertServing();
+      const view = this.state.documents.view();
+      try {
+        await this.#log.writeSnapshot(this.#sections(view), bytesPerSecond);
+      } finally {
+        view.release();
+      }
+    });
+    this.#snapshot = snapshot.catch(() => undefined);
+    await snapshot;
+  }
+
+  // Care
+
+  /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
+  async compact(): Promise<CompactionReport> {
     this.assertServing();
-    const view = this.state.documents.view();
-    try {
-      await this.#log.writeSnapshot(snapshotSections(this.state, view));
-    } finally {
-      view.release();
-    }
+    return await this.#log.compact();
+  }
+
+  /** Are writes refused, but for deletions, because the disk is full? */
+  get isDiskFull(): boolean {
+    return this.#log.isDiskFull;
+  }
+
+  /** What was found damaged, by reads or by scrubs. */
+  get damaged(): readonly Damaged[] {
+    return this.maintenance.damages.all;
+  }
+
+  /** Reads all of its files, and lists in `damaged` what is wrong. */
+  async scrub(): Promise<void> {
+    this.assertServing();
+    await this.maintenance.scrub();
   }
 
   /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
@@ -538,17 +642,24 @@ export class Database implements LogListener {
     assert(this.blobs.count >= hashes, "each attachment has its content");
   }
 
+  /** The pin keeps compaction from removing the segment before its file is open. */
   async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+    const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);
     } catch (error) {
+      this.assertServing();
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
       const id = this.state.documents.lowerIdOf(document);
+      const { file, offset } = this.#log.placeOf(position);
+      this.maintenance.damages.addDocument(id, file, offset);
       throw new EngineError(
         "record-damaged",
         `The stored record of document '${id}' is damaged: ${error.message}`,
         { cause: error },
       );
+    } finally {
+      pin.release();
     }
   }
 
@@ -557,6 +668,15 @@ export class Database implements LogListener {
     if (error instanceof InvariantError) this.#failure ??= error;
     return error;
   }
+
+  /** Nothing is written or read any more, for a reason found outside the log. */
+  #stop(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "disk-full";
 }
 
 /** Adds the records of shapes that the log does not have yet to the transaction. */

@@ -10,6 +10,7 @@
  */
 import { Database, type DatabaseOptions } from "./database.ts";
 import { DatabaseCatalog } from "./database-catalog.ts";
+import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment } from "./environment.ts";
 import { nodeEnvironment } from "./node-environment.ts";
 
@@ -38,7 +39,7 @@ export interface Engine {
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const environment = options.environment ?? nodeEnvironment();
   const { folder } = options;
-  if (folder !== undefined) await environment.files.makeDirectory(folder);
+  if (folder !== undefined) await makeDurableDirectory(environment.files, folder);
   const system = await Database.open(
     environment,
     "System",

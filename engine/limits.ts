@@ -47,6 +47,20 @@ export const bulkInsertBatchBytes = 16 * 1024 * 1024;
 export const bulkInsertBatchCommands = 8192;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
+/** Tombstones that are removed in one go. */
+export const tombstonesPerPurge = 1000;
+/** Bytes of new log after which an index snapshot is written, so that opening replays at most about that much. */
+export const snapshotLogBytes = 512 * 1024 * 1024;
+/** Milliseconds after the first change since the last index snapshot until the next is written. */
+export const snapshotIntervalMs = 600_000;
+/** Milliseconds without a new document before new ids are put in order. */
+export const settleOrderDelayMs = 100;
+/** Milliseconds between two scrubs of a database. */
+export const scrubIntervalMs = 24 * 3_600_000;
+/** Bytes a second that a scrub in the background reads at most. */
+export const scrubBytesPerSecond = 8 * 1024 * 1024;
+/** Damaged records that a database lists. */
+export const damagedListMax = 1000;
 
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");

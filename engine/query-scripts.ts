@@ -84,7 +84,7 @@ class ScriptsOfQuery implements QueryScripts {
   passes(input: ScriptInput): boolean {
     const { filter } = this.#query;
     assert(filter !== null, "there is a filter");
-    this.#filter ??= this.#compile(conditionText(filter, new Set(this.#names)));
+    this.#filter ??= this.#compile(`!!(${conditionText(filter, new Set(this.#names))})`);
     return truthy(this.#run(this.#filter, input).value);
   }
 
@@ -270,7 +270,7 @@ class ReadingScriptHost implements ScriptHost {
     const position = documents.positionOf(docNum);
     const length = documents.lengthOf(docNum);
     const record = log.peek(position, length);
-    if (record === null) throw new RecordNotResident(position, length);
+    if (record === null) throw new RecordNotResident(docNum, position, length);
     return scriptDocumentOf(this.#state, record, 0);
   }
 

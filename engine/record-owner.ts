@@ -36,6 +36,8 @@ export class DatabaseRecords implements RecordOwner {
   readonly #dead: DeadRecordListener;
   /** Asks the log whether a deletion is still needed; set once the log is open. */
   canDropDeletion: (position: Position) => boolean = () => false;
+  /** Asks the log whether compaction has replaced the segment of a position; set once the log is open. */
+  isReplaced: (position: Position) => boolean = () => false;
   /** The greatest etag and time of any record that was replayed. */
   lastEtag = 0;
   lastModified = 0;
@@ -95,14 +97,27 @@ export class DatabaseRecords implements RecordOwner {
     return tombstone.type === "document" && this.#documents.find(tombstone.id) < 0;
   }
 
-  relocate(bytes: Buffer, start: number, length: number, target: Position): boolean {
+  relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {
     const kind = bytes[start + recordKindAt] ?? 0;
     if (kind === recordKinds.shape) return true;
     if (kind === recordKinds.document) {
       const document = this.#lookup(bytes, start);
       return document >= 0 && this.#documents.relocate(document, etagOf(bytes, start), target);
     }
-    return this.#keyspaces.ofKind(kind)?.relocate(bytes, start, length, target) ?? false;
+    const keyspace = this.#keyspaces.ofKind(kind);
+    return keyspace !== undefined && this.#relocateEntry(keyspace, bytes, start, target);
+  }
+
+  /**
+   * Entries that are written twice between two etags have the same key and etag twice: the copy is of this entry only
+   * if the place where its record stood until now is one that compaction has replaced.
+   */
+  #relocateEntry(keyspace: Keyspace, bytes: Buffer, start: number, target: Position): boolean {
+    const position = keyspace.positionOf(bytes, start);
+    if (position === target) return true;
+    if (position < 0 || !this.isReplaced(position)) return false;
+    keyspace.relocate(bytes, start, target);
+    return true;
   }
 
   readonly #superseded = (

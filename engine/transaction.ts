@@ -25,11 +25,13 @@ import { TransactionDocuments } from "./transaction-documents.ts";
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
   override readonly name = "RecordNotResident";
+  readonly document: number;
   readonly position: Position;
   readonly length: number;
 
-  constructor(position: Position, length: number) {
+  constructor(document: number, position: Position, length: number) {
     super("a record must be read first");
+    this.document = document;
     this.position = position;
     this.length = length;
   }
@@ -200,7 +202,7 @@ export class Transaction {
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
     const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
-    if (bytes === undefined) throw new RecordNotResident(position, length);
+    if (bytes === undefined) throw new RecordNotResident(document, position, length);
     return { bytes, start: 0 };
   }
 

@@ -175,11 +175,15 @@ export class EntryKeyspace<Value> implements Keyspace {
     return this.#entries.get(keyOf(bytes, start)) !== undefined;
   }
 
-  relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {
+  positionOf(bytes: Buffer, start: number): Position {
     const entry = this.#entries.get(keyOf(bytes, start));
-    if (entry === undefined || entry.etag !== etagOf(bytes, start)) return false;
+    return entry === undefined || entry.etag !== etagOf(bytes, start) ? -1 : entry.position;
+  }
+
+  relocate(bytes: Buffer, start: number, target: Position): void {
+    const entry = this.#entries.get(keyOf(bytes, start));
+    assert(entry !== undefined, "only an entry that is there is relocated");
     entry.position = target;
-    return true;
   }
 
   sections(): SnapshotSection[] {

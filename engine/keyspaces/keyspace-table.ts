@@ -11,7 +11,7 @@ import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
 import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
-import { Tombstones } from "./tombstones.ts";
+import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { makeValues } from "./values.ts";
 
 export class KeyspaceTable {
@@ -37,6 +37,9 @@ export class KeyspaceTable {
     this.compareExchange = makeCompareExchange(dead);
     this.indexDefinitions = makeIndexDefinitions(dead);
     this.values = makeValues(dead);
+    this.values.listen((key, value) => {
+      if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
+    });
     this.all = [
       this.collections.records,
       this.tombstones.records,

@@ -19,8 +19,10 @@ export interface Keyspace {
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
   /** Is there an entry under the key of this record, wherever its own record stands? */
   hasKeyOf(bytes: Buffer, start: number): boolean;
-  /** @returns false when the entry of this record is gone or newer. */
-  relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
+  /** Where the record of the entry stands that has the key and the etag of this record; -1 when there is none. */
+  positionOf(bytes: Buffer, start: number): Position;
+  /** The record of the entry under this record's key stands at `target` now. There must be an entry. */
+  relocate(bytes: Buffer, start: number, target: Position): void;
   /** Makes the oldest `count` staged entries visible, in order. */
   commitStaged(count: number): void;
   /** Drops the newest `count` staged entries. */

@@ -21,6 +21,9 @@ export interface Tombstone {
   readonly lastModified: number;
 }
 
+/** Key among the values of the database: tombstones up to this etag are purged. */
+export const purgedThroughKey = "tombstones-purged-through";
+
 /** Keys sort as etags do. */
 export function tombstoneKey(etag: number): string {
   return etag.toString().padStart(16, "0");
@@ -88,5 +91,26 @@ export class Tombstones {
 
   get count(): number {
     return this.records.count;
+  }
+
+  /** Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`. */
+  purgeThrough(etag: number): void {
+    for (const key of this.#keysThrough(etag, Number.POSITIVE_INFINITY)) this.records.drop(key);
+  }
+
+  /** The etag of the last of the first `count` tombstones that are not above `etag`; 0 when there is none. */
+  nthEtagThrough(etag: number, count: number): number {
+    return Number(this.#keysThrough(etag, count).at(-1) ?? 0);
+  }
+
+  /** The first keys up to an etag, `count` at most. */
+  #keysThrough(etag: number, count: number): string[] {
+    const end = tombstoneKey(etag);
+    const keys: string[] = [];
+    for (const [key] of this.records.withPrefix("")) {
+      if (key > end || keys.length === count) break;
+      keys.push(key);
+    }
+    return keys;
   }
 }

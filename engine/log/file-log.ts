@@ -127,6 +127,7 @@ export class FileLog implements CommitLog {
   #compaction: Promise<unknown> | null = null;
   #compactionTimer: Timer | null = null;
   #closed: Promise<void> | null = null;
+  readonly #hurry = new AbortController();
 
   /** Use `openLog`. */
   constructor(options: LogOptions, disk: Disk | null, lock: DirectoryLock | null) {
@@ -393,6 +394,23 @@ export class FileLog implements CommitLog {
     if (segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
   }
 
+  /** The file and the byte of a position, for messages. In memory there is no file. */
+  placeOf(position: Position): { readonly file: string; readonly offset: number } {
+    const number = Math.floor(position / positionSegmentFactor);
+    const segment = this.#store.find(number);
+    const hasFile = segment !== undefined && this.#store.disk !== null;
+    return {
+      file: hasFile ? this.#store.pathOf(segment) : "",
+      offset: position - number * positionSegmentFactor,
+    };
+  }
+
+  /** Is the segment of `position` gone, or replaced by one that compaction has made? */
+  isReplaced(position: Position): boolean {
+    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
+    return segment === undefined || !this.#store.order.includes(segment);
+  }
+
   /**
    * May compaction leave out the deletion at `position`? Only when no record that it deletes is left, neither in a
    * segment before it nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
@@ -453,7 +471,8 @@ export class FileLog implements CommitLog {
    * `onDamage` must not throw.
    */
   scrub(onDamage: (damage: Damage) => void, bytesPerSecond: number): Promise<ScrubReport> {
-    return scrub(this.#store, this.#options.clock, bytesPerSecond, onDamage);
+    const { clock } = this.#options;
+    return scrub(this.#store, clock, bytesPerSecond, onDamage, this.#hurry.signal);
   }
 
   metrics(): LogMetrics {
@@ -479,6 +498,11 @@ export class FileLog implements CommitLog {
     return this.#store.pin();
   }
 
+  /** The log will be closed: compaction, snapshots and scrubs that are under way come to their end quickly. */
+  hurry(): void {
+    this.#hurry.abort();
+  }
+
   /**
    * Makes all durable, ends the log, and lets go of its folder; also after a failure. With `sections` it writes a
    * last snapshot: give them after `flush`, so that they hold everything.
@@ -489,6 +513,7 @@ export class FileLog implements CommitLog {
   }
 
   async #close(sections: readonly SnapshotSection[] | undefined): Promise<void> {
+    this.hurry();
     try {
       this.#compactionTimer?.cancel();
       this.#compactor?.cancel();

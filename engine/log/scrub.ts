@@ -30,19 +30,21 @@ export interface ScrubReport {
   readonly damages: number;
 }
 
-/** Reads every segment that is sealed now. `onDamage` must not throw. */
+/** Reads every segment that is sealed now, or stops early when `hurry` is aborted. `onDamage` must not throw. */
 export async function scrub(
   store: SegmentStore,
   clock: Clock,
   bytesPerSecond: number,
   onDamage: (damage: Damage) => void,
+  hurry?: AbortSignal,
 ): Promise<ScrubReport> {
-  const throttle = new Throttle(clock, bytesPerSecond);
+  const throttle = new Throttle(clock, bytesPerSecond, hurry);
   const report = { segments: 0, bytes: 0, damages: 0 };
   if (store.disk === null) return report;
   const pin = store.pin();
   try {
     for (const segment of store.order.filter((listed) => listed.sealed)) {
+      if (hurry?.aborted === true) break;
       const image = newImage(segment.end);
       const count = await store.readFrom(segment, image, 0).catch(() => 0);
       await throttle.spend(count);

@@ -81,7 +81,6 @@ interface Candidates {
   readonly cursor: RowCursor;
   /** -1: nobody counted. */
   readonly total: number;
-  readonly scores: ReadonlyMap<number, number> | null;
 }
 
 class Execution {
@@ -205,11 +204,11 @@ class Execution {
     const { ids } = access;
     if (ids === null) {
       const total = source.countOf(this.#collection);
-      return { cursor: source.rows(this.#collection), total, scores: null };
+      return { cursor: source.rows(this.#collection), total };
     }
     if (ids.kind === "prefix") {
       const cursor = source.rowsByPrefix(ids.prefix);
-      return { cursor, total: -1, scores: null };
+      return { cursor, total: -1 };
     }
     const found = new Set<number>();
     for (const id of ids.ids) {
@@ -217,7 +216,7 @@ class Execution {
       if (docNum >= 0 && source.isIn(docNum, this.#collection)) found.add(docNum);
     }
     const docNums = Uint32Array.from([...found].sort((a, b) => source.compareIds(a, b)));
-    return { cursor: new ListCursor(docNums, 0, source), total: docNums.length, scores: null };
+    return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
   #indexRows(index: QueryIndex): Candidates {
@@ -226,10 +225,10 @@ class Execution {
     const entries = this.#foundEntries(reader, index);
     const total = entries.length;
     if (index.outputs !== null) {
-      return { cursor: new GroupCursor(entries, index.outputs), total, scores: null };
+      return { cursor: new GroupCursor(entries, index.outputs), total };
     }
     const cursor = new ListCursor(this.#documentsOf(entries, reader), 0, source);
-    return { cursor, total, scores: null };
+    return { cursor, total };
   }
 
   /** The entries that fulfil the condition, in the order of the query. */
@@ -285,7 +284,7 @@ class Execution {
   /** Visits candidates until the page is full. */
   async #walk(candidates: Candidates): Promise<void> {
     const { filter, paging, isDistinct } = this.#query;
-    const { cursor, scores } = candidates;
+    const { cursor } = candidates;
     const test = filter === null ? null : this.#filterTest();
     const isPrefix = this.#idsKind() === "prefix";
     const isFilteredList = filter !== null && this.#idsKind() === "ids";
@@ -324,7 +323,7 @@ class Execution {
           continue;
         }
       }
-      const waiting = this.#emit(row, rowSkip, scores);
+      const waiting = this.#emit(row, rowSkip);
       if (waiting !== null) await waiting;
     }
   }
@@ -372,11 +371,7 @@ class Execution {
   }
 
   /** Projects a row and gives it to the sink, unless it is a duplicate or before the page. */
-  #emit(
-    row: StoredRow,
-    rowSkip: number,
-    scores: ReadonlyMap<number, number> | null,
-  ): Promise<void> | null {
+  #emit(row: StoredRow, rowSkip: number): Promise<void> | null {
     this.#matchCount++;
     const { projection, paging } = this.#query;
     const isWhole = projection.kind === "document" && projection.alias === null;
@@ -384,8 +379,7 @@ class Execution {
     if (this.#query.load.length > 0) {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }
-    const score = scores?.get(row.docNum) ?? null;
-    return this.#emitParts({ row, loaded: noLoaded, score }, rowSkip);
+    return this.#emitParts({ row, loaded: noLoaded, score: null }, rowSkip);
   }
 
   async #emitLoaded(

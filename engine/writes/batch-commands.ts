@@ -10,7 +10,7 @@ import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
-import { patchMany, patchOne } from "./batch-patch.ts";
+import { patchJson, patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
 import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
 
@@ -24,10 +24,10 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["Counters", counters],
   ["PATCH", patchOne],
   ["BatchPATCH", patchMany],
+  ["JsonPatch", patchJson],
   ["HeartBeat", () => null],
   // Commands of features that this database has not:
   ...[
-    "JsonPatch",
     "TimeSeries",
     "TimeSeriesWithIncrements",
     "TimeSeriesBulkInsert",

@@ -44,6 +44,7 @@ export async function storeContents(
       if (next.done) break;
       leases.push(await blobs.store(next.value));
     }
+    if (leases.length === count) await contents.next(); // to the end of the body
     return leases;
   } catch (error) {
     for (const lease of leases) lease.release();

@@ -69,7 +69,8 @@ export class StoredDocument {
 }
 
 const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
-const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
+/** Flags of a document that stay when it is written again. */
+export const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();

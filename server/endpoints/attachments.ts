@@ -7,7 +7,11 @@
  */
 import { EngineError } from "../../engine/errors.ts";
 import { type Attachment, attachmentKey } from "../../engine/keyspaces/attachments.ts";
-import { deleteAttachment, putAttachment } from "../../engine/writes/attachments.ts";
+import {
+  checkAttachmentTarget,
+  deleteAttachment,
+  putAttachment,
+} from "../../engine/writes/attachments.ts";
 import { byteRangeOf } from "../byte-range.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional.ts";
 import type { Exchange } from "../exchange.ts";
@@ -82,6 +86,7 @@ async function writeAttachment(exchange: Exchange, { database }: DatabaseContext
   const name = exchange.query.required("name");
   const contentType = exchange.query.get("contentType") ?? "";
   const expected = expectedVector(exchange);
+  checkAttachmentTarget(database.state, id, name);
   const content = await database.blobs.store(exchange.hasBody ? exchange.bodyStream() : []);
   let stored: Attachment;
   try {

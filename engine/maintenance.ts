@@ -1,0 +1,191 @@
+/**
+ * What an open database does by itself beside traffic: drops markers of deletions that everybody has seen, writes
+ * index snapshots, puts new ids in order, reads its files for damage. (Compaction is started by the log itself.)
+ *
+ * Knows nothing of what records mean; each task is a few calls of the parts that do.
+ *
+ * Invariants:
+ * - A task runs at most once at a time, and not at all when nothing has changed since its last run.
+ * - After `close` no task begins; when it has resolved, none is running.
+ * - A purge of tombstones is one value in the database, so that replay comes to the same without them.
+ */
+import { BackgroundTask } from "./background-task.ts";
+import type { BlobStore } from "./blob-store.ts";
+import { DamageList } from "./damage-list.ts";
+import type { DatabaseState } from "./database-state.ts";
+import type { Clock } from "./environment.ts";
+import { purgedThroughKey } from "./keyspaces/tombstones.ts";
+import {
+  scrubBytesPerSecond,
+  scrubIntervalMs,
+  settleOrderDelayMs,
+  sliceMs,
+  snapshotIntervalMs,
+  snapshotLogBytes,
+  tombstoneCleanupIntervalMs,
+  tombstonesPerPurge,
+} from "./limits.ts";
+import type { FileLog } from "./log/file-log.ts";
+import type { Damage } from "./log/scrub.ts";
+import { Throttle } from "./log/throttle.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** What maintenance asks of its database. */
+export interface MaintenanceHost {
+  readonly state: DatabaseState;
+  readonly log: FileLog;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  readonly isInMemory: boolean;
+  write(change: (transaction: Transaction) => void, options: { isDeletion: true }): Promise<void>;
+  writeSnapshot(): Promise<void>;
+  /** A task failed for a reason that is not the disk's fullness or the database's end. */
+  failed(error: unknown): void;
+}
+
+/** Somebody who reads changes in the order of etags. @returns the etag up to which it needs nothing any more. */
+export type Follower = () => number;
+
+/** When tasks run, and how fast. Tests set some of them. */
+export interface MaintenanceOptions {
+  readonly tombstoneCleanupIntervalMs?: number;
+  readonly snapshotIntervalMs?: number;
+  readonly snapshotLogBytes?: number;
+  readonly scrubIntervalMs?: number;
+  readonly scrubBytesPerSecond?: number;
+}
+
+export class Maintenance {
+  readonly damages = new DamageList();
+  readonly #host: MaintenanceHost;
+  readonly #options: Required<MaintenanceOptions>;
+  readonly #followers = new Set<Follower>();
+  readonly #ending = new AbortController();
+  readonly #tombstones: BackgroundTask;
+  readonly #snapshot: BackgroundTask;
+  readonly #order: BackgroundTask;
+  readonly #scrub: BackgroundTask;
+  #newLogBytes = 0;
+
+  /** `hasChanges`: the log has something that no snapshot has. */
+  constructor(host: MaintenanceHost, hasChanges: boolean, options: MaintenanceOptions = {}) {
+    this.#host = host;
+    this.#options = {
+      tombstoneCleanupIntervalMs,
+      snapshotIntervalMs,
+      snapshotLogBytes,
+      scrubIntervalMs,
+      scrubBytesPerSecond,
+      ...options,
+    };
+    const newTask = (run: () => Promise<void>): BackgroundTask =>
+      new BackgroundTask(host.clock, run, (error) => host.failed(error));
+    this.#tombstones = newTask(async () => {
+      await this.cleanTombstones();
+      this.#armTombstones();
+    });
+    this.#snapshot = newTask(() => this.#writeSnapshot());
+    this.#order = newTask(() => this.#settleOrder());
+    this.#scrub = newTask(async () => {
+      await this.scrub();
+      this.#armScrub();
+    });
+    this.#armTombstones();
+    this.#armScrub();
+    if (hasChanges) this.#armSnapshot();
+  }
+
+  /** Tombstones stay until each follower has passed them. @returns a function that ends it. */
+  follow(follower: Follower): () => void {
+    this.#followers.add(follower);
+    return () => this.#followers.delete(follower);
+  }
+
+  /** From the database: a transaction of this many bytes became visible. Cost: a few comparisons. */
+  committed(logBytes: number, hasNewDocuments: boolean): void {
+    this.#newLogBytes += logBytes;
+    this.#armTombstones();
+    this.#armSnapshot();
+    if (hasNewDocuments) this.#order.armIn(settleOrderDelayMs);
+  }
+
+  /** Drops what all followers have passed, in steps. @returns how many tombstones went. */
+  async cleanTombstones(): Promise<number> {
+    const { state } = this.#host;
+    const { tombstones } = state.keyspaces;
+    const before = tombstones.count;
+    while (!this.#ending.signal.aborted) {
+      const through = tombstones.nthEtagThrough(this.#passedByAll(), tombstonesPerPurge);
+      if (through === 0) break;
+      await this.#host.write(
+        (transaction) =>
+          transaction.putEntry(transaction.keyspaces.values, purgedThroughKey, through),
+        { isDeletion: true },
+      );
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    return Math.max(0, before - tombstones.count);
+  }
+
+  /** Reads all sealed segments and all attachments for damage; it is listed in `damages`. */
+  async scrub(): Promise<void> {
+    const { log, state, blobs, clock } = this.#host;
+    const { signal } = this.#ending;
+    const speed = this.#options.scrubBytesPerSecond;
+    const found: Damage[] = [];
+    await log.scrub((damage) => found.push(damage), speed);
+    if (signal.aborted) return;
+    const throttle = new Throttle(clock, speed, signal);
+    const hashes = await blobs.findDamaged(async (bytes) => {
+      await throttle.spend(bytes);
+      return !signal.aborted;
+    });
+    if (signal.aborted) return;
+    await this.damages.replace(state, found, hashes, throttle);
+  }
+
+  /** Ends all tasks: none begins any more; those that run come to their end soon. */
+  async close(): Promise<void> {
+    this.#ending.abort();
+    this.#host.log.hurry();
+    const tasks = [this.#tombstones, this.#snapshot, this.#order, this.#scrub];
+    await Promise.all(tasks.map((task) => task.close()));
+  }
+
+  /** The etag up to which nobody needs a tombstone. What is not durable is not passed. */
+  #passedByAll(): number {
+    let passed = this.#host.state.committedEtag;
+    for (const follower of this.#followers) passed = Math.min(passed, follower());
+    return passed;
+  }
+
+  #armTombstones(): void {
+    if (this.#host.state.keyspaces.tombstones.count === 0) return;
+    this.#tombstones.armIn(this.#options.tombstoneCleanupIntervalMs);
+  }
+
+  #armScrub(): void {
+    if (!this.#host.isInMemory) this.#scrub.armIn(this.#options.scrubIntervalMs);
+  }
+
+  #armSnapshot(): void {
+    if (this.#host.isInMemory) return;
+    if (this.#newLogBytes >= this.#options.snapshotLogBytes) this.#snapshot.runSoon();
+    else this.#snapshot.armIn(this.#options.snapshotIntervalMs);
+  }
+
+  async #writeSnapshot(): Promise<void> {
+    this.#newLogBytes = 0;
+    await this.#host.writeSnapshot();
+  }
+
+  /** Puts new ids in order, a slice at a time, while no write is waiting. */
+  async #settleOrder(): Promise<void> {
+    const { documents } = this.#host.state;
+    while (!this.#ending.signal.aborted && documents.stagedCount === 0) {
+      if (documents.settleOrder(sliceMs)) return;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    this.#order.armIn(settleOrderDelayMs);
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * Everything a database has, as plain values: for comparing it with its twin (what it means), and with the same
+ * database read anew from its files (how it is kept: positions, etags, counts, bytes).
+ */
+import { expect } from "vitest";
+import type { Database } from "../../engine/database.ts";
+import { bodyTextOf, idOf, shapeIdOf } from "../../engine/document.ts";
+import { allCollections } from "../../engine/keyspaces/document-table.ts";
+import type { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
+import { compareStrings } from "../../engine/tree/compare.ts";
+import { describe } from "./model-database.ts";
+
+/** How everything is kept. Two of the same log are equal, however they came to be. */
+export interface DatabasePicture {
+  readonly documents: readonly object[];
+  readonly entries: Readonly<Record<string, readonly object[]>>;
+  readonly counts: object;
+  readonly committedEtag: number;
+  readonly recordBytes: number;
+  readonly liveBytes: number;
+}
+
+export function pictureOf(database: Database): DatabasePicture {
+  const { documents, keyspaces, committedEtag } = database.state;
+  const { recordBytes, deadBytes } = database.logMetrics;
+  const rows = documentsById(database).map((document) => ({
+    id: documents.lowerIdOf(document),
+    etag: documents.etagOf(document),
+    position: documents.positionOf(document),
+    length: documents.lengthOf(document),
+    collection: keyspaces.collections.nameOf(documents.collectionOf(document)),
+    flags: documents.flagsOf(document),
+  }));
+  const entries: Record<string, object[]> = {};
+  for (const keyspace of keyspaces.all as readonly EntryKeyspace<unknown>[]) {
+    entries[keyspace.name] = [...keyspace.newestWithPrefix("")].map(([key, entry]) => ({
+      key,
+      ...entry,
+    }));
+  }
+  const collections = new Set(rows.map((row) => row.collection));
+  return {
+    documents: rows,
+    entries,
+    counts: {
+      documents: documents.documentCount,
+      collections: [...collections]
+        .sort()
+        .map((name) => [name, documents.countOfCollection(keyspaces.collections.find(name))]),
+      blobs: database.blobs.count,
+      tombstones: keyspaces.tombstones.count,
+    },
+    committedEtag,
+    recordBytes,
+    liveBytes: recordBytes - deadBytes,
+  };
+}
+
+/** What everything means: the text that `ModelDatabase.text` gives for the same operations. */
+export async function describeDatabase(database: Database): Promise<string> {
+  const { keyspaces } = database.state;
+  const documents: Parameters<typeof describe>[0]["documents"] = [];
+  for (const document of documentsById(database)) {
+    documents.push(await describeDocument(database, document));
+  }
+  documents.sort((one, other) => {
+    const [left, right] = [one.id.toLowerCase(), other.id.toLowerCase()];
+    return left < right ? -1 : left > right ? 1 : 0;
+  });
+  return describe({
+    documents,
+    identities: [...keyspaces.identities.withPrefix("")],
+    exchange: [...keyspaces.compareExchange.withPrefix("")].map(([key, { text }]) => [key, text]),
+    values: [...keyspaces.values.withPrefix("")].filter(([key]) => !isInternal(key)),
+  });
+}
+
+/** Values that the database keeps for itself and a twin has not. */
+function isInternal(key: string): boolean {
+  return key === "tombstones-purged-through" || key === "record";
+}
+
+async function describeDocument(database: Database, document: number) {
+  const { documents, keyspaces, shapes } = database.state;
+  const record = Buffer.from(await database.record(document));
+  const id = idOf(record, 0);
+  const body = bodyTextOf(record, 0);
+  expect(id.toLowerCase()).toBe(documents.lowerIdOf(document));
+  const shapeId = shapeIdOf(record, 0);
+  if (shapeId !== 0) {
+    const names = Object.keys(JSON.parse(body) as object).sort();
+    expect(shapeId).toBeLessThanOrEqual(shapes.loggedCount);
+    expect([...shapes.get(shapeId).names].sort()).toEqual(names);
+  }
+  const prefix = `${id.toLowerCase()}\u0000`;
+  const counters = [...keyspaces.counters.withPrefix(prefix)].map(([, counter]) => counter);
+  const attachments = [...keyspaces.attachments.withPrefix(prefix)].map(([, one]) => one);
+  // The lists in the document's metadata say the same as the keyspaces.
+  const text = (await database.getText(id))?.toString() ?? "null";
+  const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
+  const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
+  expect(metadata["@counters"] ?? []).toEqual(counters.map(({ name }) => name));
+  expect(listed.map(({ Name, Hash }) => [Name, Hash])).toEqual(
+    attachments.map(({ name, hash }) => [name, hash]),
+  );
+  expect(metadata["@change-vector"]).toBe(
+    database.state.changeVectorAt(documents.etagOf(document)),
+  );
+  const contents: [string, string][] = [];
+  for (const { name, hash } of attachments) contents.push([name, await contentOf(database, hash)]);
+  return {
+    id,
+    body: bodyWithMetadata(body, metadata),
+    counters: counters.map(({ name, value }) => [name, value]),
+    attachments: contents,
+  };
+}
+
+/** The text that was put: the tests name a collection and nothing else in the metadata. */
+function bodyWithMetadata(body: string, metadata: Record<string, unknown>): string {
+  const collection = metadata["@collection"];
+  if (collection === undefined || collection === "@empty") return body;
+  const member = `"@metadata":${JSON.stringify({ "@collection": collection })}`;
+  return body === "{}" ? `{${member}}` : `${body.slice(0, -1)},${member}}`;
+}
+
+async function contentOf(database: Database, hash: string): Promise<string> {
+  const reader = await database.blobs.open(hash);
+  try {
+    const chunks: Buffer[] = [];
+    for await (const chunk of reader.read(0, reader.size)) chunks.push(chunk);
+    return Buffer.concat(chunks).toString();
+  } finally {
+    await reader.close();
+  }
+}
+
+/** All documents in the order of their ids; checks on the way that the lists by etag and by id agree. */
+function documentsById(database: Database): number[] {
+  const { documents } = database.state;
+  const byId = drain(documents.byId(""));
+  const byEtag = drain(documents.byEtag(allCollections, 0));
+  expect([...byEtag].sort((one, other) => one - other)).toEqual(
+    [...byId].sort((one, other) => one - other),
+  );
+  expect(byId.length).toBe(documents.documentCount);
+  const ids = byId.map((document) => documents.lowerIdOf(document));
+  expect(ids).toEqual([...ids].sort(compareStrings));
+  const etags = byEtag.map((document) => documents.etagOf(document));
+  expect(etags).toEqual([...etags].sort((one, other) => one - other));
+  return byId;
+}
+
+function drain(cursor: { fill(batch: Uint32Array, limit: number): number }): number[] {
+  const batch = new Uint32Array(64);
+  const found: number[] = [];
+  for (;;) {
+    const count = cursor.fill(batch, batch.length);
+    found.push(...batch.subarray(0, count));
+    if (count < batch.length) return found;
+  }
+}

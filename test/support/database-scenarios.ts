@@ -1,0 +1,158 @@
+/** Everything that a database does, in small: each is played with a crash or a failure at every call. */
+import type { Scenario } from "./crash-loop.ts";
+import type { Batch, Operation } from "./model-database.ts";
+import { type History, SimulatedDatabase } from "./simulated-database.ts";
+
+export type DatabaseScenario = Scenario<History>;
+
+export function put(id: string, text: string, collection = "Things"): Operation {
+  return {
+    kind: "put",
+    id,
+    body: `{"text":${JSON.stringify(text)},"@metadata":{"@collection":"${collection}"}}`,
+  };
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** All kinds of changes in one transaction. */
+const everything: Batch = [
+  put("things/1", "one"),
+  put("people/1", "Ann", "People"),
+  { kind: "increment", id: "things/1", name: "Likes", by: 3 },
+  { kind: "increment", id: "people/1", name: "visits", by: -7 },
+  { kind: "attach", id: "people/1", name: "face.png", content: "a face" },
+  { kind: "attach", id: "things/1", name: "manual.txt", content: "read me" },
+  { kind: "put", id: "orders|", body: '{"made":"by identity"}' },
+  { kind: "identity", name: "invoices" },
+  { kind: "exchange", key: "Lock", text: '{"Object":1}', expected: "absent" },
+  { kind: "value", key: "setting", value: { deep: [1, 2, 3] } },
+];
+
+export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
+  async "single puts and deletions"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    for (let round = 0; round < 3; round++) {
+      await shop.write([put(`things/${round % 2}`, `text ${round}`)]);
+      await shop.write([{ kind: "delete", id: "THINGS/0" }]);
+    }
+    await shop.database.close();
+  },
+
+  async "batches of all kinds, some in flight together"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write(everything);
+    const inFlight = [
+      shop.write([
+        put("things/1", "changed"),
+        { kind: "deleteCounter", id: "things/1", name: "LIKES" },
+      ]),
+      shop.write([put("things/2", "two"), { kind: "fail" }]),
+      shop.write([
+        { kind: "value", key: "setting", value: 1 },
+        { kind: "value", key: "setting", value: 2 },
+      ]),
+      shop.write([{ kind: "delete", id: "people/1" }, put("people/1", "again", "People")]),
+      shop.write([{ kind: "exchange", key: "lock", text: null, expected: "present" }]),
+    ];
+    await Promise.all(inFlight);
+    await shop.write([{ kind: "increment", id: "people/1", name: "visits", by: 1 }]);
+    await shop.database.close();
+  },
+
+  async "rolling segments, with new shapes in flight"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    const writes: Promise<boolean>[] = [];
+    for (let index = 0; index < 6; index++) {
+      const body = `{"key${index}":"${"x".repeat(300)}"}`;
+      writes.push(shop.write([{ kind: "put", id: `things/${index % 4}`, body }]));
+      if (index % 3 === 2) await nextTurn();
+    }
+    await Promise.all(writes);
+    await shop.write([put("large", "L".repeat(6000))]);
+    await shop.database.close();
+  },
+
+  async "snapshots while writing"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write(everything);
+    for (let round = 0; round < 3; round++) {
+      const before = shop.write([{ kind: "put", id: "a", body: `{"shape${round}":1}` }]);
+      const snapshot = shop.database.writeSnapshot();
+      const after = shop.write([{ kind: "put", id: "b", body: `{"later${round}":1}` }]);
+      await Promise.all([before, snapshot, after]);
+      await shop.write([{ kind: "increment", id: "a", name: "rounds", by: 1 }]);
+    }
+    await shop.database.close();
+  },
+
+  async "compaction while writing"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write(everything);
+    for (let round = 0; round < 3; round++) {
+      for (let index = 0; index < 4; index++) {
+        await shop.write([
+          put(`things/${index}`, `${round}`.repeat(250)),
+          { kind: "identity", name: "invoices" },
+          { kind: "value", key: "round", value: round },
+        ]);
+      }
+      await shop.write([
+        { kind: "delete", id: `things/${round}` },
+        { kind: "value", key: "setting", value: undefined },
+      ]);
+      if (round === 1) await shop.database.writeSnapshot();
+      const compaction = shop.database.compact();
+      const meanwhile = [
+        shop.write([
+          { kind: "identity", name: "invoices" },
+          { kind: "value", key: "round", value: -1 },
+        ]),
+        shop.write([{ kind: "increment", id: "people/1", name: "visits", by: 1 }]),
+      ];
+      await Promise.all([compaction, ...meanwhile]);
+    }
+    await shop.database.close();
+  },
+
+  async "attachments stored, replaced and reclaimed"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write([put("a", "A"), put("b", "B")]);
+    await shop.write([{ kind: "attach", id: "a", name: "file", content: "same" }]);
+    await shop.write([{ kind: "attach", id: "b", name: "file", content: "same" }]);
+    await shop.write([{ kind: "attach", id: "a", name: "FILE", content: "other" }]);
+    await shop.write([{ kind: "delete", id: "b" }]);
+    await shop.write([{ kind: "attach", id: "a", name: "again", content: "same" }]);
+    const going = shop.write([{ kind: "detach", id: "a", name: "again" }]);
+    const coming = shop.write([{ kind: "attach", id: "a", name: "again", content: "same" }]);
+    await Promise.all([going, coming]);
+    await shop.database.close();
+  },
+
+  async "closing and opening"(files, history) {
+    for (let round = 0; round < 3; round++) {
+      const shop = await SimulatedDatabase.open(files, history);
+      await shop.write([
+        put(`things/${round}`, "x".repeat(200)),
+        { kind: "increment", id: `things/${round}`, name: "n", by: 1 },
+      ]);
+      const last = shop.write([put("last", `${round}`)]);
+      if (round === 1) await shop.database.abandon();
+      else await shop.database.close();
+      await last;
+    }
+  },
+
+  async "purging tombstones"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    for (let round = 0; round < 3; round++) {
+      await shop.write([put("a", "A".repeat(300)), put("b", "B".repeat(300))]);
+      await shop.write([{ kind: "delete", id: "a" }]);
+      await shop.write([{ kind: "delete", id: "b" }]);
+      await shop.database.maintenance.cleanTombstones();
+      await shop.database.writeSnapshot();
+      await shop.database.compact();
+    }
+    await shop.database.close();
+  },
+};

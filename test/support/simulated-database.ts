@@ -1,0 +1,222 @@
+/**
+ * A database on a simulated disk, with its twin: what was submitted, in order, and how much of it was acknowledged.
+ */
+import { expect } from "vitest";
+import type { Lease } from "../../engine/blob-store.ts";
+import { Database, type DatabaseOptions } from "../../engine/database.ts";
+import type { Environment } from "../../engine/environment.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import { rewriteTouched } from "../../engine/writes/documents.ts";
+import { describeDatabase, pictureOf } from "./database-picture.ts";
+import { applyTo, type Batch, ModelDatabase, Refused } from "./model-database.ts";
+import { SeededRandom } from "./random.ts";
+import { SimulatedClock } from "./simulated-clock.ts";
+import type { SimulatedFileSystem } from "./simulated-file-system.ts";
+
+export const databaseFolder = "/data/shop";
+
+/** What was submitted, in the order of the log. */
+export class History {
+  /** The states after 0, 1, 2, ... batches. */
+  readonly states: ModelDatabase[] = [new ModelDatabase()];
+  acknowledged = 0;
+  /** The greatest etag that anybody was told of. */
+  etag = 0;
+
+  copy(): History {
+    const copy = new History();
+    copy.states.push(...this.states.slice(1));
+    copy.acknowledged = this.acknowledged;
+    copy.etag = this.etag;
+    return copy;
+  }
+
+  get newest(): ModelDatabase {
+    return this.states.at(-1) as ModelDatabase; // never empty
+  }
+
+  /** Batches after the first `count` are known not to have happened. */
+  forget(count: number): void {
+    this.states.length = count + 1;
+    this.acknowledged = count;
+  }
+
+  /** How many batches led to this state, at least the acknowledged ones. Fails when there is no such number. */
+  find(description: string): number {
+    for (let count = this.states.length - 1; count >= this.acknowledged; count--) {
+      if (this.states[count]?.text() === description) return count;
+    }
+    const known = this.states.slice(this.acknowledged).map((state) => state.text());
+    expect.fail(`found ${description}\nwhich is none of\n${known.join("\n")}`);
+  }
+}
+
+export interface SimulatedOptions {
+  readonly segmentBytesMin?: number;
+  readonly segmentBytesMax?: number;
+  readonly cacheBytes?: number;
+  readonly diskReserveBytes?: number;
+  readonly mustExist?: boolean;
+  readonly maintenance?: DatabaseOptions["maintenance"];
+}
+
+/** Time, files and chance of a simulated machine. The seed depends on the files only, so that a replay is the same. */
+export function simulatedEnvironment(
+  files: SimulatedFileSystem,
+): Environment & { clock: SimulatedClock } {
+  const random = new SeededRandom(4711 + files.callCount);
+  return { clock: new SimulatedClock(), files, random: (count) => random.bytes(count) };
+}
+
+export function logOptions(options: SimulatedOptions = {}): DatabaseOptions {
+  const { cacheBytes, maintenance, ...log } = options;
+  return {
+    log: {
+      segmentBytesMin: 1024,
+      segmentBytesMax: 4096,
+      diskReserveBytes: 0,
+      ...log,
+      cache: new SegmentCache(cacheBytes ?? 8192),
+    },
+    ...(maintenance === undefined ? {} : { maintenance }),
+  };
+}
+
+export class SimulatedDatabase {
+  readonly database: Database;
+  readonly environment: Environment & { clock: SimulatedClock };
+  readonly files: SimulatedFileSystem;
+  readonly history: History;
+
+  private constructor(
+    database: Database,
+    environment: Environment & { clock: SimulatedClock },
+    files: SimulatedFileSystem,
+    history: History,
+  ) {
+    this.database = database;
+    this.environment = environment;
+    this.files = files;
+    this.history = history;
+  }
+
+  /** Opens, and checks that what is there is a state that the history allows. */
+  static async open(
+    files: SimulatedFileSystem,
+    history = new History(),
+    options: SimulatedOptions = {},
+  ): Promise<SimulatedDatabase> {
+    const environment = simulatedEnvironment(files);
+    const database = await Database.open(environment, "shop", databaseFolder, logOptions(options));
+    try {
+      const count = history.find(await describeDatabase(database));
+      expect(database.state.lastEtag).toBeGreaterThanOrEqual(history.etag);
+      history.forget(count);
+    } catch (error) {
+      await database.abandon().catch(() => undefined);
+      throw error;
+    }
+    return new SimulatedDatabase(database, environment, files, history);
+  }
+
+  get clock(): SimulatedClock {
+    return this.environment.clock;
+  }
+
+  /**
+   * One transaction on the database and on its twin.
+   * @returns false when both refused it; resolves when it is durable.
+   */
+  write(batch: Batch, isDeletion = false): Promise<boolean> {
+    const written = this.#write(batch, isDeletion);
+    // Whoever crashes the system does not wait for what is in flight.
+    written.catch(() => undefined);
+    return written;
+  }
+
+  async #write(batch: Batch, isDeletion: boolean): Promise<boolean> {
+    const { database, history } = this;
+    const hasContent = batch.some(({ kind }) => kind === "attach");
+    const contents = hasContent ? await this.#storeContents(batch) : new Map<string, Lease>();
+    let isRefused = false;
+    let index = -1;
+    try {
+      await database.write(
+        (transaction) => {
+          const next = stateAfter(history.newest, batch);
+          isRefused = next === null;
+          for (const operation of batch) applyTo(transaction, operation, contents);
+          rewriteTouched(transaction);
+          if (next === null) expect.fail("the twin refused what the database took");
+          // A run that comes this far is the last: its transaction is appended before anything else is run.
+          history.states.push(next);
+          index = history.states.length - 1;
+        },
+        { isDeletion },
+      );
+      if (index > history.acknowledged) history.acknowledged = index;
+      if (database.state.committedEtag > history.etag) history.etag = database.state.committedEtag;
+      return true;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      if (error.code === "disk-full") history.forget(history.acknowledged);
+      if (isRefused && refusals.has(error.code)) return false;
+      throw error;
+    } finally {
+      for (const lease of contents.values()) lease.release();
+    }
+  }
+
+  async #storeContents(batch: Batch): Promise<Map<string, Lease>> {
+    const leases = new Map<string, Lease>();
+    for (const operation of batch) {
+      if (operation.kind !== "attach" || leases.has(operation.content)) continue;
+      const bytes = Buffer.from(operation.content);
+      leases.set(operation.content, await this.database.blobs.store([bytes]));
+    }
+    return leases;
+  }
+
+  /** The database is what its twin is, and what another instance makes of the same files, with snapshots and without. */
+  async check(): Promise<void> {
+    const { database, history, files } = this;
+    database.checkInvariants();
+    expect(await describeDatabase(database)).toBe(history.newest.text());
+    expect(await database.blobs.findDamaged()).toEqual([]);
+    expect(blobFiles(files)).toBe(database.blobs.count);
+    const picture = pictureOf(database);
+    const copy = files.restart();
+    const withSnapshot = await openCopy(copy.restart());
+    expect(pictureOf(withSnapshot)).toEqual(picture);
+    await withSnapshot.abandon();
+    for (const path of copy.paths()) {
+      if (path.startsWith(`${databaseFolder}/snap/`)) copy.remove(path);
+    }
+    const withoutSnapshot = await openCopy(copy);
+    expect(pictureOf(withoutSnapshot)).toEqual(picture);
+    expect(await describeDatabase(withoutSnapshot)).toBe(history.newest.text());
+    await withoutSnapshot.abandon();
+  }
+}
+
+/** Codes by which a batch is refused for what it asks, not for the state of the disk. */
+const refusals = new Set(["invalid-operation", "concurrency", "document-missing"]);
+
+function stateAfter(before: ModelDatabase, batch: Batch): ModelDatabase | null {
+  try {
+    return before.after(batch);
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
+}
+
+function openCopy(files: SimulatedFileSystem): Promise<Database> {
+  return Database.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions());
+}
+
+/** Files in the folder of blobs: as many as there are contents that somebody needs. */
+function blobFiles(files: SimulatedFileSystem): number {
+  return files.paths().filter((path) => path.startsWith(`${databaseFolder}/blobs/`)).length;
+}
