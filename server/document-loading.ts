@@ -1,5 +1,6 @@
 /**
- * Loading documents by id: the reply of `GET docs?id=…` with includes, counters and compare-exchange values.
+ * Loading documents by id: the reply of `GET docs?id=…` with includes, counters, time series and compare-exchange
+ * values.
  *
  * The common case, one resident document with nothing included, is a look-up and a few copies of bytes.
  *
@@ -15,6 +16,12 @@ import { compareNames } from "../engine/writes/counter-operations.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
 import { jsonContentType } from "./response.ts";
+import {
+  type SeriesInclude,
+  seriesIncludesOf,
+  seriesIncludesState,
+  seriesIncludesText,
+} from "./time-series-includes.ts";
 
 const jsonHeaders = { "content-type": jsonContentType };
 const resultsOpen = Buffer.from('{"Results":[');
@@ -34,6 +41,7 @@ interface LoadOptions {
   readonly includes: readonly IncludePath[];
   readonly counters: readonly string[];
   readonly compareExchange: readonly IncludePath[];
+  readonly series: readonly SeriesInclude[];
   /** Missing documents are left out instead of null (cluster-wide sessions). */
   readonly skipsMissing: boolean;
 }
@@ -69,7 +77,9 @@ export async function changeVectorOfRow(database: Database, document: number): P
 }
 
 function hasExtras(options: LoadOptions): boolean {
-  return options.counters.length > 0 || options.compareExchange.length > 0;
+  return (
+    options.counters.length > 0 || options.compareExchange.length > 0 || options.series.length > 0
+  );
 }
 
 function optionsOf(exchange: Exchange): LoadOptions {
@@ -79,6 +89,7 @@ function optionsOf(exchange: Exchange): LoadOptions {
     includes: query.all("include").map(parseIncludePath),
     counters: query.all("counter"),
     compareExchange: query.all("cmpxchg").map(parseIncludePath),
+    series: seriesIncludesOf(query),
     skipsMissing: query.get("txMode") === "ClusterWide",
   };
 }
@@ -189,6 +200,7 @@ function etagOf(
     if (loaded === null) continue;
     for (const row of counterRows(database, loaded, options.counters)) hash.add(row);
     for (const row of compareExchangeRows(database, loaded, options)) hash.add(row[1]);
+    for (const state of seriesIncludesState(database, loaded.id, options.series)) hash.add(state);
   }
   return hash.etag;
 }
@@ -218,6 +230,12 @@ function compose(
         `${JSON.stringify(loaded.id)}:[${counterRows(database, loaded, options.counters).join(",")}]`,
     );
     text.addText(`,"CounterIncludes":{${rows.join(",")}}`);
+  }
+  if (options.series.length > 0) {
+    const rows = found.map(
+      ({ id }) => `${JSON.stringify(id)}:${seriesIncludesText(database, id, options.series)}`,
+    );
+    text.addText(`,"TimeSeriesIncludes":{${rows.join(",")}}`);
   }
   if (options.compareExchange.length > 0) {
     const rows = new Map(found.flatMap((loaded) => compareExchangeRows(database, loaded, options)));

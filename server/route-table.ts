@@ -17,6 +17,7 @@ import { queryRoutes } from "./endpoints/queries.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
+import { timeSeriesRoutes } from "./endpoints/time-series.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -36,6 +37,7 @@ export const routes: readonly Route[] = [
   ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
+  ...timeSeriesRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,

@@ -13,6 +13,13 @@ import type { BatchCommand } from "./batch-parser.ts";
 import { patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
 import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
+import { copySeries } from "./time-series.ts";
+import {
+  applySeriesOperations,
+  optionalTime,
+  parseBulkAppends,
+  parseSeriesOperations,
+} from "./time-series-operations.ts";
 
 export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, BatchHandler>([
   ["PUT", put],
@@ -22,20 +29,17 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["AttachmentMOVE", attachmentMove],
   ["AttachmentCOPY", attachmentCopy],
   ["Counters", counters],
+  ["TimeSeries", timeSeries],
+  ["TimeSeriesWithIncrements", timeSeries],
+  ["TimeSeriesBulkInsert", timeSeriesBulkInsert],
+  ["TimeSeriesCopy", timeSeriesCopy],
   ["PATCH", patchOne],
   ["BatchPATCH", patchMany],
   ["HeartBeat", () => null],
   // Commands of features that this database has not:
-  ...[
-    "JsonPatch",
-    "TimeSeries",
-    "TimeSeriesWithIncrements",
-    "TimeSeriesBulkInsert",
-    "TimeSeriesCopy",
-    "ForceRevisionCreation",
-    "CompareExchangePUT",
-    "CompareExchangeDELETE",
-  ].map((type): [string, BatchHandler] => [type, notSupported]),
+  ...["JsonPatch", "ForceRevisionCreation", "CompareExchangePUT", "CompareExchangeDELETE"].map(
+    (type): [string, BatchHandler] => [type, notSupported],
+  ),
 ]);
 
 /** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
@@ -164,6 +168,42 @@ function counters({ transaction }: BatchRun, command: BatchCommand): BatchRow {
       `,"CountersDetail":{"Counters":[${details.join(",")}]},"DocumentChangeVector":${documentVector}}`
     );
   };
+}
+
+/** `{"Type":"TimeSeries","Id","TimeSeries":{"Name","Appends"?,"Deletes"?,"Increments"?}}` */
+function timeSeries({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const documentId = requiredText(command, "Id");
+  const operations = parseSeriesOperations(command.value("TimeSeries"));
+  const etag = applySeriesOperations(transaction, documentId, operations);
+  return seriesRow(transaction, documentId, etag, command);
+}
+
+/** `{"Type":"TimeSeriesBulkInsert","Id","TimeSeries":{"Name","Appends":[[time,count,…values,tag?],…]}}`: no row */
+function timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand): null {
+  const documentId = requiredText(command, "Id");
+  applySeriesOperations(transaction, documentId, parseBulkAppends(command.value("TimeSeries")));
+  return null;
+}
+
+/** `{"Type":"TimeSeriesCopy","Id","Name","DestinationId","DestinationName","From"?,"To"?}` */
+function timeSeriesCopy({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const source = endOf(command, "Id", "Name");
+  const target = endOf(command, "DestinationId", "DestinationName");
+  const from = optionalTime(command.value("From"));
+  const to = optionalTime(command.value("To"));
+  const etag = copySeries(transaction, { ...source, from, to }, target);
+  return seriesRow(transaction, target.documentId, etag, command);
+}
+
+/** @param etag 0 when nothing was changed. */
+function seriesRow(
+  transaction: Transaction,
+  documentId: string,
+  etag: number,
+  { type }: BatchCommand,
+): BatchRow {
+  const vector = etag === 0 ? "null" : `"${transaction.changeVectorAt(etag)}"`;
+  return () => `{"Id":${JSON.stringify(documentId)},"ChangeVector":${vector},"Type":"${type}"}`;
 }
 
 function notSupported(_run: BatchRun, { type }: BatchCommand): never {
