@@ -15,11 +15,12 @@ import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
-import type { Environment } from "./environment.ts";
+import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
@@ -55,9 +56,19 @@ export interface DatabaseOptions {
   readonly maintenance?: MaintenanceOptions;
 }
 
+/** How a transaction is written. */
+export interface WriteOptions {
+  /** It deletes: then it may even when the disk is nearly full. */
+  readonly isDeletion?: boolean;
+  /** Records that it will read and that are not in memory, by position. */
+  readonly fetched?: ReadonlyMap<Position, Buffer>;
+}
+
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
+  /** Revisions added or removed. */
+  readonly revisions: number;
   /** One for each staged entry, in order. */
   readonly entries: readonly EntryKeyspace<unknown>[];
   /** Position and length, in turn, of records that only say that something is gone. */
@@ -80,7 +91,6 @@ export interface DatabaseView {
   release(): void;
 }
 
-const recordKey = "record";
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -91,6 +101,7 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly clock: Clock;
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
   readonly maintenance: Maintenance;
@@ -113,7 +124,8 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
-    this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.clock = parts.environment.clock;
+    this.queries = new DatabaseQueries(this, this.clock);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
@@ -166,18 +178,19 @@ export class Database implements LogListener {
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
-    options?: { readonly isDeletion?: boolean },
+    options?: WriteOptions,
   ): Promise<Result> {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
+    const fetched = options?.fetched ?? nothingFetched;
     if (this.#log.unsyncedBytes > unsyncedBytesMax) {
-      return this.#writeSlowly(change, isDeletion, null);
+      return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
-      return this.#attempt(change, isDeletion, nothingFetched);
+      return this.#attempt(change, isDeletion, fetched);
     } catch (error) {
       return error instanceof RecordNotResident
-        ? this.#writeSlowly(change, isDeletion, error)
+        ? this.#writeSlowly(change, isDeletion, fetched, error)
         : Promise.reject(error);
     }
   }
@@ -186,9 +199,10 @@ export class Database implements LogListener {
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
+    known: ReadonlyMap<Position, Buffer>,
     missing: RecordNotResident | null,
   ): Promise<Result> {
-    const fetched = new Map<Position, Buffer>();
+    const fetched = new Map<Position, Buffer>(known);
     let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
       if (needed !== null) {
@@ -235,6 +249,11 @@ export class Database implements LogListener {
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
     this.#stageDocuments(transaction.documents, base);
+    for (const { facts, at, length } of transaction.revisions) {
+      const { revisions } = this.state.keyspaces;
+      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
+      else revisions.stageAdd(facts, base + at, length);
+    }
     let entries: EntryKeyspace<unknown>[] | undefined;
     let deletions: number[] | undefined;
     if (transaction.entries.length > 0) {
@@ -251,6 +270,7 @@ export class Database implements LogListener {
     return new Promise((resolve, reject) =>
       this.#pending.push({
         documents: transaction.documents.count,
+        revisions: transaction.revisions.length,
         entries: entries ?? none,
         deletions: deletions ?? none,
         changes: transaction.changes,
@@ -307,8 +327,9 @@ export class Database implements LogListener {
   }
 
   #commit(transaction: PendingTransaction): void {
-    const { documents } = this.state;
+    const { documents, keyspaces } = this.state;
     for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
     this.#dropTombstonesOfBorn();
@@ -322,10 +343,11 @@ export class Database implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
-    const { documents, shapes } = this.state;
+    const { documents, shapes, keyspaces } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
-    for (const { documents: rows, entries } of [...dropped].reverse()) {
+    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
+      keyspaces.revisions.discardStaged(revisions);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
@@ -515,13 +537,13 @@ export class Database implements LogListener {
 
   /** The database's record of settings, as it was last put. */
   get settings(): JsonObject {
-    return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
+    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, recordKey, record);
+      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
   }
 

@@ -9,6 +9,7 @@ import { sliceMs } from "./limits.ts";
 
 /** Counts that several replies share, in their order. */
 export interface DatabaseCounts {
+  readonly CountOfIndexes: number;
   readonly CountOfDocuments: number;
   readonly CountOfRevisionDocuments: number;
   readonly CountOfTombstones: number;
@@ -20,11 +21,12 @@ export interface DatabaseCounts {
 }
 
 /** Cost: constant. */
-export function databaseCounts({ state }: Database): DatabaseCounts {
+export function databaseCounts({ state, queries }: Database): DatabaseCounts {
   const { documents, keyspaces } = state;
   return {
+    CountOfIndexes: queries.indexes.all().length,
     CountOfDocuments: documents.documentCount,
-    CountOfRevisionDocuments: 0,
+    CountOfRevisionDocuments: keyspaces.revisions.count,
     CountOfTombstones: keyspaces.tombstones.count,
     CountOfDocumentsConflicts: 0,
     CountOfConflicts: 0,

@@ -16,6 +16,7 @@ import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
 import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
+import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
@@ -45,6 +46,14 @@ interface StagedEntry {
   /** Null removes the entry; its position is set when the log has given one. */
   readonly entry: Entry<unknown> | null;
   /** Offset and length of its record in the scratch buffer. */
+  readonly at: number;
+  readonly length: number;
+}
+
+/** A revision that the transaction adds or removes. */
+export interface StagedRevision {
+  readonly facts: RevisionFacts;
+  /** Offset and length of its record in the scratch buffer; length 0 removes it. */
   readonly at: number;
   readonly length: number;
 }
@@ -102,6 +111,8 @@ export class Transaction {
   #changes: Change[] | null = null;
   #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
   #touched: Set<number> | null = null;
+  #revisions: StagedRevision[] | null = null;
+  #revisionsOf: Map<number, StagedRevision[]> | null = null;
   #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
@@ -117,6 +128,10 @@ export class Transaction {
 
   get entries(): readonly StagedEntry[] {
     return this.#entries ?? none;
+  }
+
+  get revisions(): readonly StagedRevision[] {
+    return this.#revisions ?? none;
   }
 
   get changes(): readonly Change[] {
@@ -208,9 +223,13 @@ export class Transaction {
     if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
+    return { bytes: this.#recordAt(document, position, length), start: 0 };
+  }
+
+  #recordAt(document: number, position: Position, length: number): Buffer {
     const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
     if (bytes === undefined) throw new RecordNotResident(document, position, length);
-    return { bytes, start: 0 };
+    return bytes;
   }
 
   /**
@@ -247,6 +266,69 @@ export class Transaction {
     const touched = [...this.#touched];
     this.#touched = null;
     return touched;
+  }
+
+  // Revisions
+
+  /** Takes in the revision record of `length` bytes that the caller encoded at the end of the scratch buffer. */
+  stageRevision(document: number, length: number): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + length;
+    this.#addRevision({ facts: revisionFactsOf(this.scratch.bytes, at, document), at, length });
+  }
+
+  #addRevision(staged: StagedRevision): void {
+    const { document } = staged.facts;
+    this.#revisions ??= [];
+    this.#revisions.push(staged);
+    this.#revisionsOf ??= new Map();
+    const own = this.#revisionsOf.get(document);
+    if (own === undefined) this.#revisionsOf.set(document, [staged]);
+    else own.push(staged);
+  }
+
+  #ownRevisionsOf(document: number): readonly StagedRevision[] {
+    return this.#revisionsOf?.get(document) ?? none;
+  }
+
+  /** The revision goes; the caller writes its tombstone. */
+  removeRevision(facts: RevisionFacts): void {
+    this.#addRevision({ facts, at: 0, length: 0 });
+  }
+
+  /** How many revisions of a document this transaction sees. */
+  revisionCountOf(document: number): number {
+    let count = this.keyspaces.revisions.newestCountOf(document);
+    for (const { length } of this.#ownRevisionsOf(document)) count += length > 0 ? 1 : -1;
+    return count;
+  }
+
+  /** The revisions of a document that this transaction sees, oldest first. */
+  *revisionsOf(document: number): Generator<RevisionFacts> {
+    const { revisions } = this.keyspaces;
+    const own = this.#ownRevisionsOf(document);
+    const removed = new Set(
+      own.filter(({ length }) => length === 0).map(({ facts }) => facts.etag),
+    );
+    let row = revisions.oldestToWrite(document);
+    for (; row >= 0; row = revisions.newerToWrite(row)) {
+      if (!removed.has(revisions.etagOf(row))) yield revisions.factsOf(row);
+    }
+    for (const { facts, length } of own) if (length > 0 && !removed.has(facts.etag)) yield facts;
+  }
+
+  /** The record of a revision that this transaction sees. @throws RecordNotResident */
+  revisionRecord({ document, etag }: RevisionFacts): RecordSpan {
+    const own = this.#ownRevisionsOf(document).find(
+      ({ facts, length }) => facts.etag === etag && length > 0,
+    );
+    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    const { revisions } = this.keyspaces;
+    const row = revisions.find(document, etag);
+    return {
+      bytes: this.#recordAt(document, revisions.positionOfRow(row), revisions.lengthOf(row)),
+      start: 0,
+    };
   }
 
   // Entries of the small keyspaces
@@ -302,12 +384,13 @@ export class Transaction {
     this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
   }
 
-  /** A deletion's marker. */
+  /** A deletion's marker. `revision`: the own etag of one. */
   putTombstone(
     type: "document" | "attachment" | "revision",
     id: string,
     collectionId: number,
     etag: number,
+    revision?: number,
   ): void {
     const { tombstones, collections } = this.keyspaces;
     this.putEntry(
@@ -320,6 +403,7 @@ export class Transaction {
         etag,
         changeVector: this.changeVectorAt(etag),
         lastModified: this.state.nextModified(),
+        ...(revision === undefined ? {} : { revision }),
       },
       etag,
     );

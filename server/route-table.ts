@@ -16,6 +16,7 @@ import { patchRoutes } from "./endpoints/patches.ts";
 import { queryRoutes } from "./endpoints/queries.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
+import { setOperationRoutes } from "./endpoints/set-operations.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
 import { timeSeriesRoutes } from "./endpoints/time-series.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
@@ -42,4 +43,5 @@ export const routes: readonly Route[] = [
   ...compareExchangeRoutes,
   ...patchRoutes,
   ...queryRoutes,
+  ...setOperationRoutes,
 ];

@@ -14,6 +14,8 @@ import type { DeadRecordListener } from "./keyspace.ts";
 export interface Tombstone {
   readonly type: "document" | "attachment" | "revision";
   readonly id: string;
+  /** Of a revision: its own etag. */
+  readonly revision?: number;
   readonly collection: string;
   readonly etag: number;
   readonly changeVector: string;

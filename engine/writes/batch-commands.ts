@@ -10,9 +10,16 @@ import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
-import { patchMany, patchOne } from "./batch-patch.ts";
+import { patchJson, patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
-import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
+import {
+  currentChangeVector,
+  deleteDocument,
+  forceRevisionBefore,
+  forceRevisionOf,
+  putParsed,
+  storedIdOf,
+} from "./documents.ts";
 import { copySeries } from "./time-series.ts";
 import {
   applySeriesOperations,
@@ -35,11 +42,12 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["TimeSeriesCopy", timeSeriesCopy],
   ["PATCH", patchOne],
   ["BatchPATCH", patchMany],
+  ["JsonPatch", patchJson],
+  ["ForceRevisionCreation", forceRevision],
   ["HeartBeat", () => null],
-  // Commands of features that this database has not:
-  ...["JsonPatch", "ForceRevisionCreation", "CompareExchangePUT", "CompareExchangeDELETE"].map(
-    (type): [string, BatchHandler] => [type, notSupported],
-  ),
+  // Only cluster-wide transactions carry these out: RavenDB 7.2.7 passes over them in others.
+  ["CompareExchangePUT", () => null],
+  ["CompareExchangeDELETE", () => null],
 ]);
 
 /** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
@@ -51,10 +59,22 @@ export function parseDocumentOf({ state }: Transaction, command: BatchCommand): 
   state.parser.parse(command.bytes, span.from, span.to);
 }
 
-/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
+/** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
 function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const id = command.text("Id") || transaction.state.newGuid();
   const expected = command.text("ChangeVector") ?? undefined;
+  switch (command.text("ForceRevisionCreationStrategy") ?? "None") {
+    case "Before":
+      forceRevisionBefore(transaction, id);
+      break;
+    case "None":
+      break;
+    default:
+      throw new EngineError(
+        "invalid-operation",
+        `Invalid property name: ${command.text("ForceRevisionCreationStrategy")}`,
+      );
+  }
   parseDocumentOf(transaction, command);
   const stored = putParsed(transaction, id, expected);
   const collection = transaction.keyspaces.collections.nameOf(
@@ -64,6 +84,18 @@ function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const row =
     `{"Type":"PUT","@id":${JSON.stringify(stored.id)},"@collection":${JSON.stringify(collection)}` +
     `,"@change-vector":"${stored.changeVector}","@last-modified":"${formatTimestamp(stored.lastModified)}"${flags}}`;
+  return () => row;
+}
+
+/** `{"Type":"ForceRevisionCreation","Id"}` */
+function forceRevision({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const stored = forceRevisionOf(transaction, requiredText(command, "Id"));
+  if (stored === null) return () => '{"RevisionCreated":false,"Type":"ForceRevisionCreation"}';
+  const vector = currentChangeVector(transaction, stored.document);
+  const row =
+    `{"RevisionCreated":true,"Type":"ForceRevisionCreation","@id":${JSON.stringify(stored.id)}` +
+    `,"@change-vector":"${vector}","@last-modified":"${formatTimestamp(stored.lastModified)}"` +
+    `,"@flags":"${flagsText(stored.flags)}"}`;
   return () => row;
 }
 
@@ -204,10 +236,6 @@ function seriesRow(
 ): BatchRow {
   const vector = etag === 0 ? "null" : `"${transaction.changeVectorAt(etag)}"`;
   return () => `{"Id":${JSON.stringify(documentId)},"ChangeVector":${vector},"Type":"${type}"}`;
-}
-
-function notSupported(_run: BatchRun, { type }: BatchCommand): never {
-  throw new EngineError("not-supported", `Commands of type ${type} are not supported.`);
 }
 
 function endOf(command: BatchCommand, idKey: string, nameKey: string) {

@@ -14,6 +14,7 @@ import {
   encodeDocumentRecord,
   explicitVectorRowFlag,
   idOf,
+  lastModifiedOf,
   metadataLengthOf,
   metadataStartOf,
   recordLengthOf,
@@ -31,6 +32,16 @@ import { sealRecord } from "../log/record.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
+import {
+  copyOfRecord,
+  dropAll,
+  dropOld,
+  forceRevision,
+  keepDeletion,
+  keepNewState,
+  keepOldState,
+  keepUnkeptState,
+} from "./revisions.ts";
 import { removeSeriesOf } from "./time-series.ts";
 
 /** What is known of a document that was stored. */
@@ -72,7 +83,8 @@ export class StoredDocument {
 
 const listFlags =
   documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
-const keptFlags = listFlags | documentFlags.HasRevisions;
+/** Flags of a document that stay when it is written again. */
+export const keptFlags = listFlags | documentFlags.HasRevisions;
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
@@ -133,14 +145,58 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  const flags = exists ? transaction.flagsOf(document) & keptFlags : 0;
+  const flags = exists ? keptFlagsOf(transaction, document) : 0;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
   const { collection } = state.metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  if (rule === null) {
+    fields.setBody(parser);
+    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  }
+  const old = exists ? copyOfRecord(transaction, document) : null;
+  if (old !== null && holdsParsed(state, old, 0, collectionId)) {
+    // The same once more is no new state.
+    fields.setBody(parser);
+    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  }
+  const versioned = flags | documentFlags.HasRevisions;
   fields.setBody(parser);
-  return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  const stored = write(transaction, document, resolved.id, resolved.etag, collectionId, versioned);
+  if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
+    keepOldState(transaction, document, old);
+  }
+  keepNewState(transaction, document, rule);
+  return stored;
+}
+
+/** Flags that stay when a document is written again. One that has revisions says so, whoever made them. */
+function keptFlagsOf(transaction: Transaction, document: number): number {
+  const hasRevisions = transaction.revisionCountOf(document) > 0 ? documentFlags.HasRevisions : 0;
+  return (transaction.flagsOf(document) & keptFlags) | hasRevisions;
+}
+
+/** Has the record the body that was parsed last, and the metadata that the writer of metadata made last? */
+function holdsParsed(
+  state: DatabaseState,
+  bytes: Buffer,
+  start: number,
+  collectionId: number,
+): boolean {
+  const { parser, metadata } = state;
+  const bodyStart = bodyStartOf(bytes, start);
+  const isSameBody =
+    bodyLengthOf(bytes, start) === parser.bodyLength &&
+    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
+  if (!isSameBody) return false;
+  const length = metadataLengthOf(bytes, start);
+  if (length === 0) return metadata.isOnly(state.collectionMember(collectionId));
+  return (
+    length === metadata.length &&
+    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
+  );
 }
 
 /** Would storing the document that the database's parser parsed last under `id` leave everything as it is? */
@@ -149,21 +205,9 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
   if (document < 0) return false;
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
-  const { parser, metadata } = state;
-  const bodyStart = bodyStartOf(bytes, start);
-  const isSameBody =
-    bodyLengthOf(bytes, start) === parser.bodyLength &&
-    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
-  if (!isSameBody || idOf(bytes, start) !== id) return false;
-  metadata.fromParser(parser, listsOf(transaction, id, transaction.flagsOf(document)));
-  const length = metadataLengthOf(bytes, start);
-  if (length === 0) {
-    return metadata.isOnly(state.collectionMember(transaction.collectionOf(document)));
-  }
-  return (
-    length === metadata.length &&
-    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
-  );
+  if (idOf(bytes, start) !== id) return false;
+  state.metadata.fromParser(state.parser, listsOf(transaction, id, transaction.flagsOf(document)));
+  return holdsParsed(state, bytes, start, transaction.collectionOf(document));
 }
 
 /**
@@ -180,7 +224,11 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   const collectionId = transaction.collectionOf(document);
   const flags = transaction.flagsOf(document);
   const storedId = storedIdOf(transaction, document);
-  const { attachments, counters } = transaction.keyspaces;
+  const { attachments, counters, revisionRules } = transaction.keyspaces;
+  const rule = revisionRules.of(collectionId);
+  const isVersioned = rule !== null || (flags & documentFlags.HasRevisions) !== 0;
+  const old = isVersioned ? copyOfRecord(transaction, document) : null;
+  if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
   if ((flags & documentFlags.HasAttachments) !== 0) {
     for (const [, attachment] of transaction.entriesWithPrefix(
       attachments,
@@ -197,6 +245,11 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
   const etag = transaction.nextEtag();
   transaction.putTombstone("document", storedId, collectionId, etag);
+  if (rule?.purgesOnDelete === true) dropAll(transaction, document);
+  else if (old !== null) {
+    keepDeletion(transaction, document, old, etag, state.lastModified);
+    if (rule !== null) dropOld(transaction, document, rule);
+  }
   transaction.stageDocument(document, etag, 0, collectionId, 0);
   transaction.untouch(document);
   transaction.changed({
@@ -242,19 +295,98 @@ function rewriteLists(transaction: Transaction, document: number): void {
   const id = idOf(bytes, 0);
   const collectionId = transaction.collectionOf(document);
   const lists = listsOf(transaction, id, listFlags);
-  const stored = metadataLengthOf(bytes, 0);
-  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, 0), stored, lists);
-  else {
-    const member = state.collectionMember(collectionId);
-    state.metadata.fromStored(member, 0, member.length, lists);
-  }
+  const rule = state.keyspaces.revisionRules.of(collectionId);
   const flags =
-    (transaction.flagsOf(document) & keptFlags & ~listFlags) |
+    (keptFlagsOf(transaction, document) & ~listFlags) |
+    (rule === null ? 0 : documentFlags.HasRevisions) |
     (lists[0]?.valueText == null ? 0 : documentFlags.HasAttachments) |
     (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters) |
     (lists[2]?.valueText == null ? 0 : documentFlags.HasTimeSeries);
+  if (rule !== null && transaction.revisionCountOf(document) === 0) {
+    keepOldState(transaction, document, bytes);
+  }
+  storedMetadata(state, bytes, collectionId, lists);
   fields.setBodyOf(bytes, 0);
   write(transaction, document, id, 0, collectionId, flags);
+  if (rule !== null) keepNewState(transaction, document, rule);
+}
+
+/**
+ * Makes a revision of a document as it is, whatever the rules say. One without revisions is written again, to say
+ * that it has some. @returns null when the state had its revision already. @throws EngineError invalid-operation
+ */
+export function forceRevisionOf(transaction: Transaction, id: string): StoredDocument | null {
+  const document = transaction.find(id);
+  if (document < 0) {
+    throw new EngineError(
+      "invalid-operation",
+      `Failed to create revision for document ${id} because document doesn't exits.`,
+    );
+  }
+  const flags = transaction.flagsOf(document);
+  if ((flags & documentFlags.HasRevisions) === 0) {
+    const record = copyOfRecord(transaction, document);
+    const stored = rewriteWithFlags(
+      transaction,
+      document,
+      record,
+      flags | documentFlags.HasRevisions,
+    );
+    forceRevision(transaction, document, copyOfRecord(transaction, document));
+    return stored;
+  }
+  const record = copyOfRecord(transaction, document);
+  if (!forceRevision(transaction, document, record)) return null;
+  return new StoredDocument(
+    transaction.state,
+    idOf(record, 0),
+    document,
+    transaction.etagOf(document),
+    "",
+    lastModifiedOf(record, 0),
+    flags,
+  );
+}
+
+/** Makes a revision of the state that a document has before it is written. @throws EngineError invalid-operation */
+export function forceRevisionBefore(transaction: Transaction, id: string): void {
+  const document = transaction.find(id);
+  if (document < 0) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't force revision creation - the document was not saved on the server yet. document: ${id}.`,
+    );
+  }
+  forceRevision(transaction, document, copyOfRecord(transaction, document));
+}
+
+/** Writes a document once more, as it is in `record`, with other flags. */
+export function rewriteWithFlags(
+  transaction: Transaction,
+  document: number,
+  record: Buffer,
+  flags: number,
+): StoredDocument {
+  const { state } = transaction;
+  const collectionId = transaction.collectionOf(document);
+  storedMetadata(state, record, collectionId, noMembers);
+  fields.setBodyOf(record, 0);
+  return write(transaction, document, idOf(record, 0), 0, collectionId, flags & keptFlags);
+}
+
+/** Puts the stored members of a record's metadata into the writer, some of them replaced. */
+function storedMetadata(
+  state: DatabaseState,
+  record: Buffer,
+  collectionId: number,
+  members: readonly ServerMember[],
+): void {
+  const length = metadataLengthOf(record, 0);
+  if (length > 0) state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, members);
+  }
 }
 
 /** Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next. */

@@ -122,7 +122,7 @@ function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefin
 }
 
 /** As replies show a document that a script had: numbers normalised, stored metadata only. */
-function shownText(document: ScriptDocument): string {
+export function shownText(document: ScriptDocument): string {
   return normalizedText(withMetadata(document.bodyText(), document.metadataText()));
 }
 

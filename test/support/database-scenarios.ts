@@ -129,6 +129,30 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
+  async "revisions kept and dropped"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write([put("things/0", "before there were rules")]);
+    const rule = { MinimumRevisionsToKeep: 2 };
+    await shop.database.putSettings({ Revisions: { Collections: { Things: rule } } });
+    for (let round = 0; round < 3; round++) {
+      await shop.write([
+        put("things/0", `${round}`.repeat(250)),
+        { kind: "attach", id: "things/0", name: "file", content: `content ${round}` },
+      ]);
+      const inFlight = [
+        shop.write([put("things/1", `${round}`), put("things/1", `again ${round}`)]),
+        shop.write([put("things/1", "refused"), { kind: "fail" }]),
+        shop.write([{ kind: "increment", id: "things/0", name: `n${round}`, by: 1 }]),
+      ];
+      await Promise.all(inFlight);
+      await shop.write([{ kind: "delete", id: "things/1" }]);
+      if (round === 1) await shop.database.writeSnapshot();
+      await shop.database.compact();
+    }
+    await shop.database.maintenance.cleanTombstones();
+    await shop.database.close();
+  },
+
   async "closing and opening"(files, history) {
     for (let round = 0; round < 3; round++) {
       const shop = await SimulatedDatabase.open(files, history);
