@@ -43,6 +43,8 @@ export interface BlobReader {
 export interface BlobHost {
   /** Is there too little room for new content? */
   isDiskFull(): boolean;
+  /** The log failed: a transaction that was reported lost may be found again, and need its content. */
+  hasStopped(): boolean;
   /** The folder could not be synced: nobody knows what of it is on the device. */
   failed(error: unknown): void;
 }
@@ -60,7 +62,11 @@ export class BlobStore {
   /** Removals, and the last steps of uploads, that are under way. */
   readonly #underWay = new Set<Promise<void>>();
   /** Set by the database that owns it. */
-  host: BlobHost = { isDiskFull: () => false, failed: () => undefined };
+  host: BlobHost = {
+    isDiskFull: () => false,
+    hasStopped: () => false,
+    failed: () => undefined,
+  };
   #folderMade: Promise<void> | null = null;
   #isSwept = false;
   #isClosed = false;
@@ -262,7 +268,7 @@ export class BlobStore {
     const before = this.#removals.get(hash) ?? Promise.resolve();
     const removal = this.#track(
       before.then(async () => {
-        if (this.#references.has(hash) || this.#isClosed) return;
+        if (this.#references.has(hash) || this.#isClosed || this.host.hasStopped()) return;
         // If it stays, the sweep at the next start removes it.
         await this.#unlinkIfThere(this.#pathOf(hash));
       }),

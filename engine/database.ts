@@ -132,7 +132,11 @@ export class Database implements LogListener {
       write: (change) => this.write(change),
     });
     const stop = (error: unknown): void => this.#stop(error);
-    this.blobs.host = { isDiskFull: () => this.isDiskFull, failed: stop };
+    this.blobs.host = {
+      isDiskFull: () => this.isDiskFull,
+      hasStopped: () => this.#failure !== null,
+      failed: stop,
+    };
     this.maintenance = new Maintenance(
       {
         ...parts,

@@ -215,7 +215,12 @@ export function applyTo(
     case "attach": {
       const content = contents.get(operation.content);
       if (content === undefined) throw new Error("the content was stored before");
-      const attachment = { name: operation.name, contentType: "text/plain", ...content };
+      const attachment = {
+        name: operation.name,
+        contentType: "text/plain",
+        hash: content.hash,
+        size: content.size,
+      };
       putAttachment(transaction, operation.id, attachment);
       return;
     }
