@@ -174,10 +174,11 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
 }
 
 /** The flags of the lists that have anything in them: see `listsOf`. */
-function listFlagsOf([attachments, counters]: readonly ServerMember[]): number {
+function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
   return (
     (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (counters?.valueText == null ? 0 : documentFlags.HasCounters)
+    (counters?.valueText == null ? 0 : documentFlags.HasCounters) |
+    (series?.valueText == null ? 0 : documentFlags.HasTimeSeries)
   );
 }
 

@@ -141,7 +141,8 @@ function statisticsOf(database: Database): object {
     DatabaseId: state.databaseHash,
     NumberOfTransactionMergerQueueOperations: 0,
     Is64Bit: true,
-    Pager: "append-only log",
+    // RavenDB 7.2.7 names its own; clients only print it.
+    Pager: "Voron.Platform.Posix.PosixTempMemoryMapPager",
     LastDocEtag: state.documents.lastEtag,
     LastDatabaseEtag: state.committedEtag,
     LastIndexingTime: timeOrNull(lastIndexedAt),
