@@ -120,7 +120,11 @@ export class TransactionScriptHost implements ScriptHost {
 
   delete(id: string, changeVector: string | null | undefined): boolean {
     this.actions.deletes.push(id);
-    return deleteDocument(this.#transaction, id, changeVector ?? undefined);
+    // RavenDB 7.2.7 says true also of a document whose deletion is still remembered.
+    return (
+      deleteDocument(this.#transaction, id, changeVector ?? undefined) ||
+      this.#transaction.wasDeleted(id)
+    );
   }
 
   counter(id: string, name: string): number | null {

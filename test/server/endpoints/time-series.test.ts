@@ -486,3 +486,21 @@ describe("a patch script", () => {
     expect((await patch("timeseries(this, 'none').delete()")).Status).toBe("NotModified");
   });
 });
+
+describe("a revision", () => {
+  it("has the sizes of the series at its time", async () => {
+    await client.send("POST admin/revisions/config", {
+      Collections: { Tracked: { Disabled: false } },
+    });
+    await client.send("PUT docs?id=tracked/1", { "@metadata": { "@collection": "Tracked" } });
+    await post("A", { Appends: [{ Timestamp: at(1), Values: [1] }] }, "tracked/1");
+    const { Results } = (await client.json("GET revisions?id=tracked/1")) as {
+      Results: { "@metadata": Record<string, unknown> }[];
+    };
+    expect(Results[0]?.["@metadata"]).toMatchObject({
+      "@timeseries-snapshot": { A: { Count: 1, Start: at(1), End: at(1) } },
+      "@flags": "HasRevisions, Revision, HasTimeSeries",
+    });
+    expect(Results[0]?.["@metadata"]).not.toHaveProperty("@timeseries");
+  });
+});
