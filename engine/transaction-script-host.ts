@@ -15,22 +15,19 @@ import { EngineError } from "./errors.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { clampInt64 } from "./keyspaces/counters.ts";
 import { pageOf } from "./keyspaces/series-page.ts";
-import { segmentPrefix, seriesKey, seriesTimeText } from "./keyspaces/time-series.ts";
+import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "./keyspaces/time-series.ts";
 import { ScriptDocument, type ShapeHint } from "./scripting/script-document.ts";
 import type {
   ScriptHost,
   ScriptTimeSeries,
   ScriptTimeSeriesEntry,
+  ScriptTimeSeriesStats,
 } from "./scripting/script-host.ts";
 import type { Transaction } from "./transaction.ts";
 import { counterIn, deleteCounter, incrementCounter } from "./writes/counters.ts";
 import { deleteDocument, putParsed } from "./writes/documents.ts";
-import {
-  appendToSeries,
-  deleteFromSeries,
-  incrementSeries,
-  segmentsIn,
-} from "./writes/time-series.ts";
+import { segmentsIn } from "./writes/series-source.ts";
+import { appendToSeries, deleteFromSeries, incrementSeries } from "./writes/time-series.ts";
 
 /** What a script did, in the shape of the debug replies. */
 export class ScriptActions {
@@ -242,6 +239,11 @@ class TransactionTimeSeries implements ScriptTimeSeries {
     }
     if (found.length === 0) this.#actions.seriesReads.push({ Name, Exists: false });
     return found;
+  }
+
+  stats(): ScriptTimeSeriesStats | null {
+    const prefix = segmentPrefix(this.#id, this.#name);
+    return summaryOf(segmentsIn(this.#transaction), prefix) ?? null;
   }
 
   #exists(): boolean {

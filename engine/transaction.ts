@@ -265,7 +265,12 @@ export class Transaction {
     this.#touched.add(document);
   }
 
-  /** The document is gone: it is not written again. */
+  /** Is the document to be written again? */
+  isTouched(document: number): boolean {
+    return this.#touched?.has(document) === true;
+  }
+
+  /** The document is gone, or was written again just now: it is not written again at the end. */
   untouch(document: number): void {
     this.#touched?.delete(document);
   }

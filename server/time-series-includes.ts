@@ -5,9 +5,10 @@ import { EngineError } from "../engine/errors.ts";
 import { lastEntries, pageOf, type SeriesBounds } from "../engine/keyspaces/series-page.ts";
 import {
   committedSegments,
+  lastSegment,
+  type SegmentSource,
   segmentPrefix,
   seriesKey,
-  summaryOf,
   timeMax,
   timeMin,
 } from "../engine/keyspaces/time-series.ts";
@@ -28,7 +29,8 @@ const allSeries = "@all_timeseries";
 
 /**
  * `timeseries,from,to`, `timeseriestime,timeType,timeValue,timeUnit` and `timeseriescount,countType,countValue`, each
- * any number of times, matched by their order.
+ * any number of times, matched by their order. Of several ranges of a series RavenDB 7.2.7 keeps the first only; here all
+ * are answered that are not inside an earlier one.
  * @throws EngineError invalid-operation, invalid-argument, not-supported
  */
 export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
@@ -80,9 +82,10 @@ export function seriesIncludesText(
     const { name } = include;
     const key = name.toLowerCase();
     const prefix = segmentPrefix(id, name);
+    const bounds = boundsOf(source, prefix, include);
+    if (bounds === null) continue;
     const row = series.get(key) ?? { name, bounds: [], texts: [] };
     series.set(key, row);
-    const bounds = boundsOf(database, prefix, include);
     if (row.bounds.some((known) => contains(known, bounds))) continue;
     row.bounds.push(bounds);
     const isEmpty = include.kind === "lastCount" && include.count <= 0;
@@ -121,23 +124,23 @@ function expanded(
   });
 }
 
-/** A series that is not there has nothing, wherever it begins. */
-function boundsOf({ state }: Database, prefix: string, include: SeriesInclude): SeriesBounds {
-  const source = committedSegments(state.keyspaces.timeSeriesSegments);
-  const open = { from: undefined, to: undefined };
+/** Null when there is no such series, and so no last entry. */
+function boundsOf(
+  source: SegmentSource,
+  prefix: string,
+  include: SeriesInclude,
+): SeriesBounds | null {
   switch (include.kind) {
     case "range":
       return include.bounds;
     case "lastCount":
-      return lastEntries(source, prefix, include.count) ?? open;
+      return lastEntries(source, prefix, include.count) ?? null;
     case "lastTime": {
-      const summary = summaryOf(source, prefix);
-      if (summary === undefined) return open;
+      const last = lastSegment(source, prefix)?.[1].last;
+      if (last === undefined) return null;
       const from =
-        include.unit === "Month"
-          ? monthsBefore(summary.last, include.value)
-          : summary.last - include.value * 1000;
-      return { from: Math.max(timeMin, from), to: undefined };
+        include.unit === "Month" ? monthsBefore(last, include.value) : last - include.value * 1000;
+      return { from: Math.min(timeMax, Math.max(timeMin, from)), to: undefined };
     }
   }
 }
@@ -148,9 +151,9 @@ function monthsBefore(time: number, months: number): number {
   const day = date.getUTCDate();
   date.setUTCDate(1);
   date.setUTCMonth(date.getUTCMonth() - months);
-  const days = new Date(Date.UTC(2000, date.getUTCMonth() + 1, 0));
-  days.setUTCFullYear(date.getUTCFullYear(), date.getUTCMonth() + 1, 0);
-  date.setUTCDate(Math.min(day, days.getUTCDate()));
+  const monthEnd = new Date(date);
+  monthEnd.setUTCMonth(date.getUTCMonth() + 1, 0);
+  date.setUTCDate(Math.min(day, monthEnd.getUTCDate()));
   return Number.isNaN(date.getTime()) ? timeMin : date.getTime();
 }
 

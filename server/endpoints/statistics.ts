@@ -174,7 +174,7 @@ function replyCollections(
 /** Sizes of what is not kept apart by collection are 0. */
 function detailsOf(
   { name, documents, tombstones, revisions }: CollectionCounts,
-  { bytes, counterOwners }: CollectionFigures,
+  { bytes, counterOwners, seriesSegments, seriesSegmentBytes }: CollectionFigures,
 ): object {
   return {
     Name: name,
@@ -189,8 +189,8 @@ function detailsOf(
     TimeSeriesDeletedRangesSize: sizeOf(0),
     CountOfCounterEntries: counterOwners,
     CounterEntriesSize: sizeOf(0),
-    CountOfTimeSeriesSegments: 0,
-    TimeSeriesSegmentsSize: sizeOf(0),
+    CountOfTimeSeriesSegments: seriesSegments,
+    TimeSeriesSegmentsSize: sizeOf(seriesSegmentBytes),
   };
 }
 

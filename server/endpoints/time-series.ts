@@ -6,10 +6,13 @@ import { EngineError } from "../../engine/errors.ts";
 import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
 import {
   committedSegments,
+  type SeriesSummary,
   segmentPrefix,
   seriesKey,
   seriesTimeText,
   summaryOf,
+  timeMax,
+  timeMin,
 } from "../../engine/keyspaces/time-series.ts";
 import {
   applySeriesOperations,
@@ -41,9 +44,9 @@ export const timeSeriesRoutes: readonly Route[] = [
   { kind: "database", method: "GET", path: `${path}/ranges`, access: "read", handle: getRanges },
   { kind: "database", method: "GET", path: `${path}/stats`, access: "read", handle: getStatistics },
   { kind: "database", method: "POST", path, access: "write", handle: postSeries },
+  { kind: "database", method: "GET", path: `${path}/config`, access: "read", handle: getPolicies },
   ...(
     [
-      ["GET", `${path}/config`, "read"],
       ["POST", `${path}/names/config`, "database-admin"],
       ["POST", `${admin}/config`, "database-admin"],
       ["PUT", `${admin}/policy`, "database-admin"],
@@ -66,7 +69,7 @@ interface Range {
   readonly page: SeriesPage;
   readonly start: number;
   readonly form: EntryForm;
-  /** Only without bounds. */
+  /** Entries of the series, when the bounds leave none of them out. */
   readonly totalResults: number | undefined;
   /** Records of documents that come with it, under the ids of the reply. */
   readonly includes: ReadonlyMap<string, Buffer>;
@@ -131,9 +134,12 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
     if (pageSize <= 0) continue;
     start -= range.page.skipped;
     pageSize -= range.page.count;
+    // Here RavenDB 7.2.7 gives the total only when the whole of it follows.
+    const isWhole = range.page.count === range.totalResults;
+    const shown = isWhole ? range : { ...range, totalResults: undefined };
     const known = series.get(name.toLowerCase());
-    if (known === undefined) series.set(name.toLowerCase(), { name, ranges: [range] });
-    else known.ranges.push(range);
+    if (known === undefined) series.set(name.toLowerCase(), { name, ranges: [shown] });
+    else known.ranges.push(shown);
   }
   if (isUnchanged(exchange, planner.etag)) {
     exchange.reply(304, { "content-type": jsonContentType });
@@ -186,6 +192,11 @@ async function postSeries(exchange: Exchange, { database }: DatabaseContext): Pr
   const operations = parseSeriesOperations(await jsonBody(exchange));
   await database.write((transaction) => applySeriesOperations(transaction, id, operations));
   exchange.reply(204);
+}
+
+/** GET timeseries/config: 404, there are no policies */
+function getPolicies(exchange: Exchange): void {
+  exchange.reply(404, { "content-type": jsonContentType });
 }
 
 /** Retention, rollups and names of values. @throws EngineError not-supported */
@@ -278,8 +289,7 @@ class RangePlanner {
     const source = committedSegments(keyspaces.timeSeriesSegments);
     const prefix = segmentPrefix(this.#id, name);
     const page = pageOf(source, prefix, bounds, start, pageSize);
-    const isOpen = bounds.from === undefined && bounds.to === undefined;
-    const totalResults = isOpen ? summaryOf(source, prefix)?.count : undefined;
+    const totalResults = totalOf(summaryOf(source, prefix), bounds);
     const includes = await this.#includesOf(page);
     const form = entryFormOf(this.#database, name, this.#options.isFull);
     return { bounds, page, start, form, totalResults, includes };
@@ -299,6 +309,14 @@ class RangePlanner {
     }
     return found;
   }
+}
+
+function totalOf(
+  summary: SeriesSummary | undefined,
+  { from = timeMin, to = timeMax }: SeriesBounds,
+): number | undefined {
+  if (summary === undefined || from > summary.first || to < summary.last) return undefined;
+  return summary.count;
 }
 
 async function addRange(
