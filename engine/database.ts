@@ -9,7 +9,6 @@
  */
 import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
@@ -499,12 +498,15 @@ export class Database implements LogListener {
   /** The change vector of the database: "" before the first write. */
   get changeVector(): string {
     const { committedEtag } = this.state;
-    return committedEtag === 0 ? "" : this.state.changeVectorAt(committedEtag);
+    if (committedEtag === 0) return "";
+    return this.state.keyspaces.clusterCount === 0
+      ? this.state.changeVectorAt(committedEtag)
+      : this.state.mergedChangeVector("", committedEtag);
   }
 
   /** 22 characters: identifies the cluster transactions of this database. */
   get clusterTransactionId(): string {
-    return databaseHash("cluster transactions", this.#log.databaseId);
+    return this.state.clusterHash;
   }
 
   /** Bytes of its log, on disk or in memory. */

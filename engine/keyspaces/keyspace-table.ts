@@ -15,7 +15,7 @@ import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
-import { makeValues } from "./values.ts";
+import { clusterCountKey, makeValues } from "./values.ts";
 
 export class KeyspaceTable {
   readonly collections: Collections;
@@ -29,6 +29,8 @@ export class KeyspaceTable {
   readonly values: EntryKeyspace<unknown>;
   readonly revisions: RevisionTable;
   readonly revisionRules: RevisionRules;
+  /** See `clusterCountKey`; 0 before the first cluster-wide transaction. */
+  clusterCount = 0;
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
 
@@ -48,6 +50,7 @@ export class KeyspaceTable {
     this.values.listen((key, value) => {
       if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
       else if (key === databaseRecordKey) this.revisionRules.configure(value);
+      else if (key === clusterCountKey) this.clusterCount = Number(value);
     });
     this.all = [
       this.collections.records,

@@ -55,6 +55,8 @@ export class StoredDocument {
   /** Bits of `documentFlags`. */
   readonly flags: number;
   readonly #state: DatabaseState;
+  /** "": the usual one. */
+  readonly #vector: string;
 
   constructor(
     state: DatabaseState,
@@ -64,8 +66,10 @@ export class StoredDocument {
     collection: string,
     lastModified: number,
     flags: number,
+    vector: string,
   ) {
     this.#state = state;
+    this.#vector = vector;
     this.id = id;
     this.document = document;
     this.etag = etag;
@@ -76,7 +80,7 @@ export class StoredDocument {
 
   /** Its text is made when it is asked for: a bulk insert never does. */
   get changeVector(): string {
-    return this.#state.changeVectorAt(this.etag);
+    return this.#vector === "" ? this.#state.changeVectorAt(this.etag) : this.#vector;
   }
 }
 
@@ -130,9 +134,15 @@ export function seedIdentity(
 /**
  * Stores the document that the database's parser parsed last.
  * @param expected undefined: no check; "": must not exist; else the current change vector.
+ * @param clusterVector the change vector that a cluster-wide transaction gives it.
  * @throws EngineError concurrency, collection-mismatch, invalid-argument, not-supported
  */
-export function putParsed(transaction: Transaction, id: string, expected?: string): StoredDocument {
+export function putParsed(
+  transaction: Transaction,
+  id: string,
+  expected?: string,
+  clusterVector?: string,
+): StoredDocument {
   const resolved = resolveId(transaction, id);
   checkDocumentId(resolved.id);
   const { state } = transaction;
@@ -142,7 +152,8 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  const flags = exists ? keptFlagsOf(transaction, document) : 0;
+  let flags = exists ? keptFlagsOf(transaction, document) : 0;
+  if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
   const { collection } = state.metadata;
@@ -151,13 +162,29 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   const rule = state.keyspaces.revisionRules.of(collectionId);
   if (rule === null) {
     fields.setBody(parser);
-    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+    return write(
+      transaction,
+      document,
+      resolved.id,
+      resolved.etag,
+      collectionId,
+      flags,
+      clusterVector,
+    );
   }
   const old = exists ? copyOfRecord(transaction, document) : null;
   if (old !== null && holdsParsed(state, old, 0, collectionId)) {
     // The same once more is no new state.
     fields.setBody(parser);
-    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+    return write(
+      transaction,
+      document,
+      resolved.id,
+      resolved.etag,
+      collectionId,
+      flags,
+      clusterVector,
+    );
   }
   const versioned = flags | documentFlags.HasRevisions;
   fields.setBody(parser);
@@ -217,9 +244,15 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
 
 /**
  * Deletes a document with its attachments and counters.
+ * @param clusterVector as for `putParsed`.
  * @returns false when there was none. @throws EngineError concurrency
  */
-export function deleteDocument(transaction: Transaction, id: string, expected?: string): boolean {
+export function deleteDocument(
+  transaction: Transaction,
+  id: string,
+  expected?: string,
+  clusterVector?: string,
+): boolean {
   const { state } = transaction;
   const document = transaction.find(id);
   if (expected !== undefined) {
@@ -248,10 +281,12 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
     }
   }
   const etag = transaction.nextEtag();
+  const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
+  const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
   transaction.putTombstone("document", storedId, collectionId, etag);
   if (rule?.purgesOnDelete === true) dropAll(transaction, document);
   else if (old !== null) {
-    keepDeletion(transaction, document, old, etag, state.lastModified);
+    keepDeletion(transaction, document, old, changeVector, state.lastModified);
     if (rule !== null) dropOld(transaction, document, rule);
   }
   transaction.stageDocument(document, etag, 0, collectionId, 0);
@@ -262,7 +297,7 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
     id: storedId,
     collectionId,
     etag,
-    changeVector: state.changeVectorAt(etag),
+    changeVector,
   });
   return true;
 }
@@ -346,7 +381,8 @@ export function forceRevisionOf(transaction: Transaction, id: string): StoredDoc
     transaction.etagOf(document),
     "",
     lastModifiedOf(record, 0),
-    flags,
+    flags & ~explicitVectorRowFlag,
+    currentChangeVector(transaction, document),
   );
 }
 
@@ -433,6 +469,7 @@ function write(
   reservedEtag: number,
   collectionId: number,
   flags: number,
+  clusterVector?: string,
 ): StoredDocument {
   const { state, scratch } = transaction;
   const { metadata } = state;
@@ -443,20 +480,30 @@ function write(
   fields.collectionId = collectionId;
   fields.flags = flags;
   fields.setId(id);
-  fields.setChangeVector("");
+  const vector = clusterVector ?? writtenVector(transaction, document, etag);
+  fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
   sealRecord(scratch.bytes, at);
-  transaction.stageDocument(document, etag, recordLength, collectionId, flags);
+  const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
+  transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
   if (!transaction.isUnwatched) {
-    const changeVector = state.changeVectorAt(etag);
+    const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
     transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
   }
   const { collection } = metadata;
-  return new StoredDocument(state, id, document, etag, collection, lastModified, flags);
+  return new StoredDocument(state, id, document, etag, collection, lastModified, flags, vector);
+}
+
+/** The change vector of a document that is written at `etag`; "" for the usual one. @throws RecordNotResident */
+function writtenVector(transaction: Transaction, document: number, etag: number): string {
+  const hasOwn = (transaction.flagsOf(document) & explicitVectorRowFlag) !== 0;
+  if (!hasOwn && transaction.keyspaces.clusterCount === 0) return "";
+  const current = hasOwn ? currentChangeVector(transaction, document) : "";
+  return transaction.state.mergedChangeVector(current, etag);
 }
 
 const noMembers: readonly ServerMember[] = [];
