@@ -14,6 +14,7 @@ import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
+import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
@@ -42,6 +43,7 @@ import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
   deleteDocument,
   putParsed,
+  refreshDocument,
   rewriteTouched,
   type StoredDocument,
 } from "./writes/documents.ts";
@@ -81,6 +83,20 @@ export interface DatabaseView {
   release(): void;
 }
 
+const expirationOptions: DueDocumentsOptions = {
+  key: "@expires",
+  settingsKey: "Expiration",
+  secondsKey: "DeleteFrequencyInSec",
+  act: (transaction, document) => {
+    deleteDocument(transaction, transaction.state.documents.lowerIdOf(document));
+  },
+};
+const refreshOptions: DueDocumentsOptions = {
+  key: "@refresh",
+  settingsKey: "Refresh",
+  secondsKey: "RefreshFrequencyInSec",
+  act: refreshDocument,
+};
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -94,6 +110,10 @@ export class Database implements LogListener {
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
   readonly maintenance: Maintenance;
+  /** Deletes documents at the time in their `@expires`. */
+  readonly expiration: DueDocuments;
+  /** Writes documents again at the time in their `@refresh`. */
+  readonly refresh: DueDocuments;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -132,6 +152,10 @@ export class Database implements LogListener {
       parts.hasChanges,
       options.maintenance,
     );
+    const { clock } = parts.environment;
+    this.expiration = new DueDocuments(this, clock, expirationOptions, stop);
+    this.refresh = new DueDocuments(this, clock, refreshOptions, stop);
+    this.#followSettings();
   }
 
   /**
@@ -534,13 +558,15 @@ export class Database implements LogListener {
    * when that is durable. @returns what it made
    */
   async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
-    return await this.write((transaction) => {
+    const changed = await this.write((transaction) => {
       const { values } = transaction.keyspaces;
       const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
       const record = change(newest ?? {});
       transaction.putEntry(values, databaseRecordKey, record);
       return record;
     });
+    this.#followSettings();
+    return changed;
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
@@ -548,6 +574,12 @@ export class Database implements LogListener {
     await this.write((transaction) => {
       transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
+    this.#followSettings();
+  }
+
+  #followSettings(): void {
+    this.expiration.configure();
+    this.refresh.configure();
   }
 
   // Ending
@@ -573,6 +605,8 @@ export class Database implements LogListener {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     await this.queries.close();
     await this.maintenance.close();
+    await this.expiration.close();
+    await this.refresh.close();
     await this.#snapshot;
     const isWhole = !hadFailed && (await this.#settleWrites());
     const view = withSnapshot && isWhole ? this.state.documents.view() : null;

@@ -37,6 +37,8 @@ export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 export const compiledScriptsMax = 2_048;
 /** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
 export const backgroundBytesPerSecond = 64 * 1024 * 1024;
+/** Milliseconds between looks for documents that expire or are to be refreshed, when nothing else is configured. */
+export const dueDocumentsIntervalMs = 60_000;
 /** Documents that background work of many documents changes in one transaction. */
 export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */

@@ -84,6 +84,7 @@ export class StoredDocument {
   }
 }
 
+const noMembers: readonly ServerMember[] = [];
 const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
 const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
 
@@ -325,7 +326,16 @@ export function storedIdOf(transaction: Transaction, document: number): string {
   return idOf(bytes, start);
 }
 
-function rewriteLists(transaction: Transaction, document: number): void {
+/** Writes a document again without its `@refresh`. */
+export function refreshDocument(transaction: Transaction, document: number): void {
+  rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]);
+}
+
+function rewriteLists(
+  transaction: Transaction,
+  document: number,
+  others: readonly ServerMember[] = noMembers,
+): void {
   const { state } = transaction;
   const record = transaction.recordOf(document);
   // A copy: the scratch buffer, where the record may be, can move when there is more to write.
@@ -342,7 +352,7 @@ function rewriteLists(transaction: Transaction, document: number): void {
   if (rule !== null && transaction.revisionCountOf(document) === 0) {
     keepOldState(transaction, document, bytes);
   }
-  storedMetadata(state, bytes, collectionId, lists);
+  storedMetadata(state, bytes, collectionId, [...lists, ...others]);
   fields.setBodyOf(bytes, 0);
   write(transaction, document, id, 0, collectionId, flags);
   if (rule !== null) keepNewState(transaction, document, rule);
@@ -505,8 +515,6 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   const current = hasOwn ? currentChangeVector(transaction, document) : "";
   return transaction.state.mergedChangeVector(current, etag);
 }
-
-const noMembers: readonly ServerMember[] = [];
 
 /** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
