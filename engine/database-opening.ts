@@ -94,6 +94,8 @@ export async function openParts(
   const state = new DatabaseState({
     name,
     databaseHash: databaseHash(log.databaseId),
+    clusterHash: databaseHash("cluster transactions", log.databaseId),
+    transactionHash: databaseHash("guarded transactions", log.databaseId),
     log,
     documents,
     shapes,

@@ -2,6 +2,7 @@
  * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
  */
 import { randomUUID } from "node:crypto";
+import { formatChangeVector, mergeChangeVectors, parseChangeVector } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { collectionMemberOf } from "./document.ts";
 import { MetadataWriter } from "./document-metadata.ts";
@@ -20,7 +21,11 @@ export class DatabaseState {
   readonly name: string;
   /** 22 characters of base64: 128 bits that identify this database on this node. */
   readonly databaseHash: string;
-  /** The same in ASCII. */
+  /** Likewise, of its cluster-wide transactions: the `RAFT` entries of change vectors. */
+  readonly clusterHash: string;
+  /** Likewise, of those of them that have guards: the `TRXN` entries. */
+  readonly transactionHash: string;
+  /** `databaseHash` in ASCII. */
   readonly databaseHashBytes: Buffer;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
@@ -44,6 +49,8 @@ export class DatabaseState {
   constructor(parts: {
     name: string;
     databaseHash: string;
+    clusterHash: string;
+    transactionHash: string;
     log: CommitLog;
     documents: DocumentTable;
     shapes: ShapeTable;
@@ -54,6 +61,8 @@ export class DatabaseState {
   }) {
     this.name = parts.name;
     this.databaseHash = parts.databaseHash;
+    this.clusterHash = parts.clusterHash;
+    this.transactionHash = parts.transactionHash;
     this.databaseHashBytes = Buffer.from(parts.databaseHash, "latin1");
     this.log = parts.log;
     this.documents = parts.documents;
@@ -81,6 +90,17 @@ export class DatabaseState {
 
   changeVectorAt(etag: number): string {
     return `${nodeTag}:${etag}-${this.databaseHash}`;
+  }
+
+  /**
+   * The change vector of what is written at `etag` after cluster-wide transactions, or over a state that had a vector
+   * of its own: it includes them. @param current that vector, or "".
+   */
+  mergedChangeVector(current: string, etag: number): string {
+    const count = this.keyspaces.clusterCount;
+    const entries = [{ tag: nodeTag, etag, hash: this.databaseHash }];
+    if (count > 0) entries.push({ tag: "RAFT", etag: count, hash: this.clusterHash });
+    return formatChangeVector(mergeChangeVectors(parseChangeVector(current), entries));
   }
 
   nowMicros(): number {

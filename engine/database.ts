@@ -9,12 +9,12 @@
  */
 import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
+import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
 import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
@@ -44,6 +44,7 @@ import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
   deleteDocument,
   putParsed,
+  refreshDocument,
   rewriteTouched,
   type StoredDocument,
 } from "./writes/documents.ts";
@@ -91,6 +92,20 @@ export interface DatabaseView {
   release(): void;
 }
 
+const expirationOptions: DueDocumentsOptions = {
+  key: "@expires",
+  settingsKey: "Expiration",
+  secondsKey: "DeleteFrequencyInSec",
+  act: (transaction, document) => {
+    deleteDocument(transaction, transaction.state.documents.lowerIdOf(document));
+  },
+};
+const refreshOptions: DueDocumentsOptions = {
+  key: "@refresh",
+  settingsKey: "Refresh",
+  secondsKey: "RefreshFrequencyInSec",
+  act: refreshDocument,
+};
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -105,6 +120,10 @@ export class Database implements LogListener {
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
   readonly maintenance: Maintenance;
+  /** Deletes documents at the time in their `@expires`. */
+  readonly expiration: DueDocuments;
+  /** Writes documents again at the time in their `@refresh`. */
+  readonly refresh: DueDocuments;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -148,6 +167,10 @@ export class Database implements LogListener {
       parts.hasChanges,
       options.maintenance,
     );
+    const { clock } = parts.environment;
+    this.expiration = new DueDocuments(this, clock, expirationOptions, stop);
+    this.refresh = new DueDocuments(this, clock, refreshOptions, stop);
+    this.#followSettings();
   }
 
   /**
@@ -516,12 +539,15 @@ export class Database implements LogListener {
   /** The change vector of the database: "" before the first write. */
   get changeVector(): string {
     const { committedEtag } = this.state;
-    return committedEtag === 0 ? "" : this.state.changeVectorAt(committedEtag);
+    if (committedEtag === 0) return "";
+    return this.state.keyspaces.clusterCount === 0
+      ? this.state.changeVectorAt(committedEtag)
+      : this.state.mergedChangeVector("", committedEtag);
   }
 
   /** 22 characters: identifies the cluster transactions of this database. */
   get clusterTransactionId(): string {
-    return databaseHash("cluster transactions", this.#log.databaseId);
+    return this.state.clusterHash;
   }
 
   /** Bytes of its log, on disk or in memory. */
@@ -549,13 +575,15 @@ export class Database implements LogListener {
    * when that is durable. @returns what it made
    */
   async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
-    return await this.write((transaction) => {
+    const changed = await this.write((transaction) => {
       const { values } = transaction.keyspaces;
       const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
       const record = change(newest ?? {});
       transaction.putEntry(values, databaseRecordKey, record);
       return record;
     });
+    this.#followSettings();
+    return changed;
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
@@ -563,6 +591,12 @@ export class Database implements LogListener {
     await this.write((transaction) => {
       transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
+    this.#followSettings();
+  }
+
+  #followSettings(): void {
+    this.expiration.configure();
+    this.refresh.configure();
   }
 
   // Ending
@@ -588,6 +622,8 @@ export class Database implements LogListener {
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
     await this.queries.close();
     await this.maintenance.close();
+    await this.expiration.close();
+    await this.refresh.close();
     await this.#snapshot;
     const isWhole = !hadFailed && (await this.#settleWrites());
     const view = withSnapshot && isWhole ? this.state.documents.view() : null;

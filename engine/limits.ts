@@ -43,6 +43,8 @@ export const seriesValuesMax = 32;
 export const seriesTagBytesMax = 255;
 /** Times and values together that one segment of a time series holds: 512 entries of one value. */
 export const seriesSegmentNumbersMax = 1024;
+/** Milliseconds between looks for documents that expire or are to be refreshed, when nothing else is configured. */
+export const dueDocumentsIntervalMs = 60_000;
 /** Documents that background work of many documents changes in one transaction. */
 export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */

@@ -17,6 +17,7 @@ const client = "Raven.Client.Exceptions";
 
 export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "invalid-argument": { status: 400, type: "System.ArgumentException" },
+  "out-of-range": { status: 400, type: "System.ArgumentOutOfRangeException" },
   "invalid-format": { status: 400, type: "System.FormatException" },
   "invalid-operation": { status: 400, type: "System.InvalidOperationException" },
   "bad-request": { status: 400, type: `${client}.BadRequestException` },
@@ -50,6 +51,10 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "compare-exchange-key-too-big": {
     status: 400,
     type: `${client}.CompareExchangeKeyTooBigException`,
+  },
+  "compare-exchange-key-invalid": {
+    status: 400,
+    type: `${client}.CompareExchangeInvalidKeyException`,
   },
   "cluster-concurrency": {
     status: 409,

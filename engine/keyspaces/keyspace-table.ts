@@ -17,7 +17,7 @@ import { RevisionTable } from "./revision-table.ts";
 import type { Segment } from "./series-segment.ts";
 import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
-import { makeValues } from "./values.ts";
+import { clusterCountKey, makeValues } from "./values.ts";
 
 export class KeyspaceTable {
   readonly collections: Collections;
@@ -33,6 +33,8 @@ export class KeyspaceTable {
   readonly values: EntryKeyspace<unknown>;
   readonly revisions: RevisionTable;
   readonly revisionRules: RevisionRules;
+  /** See `clusterCountKey`; 0 before the first cluster-wide transaction. */
+  clusterCount = 0;
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
 
@@ -54,6 +56,7 @@ export class KeyspaceTable {
     this.values.listen((key, value) => {
       if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
       else if (key === databaseRecordKey) this.revisionRules.configure(value);
+      else if (key === clusterCountKey) this.clusterCount = Number(value);
     });
     this.all = [
       this.collections.records,

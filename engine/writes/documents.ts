@@ -57,6 +57,8 @@ export class StoredDocument {
   /** Bits of `documentFlags`. */
   readonly flags: number;
   readonly #state: DatabaseState;
+  /** "": the usual one. */
+  readonly #vector: string;
 
   constructor(
     state: DatabaseState,
@@ -66,8 +68,10 @@ export class StoredDocument {
     collection: string,
     lastModified: number,
     flags: number,
+    vector: string,
   ) {
     this.#state = state;
+    this.#vector = vector;
     this.id = id;
     this.document = document;
     this.etag = etag;
@@ -78,10 +82,11 @@ export class StoredDocument {
 
   /** Its text is made when it is asked for: a bulk insert never does. */
   get changeVector(): string {
-    return this.#state.changeVectorAt(this.etag);
+    return this.#vector === "" ? this.#state.changeVectorAt(this.etag) : this.#vector;
   }
 }
 
+const noMembers: readonly ServerMember[] = [];
 const listFlags =
   documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
 /** Flags of a document that stay when it is written again. */
@@ -134,9 +139,15 @@ export function seedIdentity(
 /**
  * Stores the document that the database's parser parsed last.
  * @param expected undefined: no check; "": must not exist; else the current change vector.
+ * @param clusterVector the change vector that a cluster-wide transaction gives it.
  * @throws EngineError concurrency, collection-mismatch, invalid-argument, not-supported
  */
-export function putParsed(transaction: Transaction, id: string, expected?: string): StoredDocument {
+export function putParsed(
+  transaction: Transaction,
+  id: string,
+  expected?: string,
+  clusterVector?: string,
+): StoredDocument {
   const resolved = resolveId(transaction, id);
   checkDocumentId(resolved.id);
   const { state } = transaction;
@@ -146,7 +157,8 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  const flags = exists ? keptFlagsOf(transaction, document) : 0;
+  let flags = exists ? keptFlagsOf(transaction, document) : 0;
+  if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
   const { collection } = state.metadata;
@@ -155,13 +167,29 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   const rule = state.keyspaces.revisionRules.of(collectionId);
   if (rule === null) {
     fields.setBody(parser);
-    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+    return write(
+      transaction,
+      document,
+      resolved.id,
+      resolved.etag,
+      collectionId,
+      flags,
+      clusterVector,
+    );
   }
   const old = exists ? copyOfRecord(transaction, document) : null;
   if (old !== null && holdsParsed(state, old, 0, collectionId)) {
     // The same once more is no new state.
     fields.setBody(parser);
-    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+    return write(
+      transaction,
+      document,
+      resolved.id,
+      resolved.etag,
+      collectionId,
+      flags,
+      clusterVector,
+    );
   }
   const versioned = flags | documentFlags.HasRevisions;
   fields.setBody(parser);
@@ -222,9 +250,15 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
 
 /**
  * Deletes a document with its attachments, counters and time series.
+ * @param clusterVector as for `putParsed`.
  * @returns false when there was none. @throws EngineError concurrency
  */
-export function deleteDocument(transaction: Transaction, id: string, expected?: string): boolean {
+export function deleteDocument(
+  transaction: Transaction,
+  id: string,
+  expected?: string,
+  clusterVector?: string,
+): boolean {
   const { state } = transaction;
   const document = transaction.find(id);
   if (expected !== undefined) {
@@ -254,10 +288,12 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   }
   if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
   const etag = transaction.nextEtag();
+  const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
+  const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
   transaction.putTombstone("document", storedId, collectionId, etag);
   if (rule?.purgesOnDelete === true) dropAll(transaction, document);
   else if (old !== null) {
-    keepDeletion(transaction, document, old, etag, state.lastModified);
+    keepDeletion(transaction, document, old, changeVector, state.lastModified);
     if (rule !== null) dropOld(transaction, document, rule);
   }
   transaction.stageDocument(document, etag, 0, collectionId, 0);
@@ -268,7 +304,7 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
     id: storedId,
     collectionId,
     etag,
-    changeVector: state.changeVectorAt(etag),
+    changeVector,
   });
   return true;
 }
@@ -321,7 +357,16 @@ export function rewriteNow(transaction: Transaction, document: number): StoredDo
   return rewriteLists(transaction, document);
 }
 
-function rewriteLists(transaction: Transaction, document: number): StoredDocument {
+/** Writes a document again without its `@refresh`. */
+export function refreshDocument(transaction: Transaction, document: number): void {
+  rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]);
+}
+
+function rewriteLists(
+  transaction: Transaction,
+  document: number,
+  others: readonly ServerMember[] = noMembers,
+): StoredDocument {
   const { state } = transaction;
   const record = transaction.recordOf(document);
   // A copy: the scratch buffer, where the record may be, can move when there is more to write.
@@ -338,7 +383,7 @@ function rewriteLists(transaction: Transaction, document: number): StoredDocumen
   if (rule !== null && transaction.revisionCountOf(document) === 0) {
     keepOldState(transaction, document, bytes);
   }
-  storedMetadata(state, bytes, collectionId, lists);
+  storedMetadata(state, bytes, collectionId, [...lists, ...others]);
   fields.setBodyOf(bytes, 0);
   const stored = write(transaction, document, id, 0, collectionId, flags);
   if (rule !== null) keepNewState(transaction, document, rule);
@@ -378,7 +423,8 @@ export function forceRevisionOf(transaction: Transaction, id: string): StoredDoc
     transaction.etagOf(document),
     "",
     lastModifiedOf(record, 0),
-    flags,
+    flags & ~explicitVectorRowFlag,
+    currentChangeVector(transaction, document),
   );
 }
 
@@ -465,6 +511,7 @@ function write(
   reservedEtag: number,
   collectionId: number,
   flags: number,
+  clusterVector?: string,
 ): StoredDocument {
   const { state, scratch } = transaction;
   const { metadata } = state;
@@ -475,23 +522,31 @@ function write(
   fields.collectionId = collectionId;
   fields.flags = flags;
   fields.setId(id);
-  fields.setChangeVector("");
+  const vector = clusterVector ?? writtenVector(transaction, document, etag);
+  fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
   sealRecord(scratch.bytes, at);
-  transaction.stageDocument(document, etag, recordLength, collectionId, flags);
+  const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
+  transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
   if (!transaction.isUnwatched) {
-    const changeVector = state.changeVectorAt(etag);
+    const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
     transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
   }
   const { collection } = metadata;
-  return new StoredDocument(state, id, document, etag, collection, lastModified, flags);
+  return new StoredDocument(state, id, document, etag, collection, lastModified, flags, vector);
 }
 
-const noMembers: readonly ServerMember[] = [];
+/** The change vector of a document that is written at `etag`; "" for the usual one. @throws RecordNotResident */
+function writtenVector(transaction: Transaction, document: number, etag: number): string {
+  const hasOwn = (transaction.flagsOf(document) & explicitVectorRowFlag) !== 0;
+  if (!hasOwn && transaction.keyspaces.clusterCount === 0) return "";
+  const current = hasOwn ? currentChangeVector(transaction, document) : "";
+  return transaction.state.mergedChangeVector(current, etag);
+}
 
 /** The genuine `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {

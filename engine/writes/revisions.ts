@@ -93,16 +93,15 @@ export function forceRevision(transaction: Transaction, document: number, record
 
 /**
  * Makes the revision that says that a document was deleted.
- * @param record the document's last one. @param etag of its tombstone. @param lastModified of the deletion.
+ * @param record the document's last one. @param changeVector, lastModified - of the deletion.
  */
 export function keepDeletion(
   transaction: Transaction,
   document: number,
   record: Buffer,
-  etag: number,
+  changeVector: string,
   lastModified: number,
 ): void {
-  const { state } = transaction;
   fields.setAllButBody(record, 0);
   fields.setMetadata(record, metadataStartOf(record, 0), 0);
   fields.bodySource = emptyBody;
@@ -113,7 +112,7 @@ export function keepDeletion(
   fields.fieldCount = 0;
   fields.lastModified = lastModified;
   fields.flags = HasRevisions | DeleteRevision;
-  fields.setChangeVector(state.changeVectorAt(etag));
+  fields.setChangeVector(changeVector);
   stage(transaction, document);
 }
 

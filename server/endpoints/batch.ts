@@ -6,6 +6,7 @@ import type { Database } from "../../engine/database.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
+import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { multipartBoundary, multipartContents } from "../multipart.ts";
@@ -31,6 +32,11 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
     boundary === undefined
       ? { batch: parseBatch(await exchange.body()), contents: [] }
       : await readParts(exchange, database, boundary, server.config.limits.bodyBytesMax);
+  if (batch.transactionMode === "ClusterWide") {
+    for (const lease of contents) lease.release();
+    await runClusterWide(exchange, database, batch);
+    return;
+  }
   let rows: string;
   try {
     rows = await executeBatch(database, batch, contents);
@@ -41,6 +47,19 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
+}
+
+/** Only clients that know of guards, and do not refuse them, get them. */
+async function runClusterWide(
+  exchange: Exchange,
+  database: Database,
+  { commands }: Batch,
+): Promise<void> {
+  const hasGuards =
+    exchange.header("raven-client-version") !== undefined &&
+    !exchange.query.bool("disableAtomicDocumentWrites", false);
+  const { rows, index } = await executeClusterBatch(database, commands, hasGuards);
+  exchange.replyJson(201, `{"Results":[${rows}],"TransactionIndex":${index}}`);
 }
 
 /** The first part is the JSON, the others are contents of attachments, in the order of the commands. */
