@@ -478,6 +478,16 @@ export class Database implements LogListener {
     await snapshot;
   }
 
+  /** Resolves when all that was written until now is durable. */
+  async flush(): Promise<void> {
+    await this.#log.flush();
+  }
+
+  /** Was it closed or abandoned? */
+  get hasEnded(): boolean {
+    return this.#ending !== null;
+  }
+
   // Care
 
   /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */

@@ -2,7 +2,7 @@
  * Everything a database has, as plain values: for comparing it with its twin (what it means), and with the same
  * database read anew from its files (how it is kept: positions, etags, counts, bytes).
  */
-import { expect } from "vitest";
+import assert from "node:assert/strict";
 import type { Database } from "../../engine/database.ts";
 import { bodyTextOf, idOf, shapeIdOf } from "../../engine/document.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
@@ -85,12 +85,12 @@ async function describeDocument(database: Database, document: number) {
   const record = Buffer.from(await database.record(document));
   const id = idOf(record, 0);
   const body = bodyTextOf(record, 0);
-  expect(id.toLowerCase()).toBe(documents.lowerIdOf(document));
+  assert.equal(id.toLowerCase(), documents.lowerIdOf(document));
   const shapeId = shapeIdOf(record, 0);
   if (shapeId !== 0) {
     const names = Object.keys(JSON.parse(body) as object).sort();
-    expect(shapeId).toBeLessThanOrEqual(shapes.loggedCount);
-    expect([...shapes.get(shapeId).names].sort()).toEqual(names);
+    assert.ok(shapeId <= shapes.loggedCount, "a shape is in the log before it is used");
+    assert.deepEqual([...shapes.get(shapeId).names].sort(), names);
   }
   const prefix = `${id.toLowerCase()}\u0000`;
   const counters = [...keyspaces.counters.withPrefix(prefix)].map(([, counter]) => counter);
@@ -99,13 +99,15 @@ async function describeDocument(database: Database, document: number) {
   const text = (await database.getText(id))?.toString() ?? "null";
   const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
   const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
-  expect(metadata["@counters"] ?? []).toEqual(counters.map(({ name }) => name));
-  expect(listed.map(({ Name, Hash }) => [Name, Hash])).toEqual(
-    attachments.map(({ name, hash }) => [name, hash]),
+  const names = counters.map(({ name }) => name);
+  assert.deepEqual(metadata["@counters"] ?? [], names);
+  const hashes = attachments.map(({ name, hash }) => [name, hash]);
+  assert.deepEqual(
+    listed.map(({ Name, Hash }) => [Name, Hash]),
+    hashes,
   );
-  expect(metadata["@change-vector"]).toBe(
-    database.state.changeVectorAt(documents.etagOf(document)),
-  );
+  const vector = database.state.changeVectorAt(documents.etagOf(document));
+  assert.equal(metadata["@change-vector"], vector);
   const contents: [string, string][] = [];
   for (const { name, hash } of attachments) contents.push([name, await contentOf(database, hash)]);
   return {
@@ -140,14 +142,13 @@ function documentsById(database: Database): number[] {
   const { documents } = database.state;
   const byId = drain(documents.byId(""));
   const byEtag = drain(documents.byEtag(allCollections, 0));
-  expect([...byEtag].sort((one, other) => one - other)).toEqual(
-    [...byId].sort((one, other) => one - other),
-  );
-  expect(byId.length).toBe(documents.documentCount);
+  const ascending = (one: number, other: number): number => one - other;
+  assert.deepEqual([...byEtag].sort(ascending), [...byId].sort(ascending));
+  assert.equal(byId.length, documents.documentCount);
   const ids = byId.map((document) => documents.lowerIdOf(document));
-  expect(ids).toEqual([...ids].sort(compareStrings));
+  assert.deepEqual(ids, [...ids].sort(compareStrings));
   const etags = byEtag.map((document) => documents.etagOf(document));
-  expect(etags).toEqual([...etags].sort((one, other) => one - other));
+  assert.deepEqual(etags, [...etags].sort(ascending));
   return byId;
 }
 
