@@ -172,7 +172,10 @@ async function checkContent(database: Database, seed: number, number: number, id
 /** Is the write that may delete what `number` wrote among `writes`, and does it? */
 function isDeleted(known: Known, number: number, writes: ReadonlySet<number>): boolean {
   const deleter = number + 100;
-  if (!writes.has(deleter)) return false;
+  const hasSingle = operationsOf(known.seed, number).some(
+    (operation) => operation.kind === "put" && operation.id === `single/${number}`,
+  );
+  if (!hasSingle || !writes.has(deleter)) return false;
   return operationsOf(known.seed, deleter).some(
     (operation) => operation.kind === "delete" && operation.id === `single/${number}`,
   );
