@@ -134,11 +134,11 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     const filler = (round: number): Operation => ({
       kind: "value",
       key: "filler",
-      value: `${round}`.repeat(300),
+      value: `${round}`.repeat(1200),
     });
     for (let round = 0; round < 4; round++) {
       await shop.write([next]);
-      for (let index = 0; index < 5; index++) await shop.write([filler(round)]);
+      for (let index = 0; index < 4; index++) await shop.write([filler(round)]);
       const compaction = beside(shop.database.compact());
       const meanwhile: Promise<boolean>[] = [];
       for (let turn = 0; turn < 4; turn++) {
