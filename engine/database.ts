@@ -20,15 +20,13 @@ import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
-import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
 import type { LogListener, Pin, Position, SnapshotSection } from "./log/log.ts";
-import { sealRecord } from "./log/record.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { ReplyText } from "./reply-text.ts";
-import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import {
   deleteDocument,
   putParsed,
@@ -570,13 +568,4 @@ export class Database implements LogListener {
 
 function isDiskFull(error: unknown): boolean {
   return error instanceof EngineError && error.code === "disk-full";
-}
-
-/** Adds the records of shapes that the log does not have yet to the transaction. */
-function logShapes(shapes: ShapeTable, scratch: Scratch): void {
-  for (let id = shapes.loggedCount + 1; id <= shapes.count; id++) {
-    const at = scratch.reserve(shapes.recordLength(id));
-    scratch.length += shapes.encodeRecord(scratch.bytes, at, id);
-    sealRecord(scratch.bytes, at);
-  }
 }
