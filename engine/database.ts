@@ -21,7 +21,6 @@ import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
-import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
@@ -33,13 +32,12 @@ import {
   positionSegmentFactor,
   type SnapshotSection,
 } from "./log/log.ts";
-import { sealRecord } from "./log/record.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
-import { RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
   deleteDocument,
@@ -665,6 +663,16 @@ export class Database implements LogListener {
     await snapshot;
   }
 
+  /** Resolves when all that was written until now is durable. */
+  async flush(): Promise<void> {
+    await this.#log.flush();
+  }
+
+  /** Was it closed or abandoned? */
+  get hasEnded(): boolean {
+    return this.#ending !== null;
+  }
+
   // Care
 
   /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
@@ -743,13 +751,4 @@ export class Database implements LogListener {
 
 function isDiskFull(error: unknown): boolean {
   return error instanceof EngineError && error.code === "disk-full";
-}
-
-/** Adds the records of shapes that the log does not have yet to the transaction. */
-function logShapes(shapes: ShapeTable, scratch: Scratch): void {
-  for (let id = shapes.loggedCount + 1; id <= shapes.count; id++) {
-    const at = scratch.reserve(shapes.recordLength(id));
-    scratch.length += shapes.encodeRecord(scratch.bytes, at, id);
-    sealRecord(scratch.bytes, at);
-  }
 }

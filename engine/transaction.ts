@@ -17,6 +17,7 @@ import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
 import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
+import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
@@ -99,6 +100,15 @@ export class Scratch {
     this.length = 0;
     this.documents.reset();
     if (this.bytes.length > 16 * 1024 * 1024) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
+  }
+}
+
+/** Adds the records of shapes that the log does not have yet to the transaction. */
+export function logShapes(shapes: ShapeTable, scratch: Scratch): void {
+  for (let id = shapes.loggedCount + 1; id <= shapes.count; id++) {
+    const at = scratch.reserve(shapes.recordLength(id));
+    scratch.length += shapes.encodeRecord(scratch.bytes, at, id);
+    sealRecord(scratch.bytes, at);
   }
 }
 

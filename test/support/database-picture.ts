@@ -2,7 +2,7 @@
  * Everything a database has, as plain values: for comparing it with its twin (what it means), and with the same
  * database read anew from its files (how it is kept: positions, etags, counts, bytes).
  */
-import { expect } from "vitest";
+import assert from "node:assert/strict";
 import type { Database } from "../../engine/database.ts";
 import {
   bodyTextOf,
@@ -100,12 +100,12 @@ async function describeDocument(database: Database, document: number) {
   const record = Buffer.from(await database.record(document));
   const id = idOf(record, 0);
   const body = bodyTextOf(record, 0);
-  expect(id.toLowerCase()).toBe(documents.lowerIdOf(document));
+  assert.equal(id.toLowerCase(), documents.lowerIdOf(document));
   const shapeId = shapeIdOf(record, 0);
   if (shapeId !== 0) {
     const names = Object.keys(JSON.parse(body) as object).sort();
-    expect(shapeId).toBeLessThanOrEqual(shapes.loggedCount);
-    expect([...shapes.get(shapeId).names].sort()).toEqual(names);
+    assert.ok(shapeId <= shapes.loggedCount, "a shape is in the log before it is used");
+    assert.deepEqual([...shapes.get(shapeId).names].sort(), names);
   }
   const prefix = `${id.toLowerCase()}\u0000`;
   const counters = [...keyspaces.counters.withPrefix(prefix)].map(([, counter]) => counter);
@@ -115,14 +115,17 @@ async function describeDocument(database: Database, document: number) {
   const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
   const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
   const series = [...keyspaces.timeSeries.withPrefix(prefix)].map(([, one]) => one);
-  expect(metadata["@timeseries"] ?? []).toEqual(series.map(({ name }) => name));
-  expect(metadata["@counters"] ?? []).toEqual(counters.map(({ name }) => name));
-  expect(listed.map(({ Name, Hash }) => [Name, Hash])).toEqual(
-    attachments.map(({ name, hash }) => [name, hash]),
+  const seriesNames = series.map(({ name }) => name);
+  assert.deepEqual(metadata["@timeseries"] ?? [], seriesNames);
+  const names = counters.map(({ name }) => name);
+  assert.deepEqual(metadata["@counters"] ?? [], names);
+  const hashes = attachments.map(({ name, hash }) => [name, hash]);
+  assert.deepEqual(
+    listed.map(({ Name, Hash }) => [Name, Hash]),
+    hashes,
   );
-  expect(metadata["@change-vector"]).toBe(
-    database.state.changeVectorAt(documents.etagOf(document)),
-  );
+  const vector = database.state.changeVectorAt(documents.etagOf(document));
+  assert.equal(metadata["@change-vector"], vector);
   if (String(metadata["@flags"]).includes("HasRevisions")) {
     await expectRevision(database, document, record);
   }
@@ -149,15 +152,16 @@ async function expectRevision(database: Database, document: number, record: Buff
   const { databaseHash } = database.state;
   const [position, length] = [revisions.positionOfRow(row), revisions.lengthOf(row)];
   const newest = Buffer.from(await database.recordAt(document, position, length));
-  expect(bodyTextOf(newest, 0)).toBe(bodyTextOf(record, 0));
-  expect(changeVectorOf(newest, 0, databaseHash)).toBe(changeVectorOf(record, 0, databaseHash));
+  assert.equal(bodyTextOf(newest, 0), bodyTextOf(record, 0));
+  const vector = changeVectorOf(record, 0, databaseHash);
+  assert.equal(changeVectorOf(newest, 0, databaseHash), vector);
   for (; row >= 0; row = revisions.olderThan(row)) {
     const prefix = revisionAttachmentKey(idOf(record, 0), revisions.etagOf(row), "");
     const kept = [...attachments.withPrefix(prefix)];
     const hasSome = (revisions.flagsOf(row) & documentFlags.HasAttachments) !== 0;
-    expect(kept.length > 0).toBe(hasSome);
+    assert.equal(kept.length > 0, hasSome);
     for (const [, { hash, size }] of kept) {
-      expect((await contentOf(database, hash)).length).toBe(size);
+      assert.equal((await contentOf(database, hash)).length, size);
     }
   }
 }
@@ -186,14 +190,13 @@ function documentsById(database: Database): number[] {
   const { documents } = database.state;
   const byId = drain(documents.byId(""));
   const byEtag = drain(documents.byEtag(allCollections, 0));
-  expect([...byEtag].sort((one, other) => one - other)).toEqual(
-    [...byId].sort((one, other) => one - other),
-  );
-  expect(byId.length).toBe(documents.documentCount);
+  const ascending = (one: number, other: number): number => one - other;
+  assert.deepEqual([...byEtag].sort(ascending), [...byId].sort(ascending));
+  assert.equal(byId.length, documents.documentCount);
   const ids = byId.map((document) => documents.lowerIdOf(document));
-  expect(ids).toEqual([...ids].sort(compareStrings));
+  assert.deepEqual(ids, [...ids].sort(compareStrings));
   const etags = byEtag.map((document) => documents.etagOf(document));
-  expect(etags).toEqual([...etags].sort((one, other) => one - other));
+  assert.deepEqual(etags, [...etags].sort(ascending));
   return byId;
 }
 

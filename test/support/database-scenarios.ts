@@ -130,16 +130,19 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     const shop = await SimulatedDatabase.open(files, history);
     await shop.write([put("a", "A")]);
     // None of these takes an etag: records of one key differ in nothing but their value.
-    const again = (round: number, size: number): Batch => [
-      { kind: "identity", name: "invoices" },
-      { kind: "value", key: "filler", value: `${round}`.repeat(size) },
-    ];
+    const next: Operation = { kind: "identity", name: "invoices" };
+    const filler = (round: number): Operation => ({
+      kind: "value",
+      key: "filler",
+      value: `${round}`.repeat(1200),
+    });
     for (let round = 0; round < 4; round++) {
-      for (let index = 0; index < 4; index++) await shop.write(again(round, 300));
+      await shop.write([next]);
+      for (let index = 0; index < 4; index++) await shop.write([filler(round)]);
       const compaction = beside(shop.database.compact());
       const meanwhile: Promise<boolean>[] = [];
       for (let turn = 0; turn < 4; turn++) {
-        meanwhile.push(shop.write(again(turn, 10)));
+        meanwhile.push(shop.write([next]));
         await nextTurn();
       }
       await Promise.all([compaction, ...meanwhile]);

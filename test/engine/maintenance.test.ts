@@ -1,0 +1,145 @@
+import { expect, test } from "vitest";
+import { put } from "../support/database-scenarios.ts";
+import {
+  History,
+  SimulatedDatabase,
+  type SimulatedOptions,
+} from "../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
+
+async function open(maintenance: SimulatedOptions["maintenance"] = {}): Promise<SimulatedDatabase> {
+  return await SimulatedDatabase.open(new SimulatedFileSystem(), new History(), { maintenance });
+}
+
+/** Lets timers run, and what they began come to its end. */
+async function pass(shop: SimulatedDatabase, ms: number): Promise<void> {
+  shop.clock.advance(ms);
+  for (let turn = 0; turn < 60; turn++) {
+    shop.clock.advance(10);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+test("tombstones go when their time has come, and stay gone", async () => {
+  const shop = await open({ tombstoneCleanupIntervalMs: 100_000 });
+  const { tombstones } = shop.database.state.keyspaces;
+  await shop.write([put("a", "A"), put("b", "B")]);
+  await shop.write([{ kind: "delete", id: "a" }]);
+  await pass(shop, 50_000);
+  expect(tombstones.count).toBe(1);
+  await pass(shop, 50_000);
+  expect(tombstones.count).toBe(0);
+  await shop.check();
+  await shop.database.close();
+  const again = await SimulatedDatabase.open(shop.files, shop.history);
+  expect(again.database.state.keyspaces.tombstones.count).toBe(0);
+  await again.database.close();
+});
+
+test("tombstones wait for the slowest follower", async () => {
+  const shop = await open();
+  const { maintenance, state } = shop.database;
+  await shop.write([put("a", "A"), put("b", "B"), put("c", "C")]);
+  let passed = 0;
+  const unfollow = maintenance.follow(() => passed);
+  maintenance.follow(() => 1_000_000);
+  await shop.write([{ kind: "delete", id: "a" }]);
+  passed = state.committedEtag;
+  await shop.write([{ kind: "delete", id: "b" }]);
+  expect(await maintenance.cleanTombstones()).toBe(1);
+  expect([...state.keyspaces.tombstones.records.withPrefix("")].map(([, { id }]) => id)).toEqual([
+    "b",
+  ]);
+  await shop.check();
+  unfollow();
+  expect(await maintenance.cleanTombstones()).toBe(1);
+  await shop.check();
+  await shop.database.close();
+});
+
+test("more tombstones than one purge takes go in several", async () => {
+  const shop = await open();
+  const ids = Array.from({ length: 2500 }, (_, index) => `a/${index}`);
+  const { state, maintenance } = shop.database;
+  await shop.write(ids.map((id) => put(id, "")));
+  await shop.write(ids.map((id) => ({ kind: "delete", id })));
+  expect(await maintenance.cleanTombstones()).toBe(2500);
+  expect(state.keyspaces.tombstones.count).toBe(0);
+  await shop.database.close();
+});
+
+test("a snapshot is written some time after a change, and none without", async () => {
+  const shop = await open({ snapshotIntervalMs: 1000 });
+  await pass(shop, 5000);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  await shop.write([put("a", "A")]);
+  await pass(shop, 400);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  await pass(shop, 1000);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await pass(shop, 5000);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await shop.database.close();
+});
+
+test("a snapshot is written when much was logged since the last", async () => {
+  const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 2000 });
+  await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  for (let index = 0; index < 4; index++) await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await shop.database.close();
+});
+
+test("what was replayed on opening gets a snapshot too", async () => {
+  const files = new SimulatedFileSystem();
+  const first = await SimulatedDatabase.open(files);
+  await first.write([put("a", "A")]);
+  await first.database.abandon();
+  const again = await SimulatedDatabase.open(files, first.history, {
+    maintenance: { snapshotIntervalMs: 1000 },
+  });
+  await pass(again, 1000);
+  expect(again.database.logMetrics.snapshots).toBe(1);
+  await again.database.close();
+});
+
+test("new ids are put in order when nobody writes", async () => {
+  const shop = await open();
+  for (let index = 0; index < 200; index++) {
+    await shop.write([put(`a/${(index * 7919) % 1000}`, "")]);
+  }
+  await pass(shop, 200);
+  expect(shop.database.state.documents.settleOrder(0)).toBe(true);
+  await shop.check();
+  await shop.database.close();
+});
+
+test("a scrub runs by itself and lists what is damaged", async () => {
+  const shop = await open({ scrubIntervalMs: 1000 });
+  await shop.write([put("a", "A"), { kind: "attach", id: "a", name: "f", content: "content" }]);
+  await pass(shop, 1000);
+  expect(shop.database.damaged).toEqual([]);
+  const blob = shop.files.paths().find((path) => path.includes("/blobs/")) as string;
+  shop.files.damage(blob, () => Buffer.from("other"));
+  await pass(shop, 1000);
+  expect(shop.database.damaged).toMatchObject([{ kind: "attachment" }]);
+  await shop.database.close();
+});
+
+test("nothing runs after closing, and closing waits for what runs", async () => {
+  const shop = await open({
+    scrubIntervalMs: 10,
+    snapshotIntervalMs: 10,
+    tombstoneCleanupIntervalMs: 10,
+  });
+  await shop.write([put("a", "A".repeat(2000))]);
+  await shop.write([{ kind: "delete", id: "a" }]);
+  shop.clock.advance(100);
+  await shop.database.close();
+  const { length } = shop.files.calls;
+  await pass(shop, 1_000_000);
+  expect(shop.files.calls.length).toBe(length);
+});

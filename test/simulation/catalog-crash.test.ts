@@ -1,0 +1,87 @@
+/** Loss of power, and failing calls, while databases are made and deleted: each is there as a whole, or not at all. */
+import { expect, test } from "vitest";
+import { DatabaseCatalog } from "../../engine/database-catalog.ts";
+import { countCalls, crashEverywhere, named, playWithFault } from "../support/crash-loop.ts";
+import { logOptions, simulatedEnvironment } from "../support/simulated-database.ts";
+import type { SimulatedFileSystem } from "../support/simulated-file-system.ts";
+
+const folder = "/data/Databases";
+/** Each call is looked at when this is 1. */
+const step = Number(process.env["DATABASE_CRASH_STEP"] ?? 11);
+
+/** What everybody was told: a name is there, not there, or (while it is made or deleted) may be either. */
+class Known {
+  readonly names = new Map<string, "there" | "gone" | "either">();
+}
+
+function open(files: SimulatedFileSystem): Promise<DatabaseCatalog> {
+  return DatabaseCatalog.open(simulatedEnvironment(files), folder, logOptions());
+}
+
+/** As Promise.all, but none of them goes on when it rejects. */
+async function allEnded(works: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(works);
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+}
+
+async function scenario(files: SimulatedFileSystem, known: Known): Promise<void> {
+  const catalog = await open(files);
+  const make = async (name: string): Promise<void> => {
+    known.names.set(name, "either");
+    const database = await catalog.create(name, { Made: name });
+    known.names.set(name, "there");
+    await database.put("a", { name });
+  };
+  const remove = async (name: string): Promise<void> => {
+    known.names.set(name, "either");
+    await catalog.delete(name);
+    known.names.set(name, "gone");
+  };
+  await make("one");
+  await allEnded([make("two"), make("three")]);
+  await allEnded([remove("two"), make("four")]);
+  await remove("one");
+  await make("one");
+  await catalog.close();
+}
+
+async function check(files: SimulatedFileSystem, known: Known): Promise<void> {
+  const catalog = await open(files);
+  const names = new Set(catalog.names());
+  for (const [name, state] of known.names) {
+    if (state !== "either") expect(names.has(name), name).toBe(state === "there");
+    const database = await catalog.find(name);
+    expect(database !== undefined).toBe(names.has(name));
+    if (database === undefined) continue;
+    expect(database.settings).toEqual({ Made: name });
+    database.checkInvariants();
+  }
+  // What was half made or half deleted is out of the way.
+  const paths = files.paths().map((path) => path.slice(folder.length + 1).split("/")[0] ?? "");
+  expect(paths.filter((path) => path.startsWith("."))).toEqual([]);
+  await catalog.create("new", {});
+  await catalog.close();
+}
+
+test("a crash leaves whole databases only", { timeout: 600_000 }, async () => {
+  await crashEverywhere(() => new Known(), scenario, { seeds: 1, step }, check);
+});
+
+test("a call that fails leaves whole databases only", { timeout: 600_000 }, async () => {
+  const calls = await countCalls(() => new Known(), scenario);
+  for (const code of ["EIO", "ENOSPC"] as const) {
+    for (let at = 0; at < calls; at += step * 2) {
+      const known = new Known();
+      const files = await playWithFault(scenario, known, (index) =>
+        index === at ? { kind: "error", code } : undefined,
+      );
+      await named(
+        `${code} in call ${at} (${files.calls[at]?.name} ${files.calls[at]?.path})`,
+        async () => {
+          await check(files.restart(), known);
+          await check(files.powerLoss(at), known);
+        },
+      );
+    }
+  }
+});

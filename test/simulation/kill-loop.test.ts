@@ -1,0 +1,34 @@
+/** A short run of the loop that kills a real process; `npm run test:crash` runs it for long. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Database } from "../../engine/database.ts";
+import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { builtProgram } from "../support/built.ts";
+import { newTestFolder } from "../support/open-test-database.ts";
+import { killLoop } from "./kill-loop.ts";
+
+test("a process that is killed loses nothing acknowledged", { timeout: 120_000 }, async () => {
+  const program = await builtProgram("crash-child");
+  const report = await killLoop({ program, rounds: 4, seed: 4711, roundMs: 400 });
+  expect(report.acknowledged).toBeGreaterThan(0);
+});
+
+test("a second process is told at once that the folder is taken", { timeout: 60_000 }, async () => {
+  const program = await builtProgram("crash-child");
+  const folder = join(await newTestFolder(), "database");
+  const holder = spawn(process.execPath, [program, folder, "1", "1000"]);
+  try {
+    await once(holder.stdout, "data");
+    await expect(Database.open(nodeEnvironment(), "second", folder)).rejects.toMatchObject({
+      code: "database-locked",
+      message: expect.stringContaining(`${holder.pid}`),
+    });
+  } finally {
+    holder.kill("SIGKILL");
+    await once(holder, "close");
+  }
+  const database = await Database.open(nodeEnvironment(), "second", folder);
+  await database.close();
+});

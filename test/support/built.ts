@@ -1,0 +1,38 @@
+/** Programs of the tests as JavaScript, for processes of their own: Node 20 does not run TypeScript. */
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/**
+ * The path of `test/support/<name>.js` with all of the engine beside it. From dist/ it is what tsc built; else it is
+ * made for this test, in a folder from which packages are found.
+ */
+export async function builtProgram(name: string): Promise<string> {
+  if (import.meta.url.endsWith(".js")) return join(root, `test/support/${name}.js`);
+  const folder = join(root, `node_modules/.cache/jackdaw-${process.pid}-${name}`);
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const { transpileModule, ModuleKind, ScriptTarget } = (await import("typescript")).default;
+  const compilerOptions = {
+    module: ModuleKind.ESNext,
+    target: ScriptTarget.ES2022,
+    rewriteRelativeImportExtensions: true,
+    verbatimModuleSyntax: true,
+  };
+  const sources = [...(await sourcesIn("engine")), ...(await sourcesIn("test/support"))];
+  for (const source of sources) {
+    const text = await readFile(join(root, source), "utf8");
+    const target = join(folder, source.replace(/\.ts$/, ".js"));
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(target, transpileModule(text, { compilerOptions }).outputText);
+  }
+  await writeFile(join(folder, "package.json"), '{"type":"module"}\n');
+  return join(folder, `test/support/${name}.js`);
+}
+
+async function sourcesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(join(root, folder), { recursive: true });
+  return entries.filter((name) => name.endsWith(".ts")).map((name) => join(folder, name));
+}

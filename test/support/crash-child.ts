@@ -1,0 +1,57 @@
+/**
+ * The process that is killed: writes documents, batches, counters and attachments to a database, many at once, and says
+ * on its standard output, a line each, what is acknowledged. Arguments: the folder, a seed, the first number to use.
+ */
+import { writeSync } from "node:fs";
+import type { Lease } from "../../engine/blob-store.ts";
+import { Database } from "../../engine/database.ts";
+import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { operationsOf } from "./crash-writes.ts";
+import { applyTo, type Batch } from "./model-database.ts";
+
+const [folder = "", seed = "0", first = "0"] = process.argv.slice(2);
+const writersCount = 8;
+
+const database = await Database.open(nodeEnvironment(), "killed", folder, {
+  log: {
+    segmentBytesMin: 64 * 1024,
+    segmentBytesMax: 256 * 1024,
+    compaction: { bytesPerSecond: 1e8 },
+  },
+  maintenance: { snapshotIntervalMs: 40, tombstoneCleanupIntervalMs: 25 },
+});
+writeSync(1, "open\n");
+
+let next = Number(first);
+const underWay = new Set<number>();
+
+/** A write may delete what another wrote only when that one is acknowledged: else it may come before it. */
+async function waitForDeleted(operations: Batch): Promise<void> {
+  for (const operation of operations) {
+    if (operation.kind !== "delete") continue;
+    const number = Number(operation.id.split("/")[1]);
+    while (underWay.has(number)) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+async function write(): Promise<void> {
+  for (;;) {
+    const number = next++;
+    const operations = operationsOf(Number(seed), number);
+    underWay.add(number);
+    await waitForDeleted(operations);
+    const contents = new Map<string, Lease>();
+    for (const operation of operations) {
+      if (operation.kind !== "attach") continue;
+      contents.set(operation.content, await database.blobs.store([Buffer.from(operation.content)]));
+    }
+    await database.write((transaction) => {
+      for (const operation of operations) applyTo(transaction, operation, contents);
+    });
+    writeSync(1, `${number}\n`);
+    underWay.delete(number);
+    for (const lease of contents.values()) lease.release();
+  }
+}
+
+await Promise.all(Array.from({ length: writersCount }, () => write()));

@@ -1,0 +1,32 @@
+/** What the killed process writes under each number: the same for the process and for the one that checks. */
+import type { Batch } from "./model-database.ts";
+import { SeededRandom } from "./random.ts";
+
+/**
+ * Write `number` puts a document of its own with a counter and, now and then, an attachment; writes to a group of
+ * documents that belongs to its writer as a whole; and deletes what an earlier number wrote.
+ */
+export function operationsOf(seed: number, number: number): Batch {
+  const random = new SeededRandom(seed * 1_000_003 + number);
+  const id = `single/${number}`;
+  const text = "x".repeat(random.below(400));
+  const put = { kind: "put", id, body: `{"number":${number},"text":"${text}"}` } as const;
+  const count = { kind: "increment", id, name: "count", by: number } as const;
+  const choice = random.below(10);
+  if (choice < 2) {
+    const members = [0, 1, 2].map((member) => `group/${number}/${member}`);
+    return members.flatMap(
+      (member): Batch => [
+        { kind: "put", id: member, body: `{"group":${number}}` },
+        { kind: "increment", id: member, name: "count", by: number },
+      ],
+    );
+  }
+  if (choice < 4) {
+    const content = `content ${number % 5} `.repeat(1 + random.below(300));
+    return [put, count, { kind: "attach", id, name: "file", content }];
+  }
+  // A deletion names a number far enough back that it was acknowledged before.
+  if (choice < 6) return [put, count, { kind: "delete", id: `single/${number - 100}` }];
+  return [put, count];
+}
