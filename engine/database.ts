@@ -544,6 +544,20 @@ export class Database implements LogListener {
     return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
   }
 
+  /**
+   * Replaces the record of settings by what `change` makes of the newest one; it must have no other effect. Resolves
+   * when that is durable. @returns what it made
+   */
+  async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
+    return await this.write((transaction) => {
+      const { values } = transaction.keyspaces;
+      const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
+      const record = change(newest ?? {});
+      transaction.putEntry(values, databaseRecordKey, record);
+      return record;
+    });
+  }
+
   /** Replaces the record of settings. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {

@@ -43,6 +43,8 @@ export const seriesValuesMax = 32;
 export const seriesTagBytesMax = 255;
 /** Times and values together that one segment of a time series holds: 512 entries of one value. */
 export const seriesSegmentNumbersMax = 1024;
+/** Documents that background work of many documents changes in one transaction. */
+export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
 /** Ended operations of one database that can still be asked for. */

@@ -8,6 +8,7 @@ import {
   bodyLengthOf,
   bodyStartOf,
   changeVectorOf,
+  collectionIdOf,
   DocumentFields,
   documentFlags,
   documentRecordLength,
@@ -172,6 +173,15 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   return stored;
 }
 
+/** The flags of the lists that have anything in them: see `listsOf`. */
+function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
+  return (
+    (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
+    (counters?.valueText == null ? 0 : documentFlags.HasCounters) |
+    (series?.valueText == null ? 0 : documentFlags.HasTimeSeries)
+  );
+}
+
 /** Flags that stay when a document is written again. One that has revisions says so, whoever made them. */
 function keptFlagsOf(transaction: Transaction, document: number): number {
   const hasRevisions = transaction.revisionCountOf(document) > 0 ? documentFlags.HasRevisions : 0;
@@ -318,9 +328,7 @@ function rewriteLists(transaction: Transaction, document: number): void {
   const flags =
     (keptFlagsOf(transaction, document) & ~listFlags) |
     (rule === null ? 0 : documentFlags.HasRevisions) |
-    (lists[0]?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters) |
-    (lists[2]?.valueText == null ? 0 : documentFlags.HasTimeSeries);
+    listFlagsOf(lists);
   if (rule !== null && transaction.revisionCountOf(document) === 0) {
     keepOldState(transaction, document, bytes);
   }
@@ -391,6 +399,40 @@ export function rewriteWithFlags(
   storedMetadata(state, record, collectionId, noMembers);
   fields.setBodyOf(record, 0);
   return write(transaction, document, idOf(record, 0), 0, collectionId, flags & keptFlags);
+}
+
+/**
+ * Stores the state that a record of the document or of a revision has, with its attachments' and counters' names as
+ * they are now, and another flag; a revision is made of it as of any write.
+ */
+export function putStored(
+  transaction: Transaction,
+  document: number,
+  record: Buffer,
+  flag: number,
+): StoredDocument {
+  const { state } = transaction;
+  const id = idOf(record, 0);
+  const collectionId = collectionIdOf(record, 0);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  const exists = transaction.exists(document);
+  if (exists && rule !== null) keepUnkeptState(transaction, document);
+  const lists = listsOf(transaction, id, listFlags);
+  const flags =
+    (exists ? keptFlagsOf(transaction, document) & ~listFlags : 0) |
+    (rule === null && transaction.revisionCountOf(document) === 0
+      ? 0
+      : documentFlags.HasRevisions) |
+    listFlagsOf(lists) |
+    flag;
+  storedMetadata(state, record, collectionId, [
+    ...lists,
+    { key: "@counters-snapshot", valueText: null },
+  ]);
+  fields.setBodyOf(record, 0);
+  const stored = write(transaction, document, id, 0, collectionId, flags);
+  if (rule !== null) keepNewState(transaction, document, rule);
+  return stored;
 }
 
 /** Puts the stored members of a record's metadata into the writer, some of them replaced. */

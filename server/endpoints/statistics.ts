@@ -141,7 +141,8 @@ function statisticsOf(database: Database): object {
     DatabaseId: state.databaseHash,
     NumberOfTransactionMergerQueueOperations: 0,
     Is64Bit: true,
-    Pager: "append-only log",
+    // RavenDB 7.2.7 names its own; clients only print it.
+    Pager: "Voron.Platform.Posix.PosixTempMemoryMapPager",
     LastDocEtag: state.documents.lastEtag,
     LastDatabaseEtag: state.committedEtag,
     LastIndexingTime: timeOrNull(lastIndexedAt),
@@ -172,7 +173,7 @@ function replyCollections(
 
 /** Sizes of what is not kept apart by collection are 0. */
 function detailsOf(
-  { name, documents, tombstones }: CollectionCounts,
+  { name, documents, tombstones, revisions }: CollectionCounts,
   { bytes, counterOwners }: CollectionFigures,
 ): object {
   return {
@@ -182,7 +183,7 @@ function detailsOf(
     DocumentsSize: sizeOf(bytes),
     CountOfTombstones: tombstones,
     TombstonesSize: sizeOf(0),
-    CountOfRevisions: 0,
+    CountOfRevisions: revisions,
     RevisionsSize: sizeOf(0),
     CountOfTimeSeriesDeletedRanges: 0,
     TimeSeriesDeletedRangesSize: sizeOf(0),

@@ -83,6 +83,8 @@ export class ModelDatabase {
         return;
       case "delete": {
         const key = operation.id.toLowerCase();
+        // There is no deletion of what must not exist.
+        if (operation.expected === "absent") throw new Refused("absent");
         check(operation.expected, this.documents.has(key));
         this.documents.delete(key);
         return;
