@@ -148,6 +148,7 @@ export class Database implements LogListener {
       parts.hasChanges,
       options.maintenance,
     );
+    this.maintenance.follow(() => this.queries.lastDeletionEtagNeeded);
   }
 
   /**

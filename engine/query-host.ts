@@ -283,10 +283,14 @@ export class DatabaseQueries {
     return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
   }
 
-  /** Deletions up to this etag are taken in by all indexes. */
+  /** Deletions up to this etag are taken in by all indexes that they concern: no index needs their tombstones. */
   get lastDeletionEtagNeeded(): number {
+    const { tombstones } = this.#database.state.keyspaces;
     let needed = Number.MAX_SAFE_INTEGER;
-    for (const { index } of this.indexes.all()) needed = Math.min(needed, index.deletionEtag);
+    for (const { index } of this.indexes.all()) {
+      const isBehind = tombstones.newestEtagOf(index.collection) > index.deletionEtag;
+      if (isBehind) needed = Math.min(needed, index.deletionEtag);
+    }
     return needed;
   }
 
