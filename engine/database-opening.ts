@@ -58,7 +58,7 @@ export async function openParts(
     hashSeed: environment.random(4).readUInt32LE(0),
     monotonicMs: () => environment.clock.monotonicMs(),
   });
-  const keyspaces = new KeyspaceTable(dead);
+  const keyspaces = new KeyspaceTable(documents, dead);
   const blobs = new BlobStore(environment, folder === null ? null : `${folder}/blobs`);
   keyspaces.attachments.listen((_key, attachment, previous) => {
     if (attachment !== undefined) blobs.retain(attachment.hash);

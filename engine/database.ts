@@ -20,7 +20,9 @@ import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
+import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
@@ -65,6 +67,8 @@ export interface WriteOptions {
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
+  /** Revisions added or removed. */
+  readonly revisions: number;
   /** One for each staged entry, in order. */
   readonly entries: readonly EntryKeyspace<unknown>[];
   /** Position and length, in turn, of records that only say that something is gone. */
@@ -87,7 +91,6 @@ export interface DatabaseView {
   release(): void;
 }
 
-const recordKey = "record";
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -129,7 +132,11 @@ export class Database implements LogListener {
       write: (change) => this.write(change),
     });
     const stop = (error: unknown): void => this.#stop(error);
-    this.blobs.host = { isDiskFull: () => this.isDiskFull, failed: stop };
+    this.blobs.host = {
+      isDiskFull: () => this.isDiskFull,
+      hasStopped: () => this.#failure !== null,
+      failed: stop,
+    };
     this.maintenance = new Maintenance(
       {
         ...parts,
@@ -246,6 +253,11 @@ export class Database implements LogListener {
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
     this.#stageDocuments(transaction.documents, base);
+    for (const { facts, at, length } of transaction.revisions) {
+      const { revisions } = this.state.keyspaces;
+      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
+      else revisions.stageAdd(facts, base + at, length);
+    }
     let entries: EntryKeyspace<unknown>[] | undefined;
     let deletions: number[] | undefined;
     if (transaction.entries.length > 0) {
@@ -262,6 +274,7 @@ export class Database implements LogListener {
     return new Promise((resolve, reject) =>
       this.#pending.push({
         documents: transaction.documents.count,
+        revisions: transaction.revisions.length,
         entries: entries ?? none,
         deletions: deletions ?? none,
         changes: transaction.changes,
@@ -318,8 +331,9 @@ export class Database implements LogListener {
   }
 
   #commit(transaction: PendingTransaction): void {
-    const { documents } = this.state;
+    const { documents, keyspaces } = this.state;
     for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
     this.#dropTombstonesOfBorn();
@@ -333,10 +347,11 @@ export class Database implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
-    const { documents, shapes } = this.state;
+    const { documents, shapes, keyspaces } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
-    for (const { documents: rows, entries } of [...dropped].reverse()) {
+    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
+      keyspaces.revisions.discardStaged(revisions);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
@@ -526,13 +541,27 @@ export class Database implements LogListener {
 
   /** The database's record of settings, as it was last put. */
   get settings(): JsonObject {
-    return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
+    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
+  }
+
+  /**
+   * Replaces the record of settings by what `change` makes of the newest one; it must have no other effect. Resolves
+   * when that is durable. @returns what it made
+   */
+  async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
+    return await this.write((transaction) => {
+      const { values } = transaction.keyspaces;
+      const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
+      const record = change(newest ?? {});
+      transaction.putEntry(values, databaseRecordKey, record);
+      return record;
+    });
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, recordKey, record);
+      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
   }
 
@@ -629,6 +658,7 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
     assert(
       documents.stagedCount === 0 || this.#pending.length > 0,
       "staged rows have a transaction",

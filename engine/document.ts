@@ -88,6 +88,7 @@ export const documentFlags = {
   HasRevisions: 2,
   DeleteRevision: 4,
   FromIndex: 8,
+  FromOldDocumentRevision: 0x4000,
   Revision: 16,
   FromReplication: 32,
   HasAttachments: 64,

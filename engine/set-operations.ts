@@ -44,7 +44,7 @@ const setSliceMs = 1;
 /** Documents between two looks at the clock. */
 const clockStride = 16;
 /** Transactions that are on their way to the disk while the next is made. */
-const inFlightMax = 3;
+const inFlightMax = 8;
 /** Batches a second when the rate is limited. */
 const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;

@@ -26,13 +26,13 @@ export function databaseCounts({ state, queries }: Database): DatabaseCounts {
   return {
     CountOfIndexes: queries.indexes.all().length,
     CountOfDocuments: documents.documentCount,
-    CountOfRevisionDocuments: 0,
+    CountOfRevisionDocuments: keyspaces.revisions.count,
     CountOfTombstones: keyspaces.tombstones.count,
     CountOfDocumentsConflicts: 0,
     CountOfConflicts: 0,
     CountOfAttachments: keyspaces.attachments.count,
     CountOfCounterEntries: keyspaces.counterOwners.count,
-    CountOfTimeSeriesSegments: 0,
+    CountOfTimeSeriesSegments: keyspaces.timeSeriesSegments.count,
   };
 }
 
@@ -42,6 +42,7 @@ export interface CollectionCounts {
   readonly name: string;
   readonly documents: number;
   readonly tombstones: number;
+  readonly revisions: number;
 }
 
 /** The collections in the order in which they came up, `@empty` first. Cost: collections plus tombstones. */
@@ -57,7 +58,10 @@ export function collectionCounts({ state }: Database): CollectionCounts[] {
     const name = collections.nameOf(id);
     const count = documents.countOfCollection(id);
     const gone = deleted.get(name) ?? 0;
-    if (count > 0 || gone > 0) rows.push({ id, name, documents: count, tombstones: gone });
+    const kept = keyspaces.revisions.countOfCollection(id);
+    if (count > 0 || gone > 0 || kept > 0) {
+      rows.push({ id, name, documents: count, tombstones: gone, revisions: kept });
+    }
   }
   return rows;
 }

@@ -16,11 +16,14 @@ import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
 import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
+import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
+import { BTree, type TreeCursor } from "./tree/btree.ts";
+import { compareStrings } from "./tree/compare.ts";
 
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
@@ -47,6 +50,14 @@ interface StagedEntry {
   readonly length: number;
 }
 
+/** A revision that the transaction adds or removes. */
+export interface StagedRevision {
+  readonly facts: RevisionFacts;
+  /** Offset and length of its record in the scratch buffer; length 0 removes it. */
+  readonly at: number;
+  readonly length: number;
+}
+
 /** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
 export interface RecordSpan {
   readonly bytes: Buffer;
@@ -54,7 +65,12 @@ export interface RecordSpan {
 }
 
 const none: readonly never[] = [];
-const noEntries: ReadonlyMap<string, unknown> = new Map();
+/** What a transaction did to one key; a value that is undefined: removed. */
+interface OwnEntry {
+  readonly value: unknown;
+}
+
+type OwnEntries = BTree<string, OwnEntry>;
 
 /** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
@@ -93,8 +109,10 @@ export class Transaction {
   // Made when the first one comes: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
-  #byKey: Map<EntryKeyspace<unknown>, Map<string, unknown>> | null = null;
+  #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
   #touched: Set<number> | null = null;
+  #revisions: StagedRevision[] | null = null;
+  #revisionsOf: Map<number, StagedRevision[]> | null = null;
   #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
@@ -110,6 +128,10 @@ export class Transaction {
 
   get entries(): readonly StagedEntry[] {
     return this.#entries ?? none;
+  }
+
+  get revisions(): readonly StagedRevision[] {
+    return this.#revisions ?? none;
   }
 
   get changes(): readonly Change[] {
@@ -201,9 +223,13 @@ export class Transaction {
     if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
+    return { bytes: this.#recordAt(document, position, length), start: 0 };
+  }
+
+  #recordAt(document: number, position: Position, length: number): Buffer {
     const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
     if (bytes === undefined) throw new RecordNotResident(document, position, length);
-    return { bytes, start: 0 };
+    return bytes;
   }
 
   /**
@@ -242,31 +268,102 @@ export class Transaction {
     return touched;
   }
 
+  // Revisions
+
+  /** Takes in the revision record of `length` bytes that the caller encoded at the end of the scratch buffer. */
+  stageRevision(document: number, length: number): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + length;
+    this.#addRevision({ facts: revisionFactsOf(this.scratch.bytes, at, document), at, length });
+  }
+
+  #addRevision(staged: StagedRevision): void {
+    const { document } = staged.facts;
+    this.#revisions ??= [];
+    this.#revisions.push(staged);
+    this.#revisionsOf ??= new Map();
+    const own = this.#revisionsOf.get(document);
+    if (own === undefined) this.#revisionsOf.set(document, [staged]);
+    else own.push(staged);
+  }
+
+  #ownRevisionsOf(document: number): readonly StagedRevision[] {
+    return this.#revisionsOf?.get(document) ?? none;
+  }
+
+  /** The revision goes; the caller writes its tombstone. */
+  removeRevision(facts: RevisionFacts): void {
+    this.#addRevision({ facts, at: 0, length: 0 });
+  }
+
+  /** How many revisions of a document this transaction sees. */
+  revisionCountOf(document: number): number {
+    let count = this.keyspaces.revisions.newestCountOf(document);
+    for (const { length } of this.#ownRevisionsOf(document)) count += length > 0 ? 1 : -1;
+    return count;
+  }
+
+  /** The revisions of a document that this transaction sees, oldest first. */
+  *revisionsOf(document: number): Generator<RevisionFacts> {
+    const { revisions } = this.keyspaces;
+    const own = this.#ownRevisionsOf(document);
+    const removed = new Set(
+      own.filter(({ length }) => length === 0).map(({ facts }) => facts.etag),
+    );
+    let row = revisions.oldestToWrite(document);
+    for (; row >= 0; row = revisions.newerToWrite(row)) {
+      if (!removed.has(revisions.etagOf(row))) yield revisions.factsOf(row);
+    }
+    for (const { facts, length } of own) if (length > 0 && !removed.has(facts.etag)) yield facts;
+  }
+
+  /** The record of a revision that this transaction sees. @throws RecordNotResident */
+  revisionRecord({ document, etag }: RevisionFacts): RecordSpan {
+    const own = this.#ownRevisionsOf(document).find(
+      ({ facts, length }) => facts.etag === etag && length > 0,
+    );
+    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    const { revisions } = this.keyspaces;
+    const row = revisions.find(document, etag);
+    return {
+      bytes: this.#recordAt(document, revisions.positionOfRow(row), revisions.lengthOf(row)),
+      start: 0,
+    };
+  }
+
   // Entries of the small keyspaces
 
   /** The value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
-    if (own?.has(key)) return own.get(key) as Value | undefined;
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>)?.get(key);
+    if (own !== undefined) return own.value as Value | undefined;
     return keyspace.newest(key);
   }
 
   /** What this transaction sees of the keys that begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>) ?? noEntries;
-    const rows = new Map<string, Value>();
-    for (const [key, entry] of keyspace.newestWithPrefix(prefix)) rows.set(key, entry.value);
-    let isOrdered = true;
-    for (const [key, value] of own) {
-      if (!key.startsWith(prefix)) continue;
-      if (value === undefined) rows.delete(key);
-      else {
-        isOrdered &&= rows.has(key);
-        rows.set(key, value as Value);
-      }
-    }
-    const found = [...rows];
-    return isOrdered ? found : found.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    return [...this.entriesFrom(keyspace, prefix, prefix)];
+  }
+
+  /** As `entriesWithPrefix`, one by one from the key `from` on. Nothing may be changed meanwhile. */
+  entriesFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    return merged(keyspace.newestRange(prefix, from), own?.cursor({ lower: from }), prefix, 1);
+  }
+
+  /** As `entriesFrom`, backwards: from the key `from`, or the one before it, on. */
+  entriesDownFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    const cursor = own?.cursor({ upper: from, descending: true });
+    return merged(keyspace.newestRangeDown(prefix, from), cursor, prefix, -1);
   }
 
   /** Sets or, with `undefined`, removes an entry. `etag` is the newest one when it has none of its own. */
@@ -277,7 +374,7 @@ export class Transaction {
     etag: number = this.state.lastEtag,
   ): void {
     const keyBytes = Buffer.from(key);
-    const text = value === undefined ? undefined : Buffer.from(JSON.stringify(value));
+    const text = value === undefined ? undefined : keyspace.codec.encode(value);
     const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
     const at = this.scratch.reserve(length);
     EntryKeyspace.encode(this.scratch.bytes, at, keyspace.kind, keyBytes, text, etag);
@@ -287,12 +384,13 @@ export class Transaction {
     this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
   }
 
-  /** A deletion's marker. */
+  /** A deletion's marker. `revision`: the own etag of one. */
   putTombstone(
     type: "document" | "attachment" | "revision",
     id: string,
     collectionId: number,
     etag: number,
+    revision?: number,
   ): void {
     const { tombstones, collections } = this.keyspaces;
     this.putEntry(
@@ -305,6 +403,7 @@ export class Transaction {
         etag,
         changeVector: this.changeVectorAt(etag),
         lastModified: this.state.nextModified(),
+        ...(revision === undefined ? {} : { revision }),
       },
       etag,
     );
@@ -317,10 +416,10 @@ export class Transaction {
     this.#byKey ??= new Map();
     let own = this.#byKey.get(keyspace);
     if (own === undefined) {
-      own = new Map();
+      own = new BTree(compareStrings);
       this.#byKey.set(keyspace, own);
     }
-    own.set(key, entry?.value);
+    own.set(key, { value: entry?.value });
   }
 
   #needCollection(collectionId: number): void {
@@ -329,5 +428,29 @@ export class Transaction {
     const key = name.toLowerCase();
     if (this.entry(collections.records, key) !== undefined) return;
     this.putEntry(collections.records, key, { id: collectionId, name });
+  }
+}
+
+/**
+ * The newest entries of a keyspace under those of a transaction, which stand in for them, in the direction of both.
+ * `own` begins where `newest` does.
+ */
+function* merged<Value>(
+  newest: Generator<[string, Readonly<Entry<Value>>]>,
+  own: TreeCursor<string, OwnEntry> | undefined,
+  prefix: string,
+  direction: 1 | -1,
+): Generator<[string, Value]> {
+  let below = newest.next();
+  let hasOwn = own?.next() === true && own.key.startsWith(prefix);
+  while (!below.done || (hasOwn && own !== undefined)) {
+    let order = hasOwn ? 1 : -1;
+    if (!below.done && hasOwn && own !== undefined) {
+      order = compareStrings(below.value[0], own.key) * direction;
+    }
+    if (order < 0 && !below.done) yield [below.value[0], below.value[1].value];
+    else if (own?.value.value !== undefined) yield [own.key, own.value.value as Value];
+    if (order <= 0) below = newest.next();
+    if (order >= 0) hasOwn = own?.next() === true && own.key.startsWith(prefix);
   }
 }

@@ -15,13 +15,20 @@ const statusNames: Readonly<Record<OperationState["status"], string>> = {
   cancelled: "Canceled",
 };
 
+/** Types of results by kind of operation; of all others `BulkOperationResult`. */
+const resultTypes: Readonly<Record<string, string>> = {
+  DatabaseRevert: "Revisions.RevertResult",
+  EnforceRevisionConfiguration: "Revisions.EnforceConfigurationResult",
+};
+
 /** `{"$type","Progress","Result","Status"}` */
 export function operationStateReply({ kind, state }: OperationInfo): OperationFigures {
   const progressType = kind === "BulkInsert" ? "BulkInsertProgress" : "DeterminateProgress";
   const progress = state.status === "running" ? state.progress : null;
   let result: OperationFigures | null = null;
-  if (state.status === "completed") result = typed("BulkOperationResult", state.result);
-  else if (state.status === "failed") result = failureReply(state.failure);
+  if (state.status === "completed") {
+    result = typed(resultTypes[kind] ?? "BulkOperationResult", state.result);
+  } else if (state.status === "failed") result = failureReply(state.failure);
   return typed("OperationState", {
     Progress: progress === null ? null : typed(progressType, progress),
     Result: result,

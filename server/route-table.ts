@@ -5,6 +5,7 @@ import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
+import { databaseConfigurationRoutes } from "./endpoints/database-configuration.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
@@ -14,6 +15,7 @@ import { multiGetRoutes } from "./endpoints/multi-get.ts";
 import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
 import { queryRoutes } from "./endpoints/queries.ts";
+import { revisionRoutes } from "./endpoints/revisions.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { setOperationRoutes } from "./endpoints/set-operations.ts";
@@ -33,7 +35,9 @@ export const routes: readonly Route[] = [
   ...multiGetRoutes,
   ...statisticsRoutes,
   ...operationRoutes,
+  ...databaseConfigurationRoutes,
   ...batchRoutes,
+  ...revisionRoutes,
   ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,

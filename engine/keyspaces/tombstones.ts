@@ -14,6 +14,8 @@ import type { DeadRecordListener } from "./keyspace.ts";
 export interface Tombstone {
   readonly type: "document" | "attachment" | "revision";
   readonly id: string;
+  /** Of a revision: its own etag. */
+  readonly revision?: number;
   readonly collection: string;
   readonly etag: number;
   readonly changeVector: string;
@@ -31,6 +33,8 @@ export function tombstoneKey(etag: number): string {
 
 export class Tombstones {
   readonly records: EntryKeyspace<Tombstone>;
+  /** Whoever follows changes from an etag below this one may have missed deletions. */
+  purgedThrough = 0;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
   /** Lower-cased collection -> the etag of the last document that was deleted from it. */
@@ -95,6 +99,7 @@ export class Tombstones {
 
   /** Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`. */
   purgeThrough(etag: number): void {
+    this.purgedThrough = etag;
     for (const key of this.#keysThrough(etag, Number.POSITIVE_INFINITY)) this.records.drop(key);
   }
 

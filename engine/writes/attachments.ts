@@ -6,6 +6,7 @@ import type { DatabaseState } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { type Attachment, attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
 import type { Transaction } from "../transaction.ts";
+import { keepUnkeptState } from "./revisions.ts";
 
 /**
  * Binds `name` of a document to stored content. `expectedChangeVector` is the attachment's own: undefined for no
@@ -56,6 +57,7 @@ export function deleteAttachment(
   if (expectedChangeVector !== undefined && current.changeVector !== expectedChangeVector) {
     throw conflict("delete", documentId, name, current, expectedChangeVector);
   }
+  keepUnkeptState(transaction, document);
   removeAttachment(transaction, documentId, current, transaction.collectionOf(document));
   transaction.touch(document);
   return true;

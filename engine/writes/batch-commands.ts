@@ -12,7 +12,14 @@ import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { patchJson, patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
-import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
+import {
+  currentChangeVector,
+  deleteDocument,
+  forceRevisionBefore,
+  forceRevisionOf,
+  putParsed,
+  storedIdOf,
+} from "./documents.ts";
 
 export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, BatchHandler>([
   ["PUT", put],
@@ -25,17 +32,15 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["PATCH", patchOne],
   ["BatchPATCH", patchMany],
   ["JsonPatch", patchJson],
+  ["ForceRevisionCreation", forceRevision],
   ["HeartBeat", () => null],
+  // Only cluster-wide transactions carry these out: RavenDB 7.2.7 passes over them in others.
+  ["CompareExchangePUT", () => null],
+  ["CompareExchangeDELETE", () => null],
   // Commands of features that this database has not:
-  ...[
-    "TimeSeries",
-    "TimeSeriesWithIncrements",
-    "TimeSeriesBulkInsert",
-    "TimeSeriesCopy",
-    "ForceRevisionCreation",
-    "CompareExchangePUT",
-    "CompareExchangeDELETE",
-  ].map((type): [string, BatchHandler] => [type, notSupported]),
+  ...["TimeSeries", "TimeSeriesWithIncrements", "TimeSeriesBulkInsert", "TimeSeriesCopy"].map(
+    (type): [string, BatchHandler] => [type, notSupported],
+  ),
 ]);
 
 /** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
@@ -47,10 +52,22 @@ export function parseDocumentOf({ state }: Transaction, command: BatchCommand): 
   state.parser.parse(command.bytes, span.from, span.to);
 }
 
-/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
+/** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
 function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const id = command.text("Id") || transaction.state.newGuid();
   const expected = command.text("ChangeVector") ?? undefined;
+  switch (command.text("ForceRevisionCreationStrategy") ?? "None") {
+    case "Before":
+      forceRevisionBefore(transaction, id);
+      break;
+    case "None":
+      break;
+    default:
+      throw new EngineError(
+        "invalid-operation",
+        `Invalid property name: ${command.text("ForceRevisionCreationStrategy")}`,
+      );
+  }
   parseDocumentOf(transaction, command);
   const stored = putParsed(transaction, id, expected);
   const collection = transaction.keyspaces.collections.nameOf(
@@ -60,6 +77,18 @@ function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const row =
     `{"Type":"PUT","@id":${JSON.stringify(stored.id)},"@collection":${JSON.stringify(collection)}` +
     `,"@change-vector":"${stored.changeVector}","@last-modified":"${formatTimestamp(stored.lastModified)}"${flags}}`;
+  return () => row;
+}
+
+/** `{"Type":"ForceRevisionCreation","Id"}` */
+function forceRevision({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const stored = forceRevisionOf(transaction, requiredText(command, "Id"));
+  if (stored === null) return () => '{"RevisionCreated":false,"Type":"ForceRevisionCreation"}';
+  const vector = currentChangeVector(transaction, stored.document);
+  const row =
+    `{"RevisionCreated":true,"Type":"ForceRevisionCreation","@id":${JSON.stringify(stored.id)}` +
+    `,"@change-vector":"${vector}","@last-modified":"${formatTimestamp(stored.lastModified)}"` +
+    `,"@flags":"${flagsText(stored.flags)}"}`;
   return () => row;
 }
 

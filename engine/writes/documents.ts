@@ -1,6 +1,6 @@
 /**
  * What a transaction may do with documents: store, delete, and write again when their lists of attachments or
- * counters changed. Error texts are those of RavenDB 7.2.7.
+ * counters or time series changed. Error texts are those of RavenDB 7.2.7.
  */
 
 import { type DatabaseState, nodeTag } from "../database-state.ts";
@@ -8,12 +8,14 @@ import {
   bodyLengthOf,
   bodyStartOf,
   changeVectorOf,
+  collectionIdOf,
   DocumentFields,
   documentFlags,
   documentRecordLength,
   encodeDocumentRecord,
   explicitVectorRowFlag,
   idOf,
+  lastModifiedOf,
   metadataLengthOf,
   metadataStartOf,
   recordLengthOf,
@@ -26,10 +28,22 @@ import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
+import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import { sealRecord } from "../log/record.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
+import {
+  copyOfRecord,
+  dropAll,
+  dropOld,
+  forceRevision,
+  keepDeletion,
+  keepNewState,
+  keepOldState,
+  keepUnkeptState,
+} from "./revisions.ts";
+import { removeSeriesOf } from "./time-series.ts";
 
 /** What is known of a document that was stored. */
 export class StoredDocument {
@@ -68,9 +82,10 @@ export class StoredDocument {
   }
 }
 
-const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
+const listFlags =
+  documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
 /** Flags of a document that stay when it is written again. */
-export const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
+export const keptFlags = listFlags | documentFlags.HasRevisions;
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
@@ -131,14 +146,66 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  const flags = exists ? transaction.flagsOf(document) & keptFlags : 0;
+  const flags = exists ? keptFlagsOf(transaction, document) : 0;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
   const { collection } = state.metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  if (rule === null) {
+    fields.setBody(parser);
+    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  }
+  const old = exists ? copyOfRecord(transaction, document) : null;
+  if (old !== null && holdsParsed(state, old, 0, collectionId)) {
+    // The same once more is no new state.
+    fields.setBody(parser);
+    return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  }
+  const versioned = flags | documentFlags.HasRevisions;
   fields.setBody(parser);
-  return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  const stored = write(transaction, document, resolved.id, resolved.etag, collectionId, versioned);
+  if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
+    keepOldState(transaction, document, old);
+  }
+  keepNewState(transaction, document, rule);
+  return stored;
+}
+
+/** The flags of the lists that have anything in them: see `listsOf`. */
+function listFlagsOf([attachments, counters]: readonly ServerMember[]): number {
+  return (
+    (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
+    (counters?.valueText == null ? 0 : documentFlags.HasCounters)
+  );
+}
+
+/** Flags that stay when a document is written again. One that has revisions says so, whoever made them. */
+function keptFlagsOf(transaction: Transaction, document: number): number {
+  const hasRevisions = transaction.revisionCountOf(document) > 0 ? documentFlags.HasRevisions : 0;
+  return (transaction.flagsOf(document) & keptFlags) | hasRevisions;
+}
+
+/** Has the record the body that was parsed last, and the metadata that the writer of metadata made last? */
+function holdsParsed(
+  state: DatabaseState,
+  bytes: Buffer,
+  start: number,
+  collectionId: number,
+): boolean {
+  const { parser, metadata } = state;
+  const bodyStart = bodyStartOf(bytes, start);
+  const isSameBody =
+    bodyLengthOf(bytes, start) === parser.bodyLength &&
+    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
+  if (!isSameBody) return false;
+  const length = metadataLengthOf(bytes, start);
+  if (length === 0) return metadata.isOnly(state.collectionMember(collectionId));
+  return (
+    length === metadata.length &&
+    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
+  );
 }
 
 /** Would storing the document that the database's parser parsed last under `id` leave everything as it is? */
@@ -147,25 +214,13 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
   if (document < 0) return false;
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
-  const { parser, metadata } = state;
-  const bodyStart = bodyStartOf(bytes, start);
-  const isSameBody =
-    bodyLengthOf(bytes, start) === parser.bodyLength &&
-    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
-  if (!isSameBody || idOf(bytes, start) !== id) return false;
-  metadata.fromParser(parser, listsOf(transaction, id, transaction.flagsOf(document)));
-  const length = metadataLengthOf(bytes, start);
-  if (length === 0) {
-    return metadata.isOnly(state.collectionMember(transaction.collectionOf(document)));
-  }
-  return (
-    length === metadata.length &&
-    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
-  );
+  if (idOf(bytes, start) !== id) return false;
+  state.metadata.fromParser(state.parser, listsOf(transaction, id, transaction.flagsOf(document)));
+  return holdsParsed(state, bytes, start, transaction.collectionOf(document));
 }
 
 /**
- * Deletes a document with its attachments and counters.
+ * Deletes a document with its attachments, counters and time series.
  * @returns false when there was none. @throws EngineError concurrency
  */
 export function deleteDocument(transaction: Transaction, id: string, expected?: string): boolean {
@@ -178,7 +233,11 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   const collectionId = transaction.collectionOf(document);
   const flags = transaction.flagsOf(document);
   const storedId = storedIdOf(transaction, document);
-  const { attachments, counters } = transaction.keyspaces;
+  const { attachments, counters, revisionRules } = transaction.keyspaces;
+  const rule = revisionRules.of(collectionId);
+  const isVersioned = rule !== null || (flags & documentFlags.HasRevisions) !== 0;
+  const old = isVersioned ? copyOfRecord(transaction, document) : null;
+  if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
   if ((flags & documentFlags.HasAttachments) !== 0) {
     for (const [, attachment] of transaction.entriesWithPrefix(
       attachments,
@@ -192,8 +251,14 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
       transaction.putEntry(counters, key, undefined);
     }
   }
+  if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
   const etag = transaction.nextEtag();
   transaction.putTombstone("document", storedId, collectionId, etag);
+  if (rule?.purgesOnDelete === true) dropAll(transaction, document);
+  else if (old !== null) {
+    keepDeletion(transaction, document, old, etag, state.lastModified);
+    if (rule !== null) dropOld(transaction, document, rule);
+  }
   transaction.stageDocument(document, etag, 0, collectionId, 0);
   transaction.untouch(document);
   transaction.changed({
@@ -230,6 +295,25 @@ export function storedIdOf(transaction: Transaction, document: number): string {
   return idOf(bytes, start);
 }
 
+/**
+ * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body.
+ * @throws RecordNotResident
+ */
+export function putBody(transaction: Transaction, document: number): void {
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  const collectionId = transaction.collectionOf(document);
+  const stored = metadataLengthOf(bytes, start);
+  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, start), stored, []);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, []);
+  }
+  const id = idOf(bytes, start);
+  fields.setBody(state.parser);
+  write(transaction, document, id, 0, collectionId, transaction.flagsOf(document) & keptFlags);
+}
+
 function rewriteLists(transaction: Transaction, document: number): void {
   const { state } = transaction;
   const record = transaction.recordOf(document);
@@ -239,18 +323,130 @@ function rewriteLists(transaction: Transaction, document: number): void {
   const id = idOf(bytes, 0);
   const collectionId = transaction.collectionOf(document);
   const lists = listsOf(transaction, id, listFlags);
-  const stored = metadataLengthOf(bytes, 0);
-  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, 0), stored, lists);
-  else {
-    const member = state.collectionMember(collectionId);
-    state.metadata.fromStored(member, 0, member.length, lists);
-  }
+  const rule = state.keyspaces.revisionRules.of(collectionId);
   const flags =
-    (transaction.flagsOf(document) & keptFlags & ~listFlags) |
-    (lists[0]?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters);
+    (keptFlagsOf(transaction, document) & ~listFlags) |
+    (rule === null ? 0 : documentFlags.HasRevisions) |
+    listFlagsOf(lists);
+  if (rule !== null && transaction.revisionCountOf(document) === 0) {
+    keepOldState(transaction, document, bytes);
+  }
+  storedMetadata(state, bytes, collectionId, lists);
   fields.setBodyOf(bytes, 0);
   write(transaction, document, id, 0, collectionId, flags);
+  if (rule !== null) keepNewState(transaction, document, rule);
+}
+
+/**
+ * Makes a revision of a document as it is, whatever the rules say. One without revisions is written again, to say
+ * that it has some. @returns null when the state had its revision already. @throws EngineError invalid-operation
+ */
+export function forceRevisionOf(transaction: Transaction, id: string): StoredDocument | null {
+  const document = transaction.find(id);
+  if (document < 0) {
+    throw new EngineError(
+      "invalid-operation",
+      `Failed to create revision for document ${id} because document doesn't exits.`,
+    );
+  }
+  const flags = transaction.flagsOf(document);
+  if ((flags & documentFlags.HasRevisions) === 0) {
+    const record = copyOfRecord(transaction, document);
+    const stored = rewriteWithFlags(
+      transaction,
+      document,
+      record,
+      flags | documentFlags.HasRevisions,
+    );
+    forceRevision(transaction, document, copyOfRecord(transaction, document));
+    return stored;
+  }
+  const record = copyOfRecord(transaction, document);
+  if (!forceRevision(transaction, document, record)) return null;
+  return new StoredDocument(
+    transaction.state,
+    idOf(record, 0),
+    document,
+    transaction.etagOf(document),
+    "",
+    lastModifiedOf(record, 0),
+    flags,
+  );
+}
+
+/** Makes a revision of the state that a document has before it is written. @throws EngineError invalid-operation */
+export function forceRevisionBefore(transaction: Transaction, id: string): void {
+  const document = transaction.find(id);
+  if (document < 0) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't force revision creation - the document was not saved on the server yet. document: ${id}.`,
+    );
+  }
+  forceRevision(transaction, document, copyOfRecord(transaction, document));
+}
+
+/** Writes a document once more, as it is in `record`, with other flags. */
+export function rewriteWithFlags(
+  transaction: Transaction,
+  document: number,
+  record: Buffer,
+  flags: number,
+): StoredDocument {
+  const { state } = transaction;
+  const collectionId = transaction.collectionOf(document);
+  storedMetadata(state, record, collectionId, noMembers);
+  fields.setBodyOf(record, 0);
+  return write(transaction, document, idOf(record, 0), 0, collectionId, flags & keptFlags);
+}
+
+/**
+ * Stores the state that a record of the document or of a revision has, with its attachments' and counters' names as
+ * they are now, and another flag; a revision is made of it as of any write.
+ */
+export function putStored(
+  transaction: Transaction,
+  document: number,
+  record: Buffer,
+  flag: number,
+): StoredDocument {
+  const { state } = transaction;
+  const id = idOf(record, 0);
+  const collectionId = collectionIdOf(record, 0);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  const exists = transaction.exists(document);
+  if (exists && rule !== null) keepUnkeptState(transaction, document);
+  const lists = listsOf(transaction, id, listFlags);
+  const flags =
+    (exists ? keptFlagsOf(transaction, document) & ~listFlags : 0) |
+    (rule === null && transaction.revisionCountOf(document) === 0
+      ? 0
+      : documentFlags.HasRevisions) |
+    listFlagsOf(lists) |
+    flag;
+  storedMetadata(state, record, collectionId, [
+    ...lists,
+    { key: "@counters-snapshot", valueText: null },
+  ]);
+  fields.setBodyOf(record, 0);
+  const stored = write(transaction, document, id, 0, collectionId, flags);
+  if (rule !== null) keepNewState(transaction, document, rule);
+  return stored;
+}
+
+/** Puts the stored members of a record's metadata into the writer, some of them replaced. */
+function storedMetadata(
+  state: DatabaseState,
+  record: Buffer,
+  collectionId: number,
+  members: readonly ServerMember[],
+): void {
+  const length = metadataLengthOf(record, 0);
+  if (length > 0) state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, members);
+  }
 }
 
 /** Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next. */
@@ -289,12 +485,14 @@ function write(
 
 const noMembers: readonly ServerMember[] = [];
 
-/** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
+/** The genuine `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
   if ((flags & listFlags) === 0) return noMembers;
-  const { attachments, counters } = transaction.keyspaces;
+  const { attachments, counters, timeSeries } = transaction.keyspaces;
   const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
   const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
+  const series = transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""));
+  const seriesText = seriesNamesText(series.map(([, value]) => value));
   const filesText = attachmentsText(files.map(([, attachment]) => attachment));
   return [
     { key: "@attachments", valueText: filesText === null ? null : Buffer.from(filesText) },
@@ -303,6 +501,7 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
       valueText:
         names.length === 0 ? null : Buffer.from(JSON.stringify(names.map(([, { name }]) => name))),
     },
+    { key: "@timeseries", valueText: seriesText === null ? null : Buffer.from(seriesText) },
   ];
 }
 

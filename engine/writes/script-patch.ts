@@ -24,7 +24,7 @@ import {
   TransactionScriptHost,
   withMetadata,
 } from "../transaction-script-host.ts";
-import { putParsed } from "./documents.ts";
+import { putBody, putParsed } from "./documents.ts";
 import { shownText } from "./patch.ts";
 
 /** What a patch did, with texts as replies show them. */
@@ -86,22 +86,29 @@ export class ScriptPatch {
     const { state } = transaction;
     const host = new TransactionScriptHost(transaction);
     const { actions } = host;
+    const original = target.bodyText();
+    const etag = transaction.etagOf(document);
     const args: Value[] = [target.root];
     if (this.#query.load.length > 0) args.push(...this.#loaded(transaction, host, document));
     const input = { host, document: target, parameters: this.#parameters, limits: this.#limits };
     this.script.run(this.script.options.parameters?.length === 0 ? input : { ...input, args });
-    const isChanged = target.changed();
+    const body = target.bodyText();
+    const hasMetadataChanged = target.metadataChanged();
+    const isChanged = hasMetadataChanged || body !== original;
+    if (!isChanged) return { isPatched: false, actions };
     if (!transaction.exists(document)) {
-      if (!isChanged) return { isPatched: false, actions };
       throw new EngineError(
         "concurrency",
         `Could not patch document '${target.id}' because non current change vector was used`,
       );
     }
-    if (!isChanged) return { isPatched: false, actions };
-    const text = Buffer.from(withMetadata(target.bodyText(), target.metadataText()));
-    state.parser.parse(text, 0, text.length);
-    putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
+    if (hasMetadataChanged || transaction.etagOf(document) !== etag) {
+      state.parseText(withMetadata(body, target.metadataText()));
+      putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
+    } else {
+      state.parseText(body);
+      putBody(transaction, document);
+    }
     return { isPatched: true, actions };
   }
 

@@ -5,8 +5,13 @@
  * Invariants:
  * - A content is never shown by a browser as a page of this server: it is always a download.
  */
+import { etagOf } from "../../engine/document.ts";
 import { EngineError } from "../../engine/errors.ts";
-import { type Attachment, attachmentKey } from "../../engine/keyspaces/attachments.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  revisionAttachmentKey,
+} from "../../engine/keyspaces/attachments.ts";
 import {
   checkAttachmentTarget,
   deleteAttachment,
@@ -17,6 +22,7 @@ import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import { jsonContentType, type ReplyHeaders } from "../response.ts";
+import { revisionByVector } from "../revision-reading.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 import type { Database } from "../services.ts";
 
@@ -77,7 +83,26 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
       "Change Vector cannot be empty for attachment type Revision",
     );
   }
-  exchange.reply(404, jsonHeaders);
+  await replyContent(
+    exchange,
+    database,
+    await attachmentOfRevision(exchange, database, body["ChangeVector"]),
+  );
+}
+
+/** What a revision of the document has under the name. */
+async function attachmentOfRevision(
+  { query }: Exchange,
+  database: Database,
+  changeVector: string,
+): Promise<Attachment | undefined> {
+  const id = query.required("id");
+  const revision = await revisionByVector(database, changeVector);
+  if (revision === null || revision.id.toLowerCase() !== id.toLowerCase()) return undefined;
+  const etag = etagOf(revision.record, 0);
+  return database.state.keyspaces.attachments.get(
+    revisionAttachmentKey(id, etag, query.required("name")),
+  );
 }
 
 /** PUT attachments?id=…&name=…&contentType=…, If-Match: 201 with what was stored */

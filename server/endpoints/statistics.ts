@@ -172,7 +172,7 @@ function replyCollections(
 
 /** Sizes of what is not kept apart by collection are 0. */
 function detailsOf(
-  { name, documents, tombstones }: CollectionCounts,
+  { name, documents, tombstones, revisions }: CollectionCounts,
   { bytes, counterOwners }: CollectionFigures,
 ): object {
   return {
@@ -182,7 +182,7 @@ function detailsOf(
     DocumentsSize: sizeOf(bytes),
     CountOfTombstones: tombstones,
     TombstonesSize: sizeOf(0),
-    CountOfRevisions: 0,
+    CountOfRevisions: revisions,
     RevisionsSize: sizeOf(0),
     CountOfTimeSeriesDeletedRanges: 0,
     TimeSeriesDeletedRangesSize: sizeOf(0),

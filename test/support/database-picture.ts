@@ -4,9 +4,16 @@
  */
 import { expect } from "vitest";
 import type { Database } from "../../engine/database.ts";
-import { bodyTextOf, idOf, shapeIdOf } from "../../engine/document.ts";
+import {
+  bodyTextOf,
+  changeVectorOf,
+  documentFlags,
+  idOf,
+  shapeIdOf,
+} from "../../engine/document.ts";
+import { revisionAttachmentKey } from "../../engine/keyspaces/attachments.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
-import type { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
+import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
 import { compareStrings } from "../../engine/tree/compare.ts";
 import { describe } from "./model-database.ts";
 
@@ -14,6 +21,7 @@ import { describe } from "./model-database.ts";
 export interface DatabasePicture {
   readonly documents: readonly object[];
   readonly entries: Readonly<Record<string, readonly object[]>>;
+  readonly revisions: readonly object[];
   readonly counts: object;
   readonly committedEtag: number;
   readonly recordBytes: number;
@@ -32,7 +40,8 @@ export function pictureOf(database: Database): DatabasePicture {
     flags: documents.flagsOf(document),
   }));
   const entries: Record<string, object[]> = {};
-  for (const keyspace of keyspaces.all as readonly EntryKeyspace<unknown>[]) {
+  for (const keyspace of keyspaces.all) {
+    if (!(keyspace instanceof EntryKeyspace)) continue;
     entries[keyspace.name] = [...keyspace.newestWithPrefix("")].map(([key, entry]) => ({
       key,
       ...entry,
@@ -42,6 +51,12 @@ export function pictureOf(database: Database): DatabasePicture {
   return {
     documents: rows,
     entries,
+    revisions: keyspaces.revisions.rowsFrom(0).map((row) => ({
+      ...keyspaces.revisions.factsOf(row),
+      document: documents.lowerIdOf(keyspaces.revisions.documentOf(row)),
+      position: keyspaces.revisions.positionOfRow(row),
+      length: keyspaces.revisions.lengthOf(row),
+    })),
     counts: {
       documents: documents.documentCount,
       collections: [...collections]
@@ -106,6 +121,9 @@ async function describeDocument(database: Database, document: number) {
   expect(metadata["@change-vector"]).toBe(
     database.state.changeVectorAt(documents.etagOf(document)),
   );
+  if (String(metadata["@flags"]).includes("HasRevisions")) {
+    await expectRevision(database, document, record);
+  }
   const contents: [string, string][] = [];
   for (const { name, hash } of attachments) contents.push([name, await contentOf(database, hash)]);
   return {
@@ -114,6 +132,26 @@ async function describeDocument(database: Database, document: number) {
     counters: counters.map(({ name, value }) => [name, value]),
     attachments: contents,
   };
+}
+
+/** The newest revision of a document is of the state that the document is in; the contents of all are there. */
+async function expectRevision(database: Database, document: number, record: Buffer): Promise<void> {
+  const { revisions, attachments } = database.state.keyspaces;
+  let row = revisions.newestOf(document);
+  const { databaseHash } = database.state;
+  const [position, length] = [revisions.positionOfRow(row), revisions.lengthOf(row)];
+  const newest = Buffer.from(await database.recordAt(document, position, length));
+  expect(bodyTextOf(newest, 0)).toBe(bodyTextOf(record, 0));
+  expect(changeVectorOf(newest, 0, databaseHash)).toBe(changeVectorOf(record, 0, databaseHash));
+  for (; row >= 0; row = revisions.olderThan(row)) {
+    const prefix = revisionAttachmentKey(idOf(record, 0), revisions.etagOf(row), "");
+    const kept = [...attachments.withPrefix(prefix)];
+    const hasSome = (revisions.flagsOf(row) & documentFlags.HasAttachments) !== 0;
+    expect(kept.length > 0).toBe(hasSome);
+    for (const [, { hash, size }] of kept) {
+      expect((await contentOf(database, hash)).length).toBe(size);
+    }
+  }
 }
 
 /** The text that was put: the tests name a collection and nothing else in the metadata. */

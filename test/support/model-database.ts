@@ -83,6 +83,8 @@ export class ModelDatabase {
         return;
       case "delete": {
         const key = operation.id.toLowerCase();
+        // There is no deletion of what must not exist.
+        if (operation.expected === "absent") throw new Refused("absent");
         check(operation.expected, this.documents.has(key));
         this.documents.delete(key);
         return;
@@ -215,7 +217,12 @@ export function applyTo(
     case "attach": {
       const content = contents.get(operation.content);
       if (content === undefined) throw new Error("the content was stored before");
-      const attachment = { name: operation.name, contentType: "text/plain", ...content };
+      const attachment = {
+        name: operation.name,
+        contentType: "text/plain",
+        hash: content.hash,
+        size: content.size,
+      };
       putAttachment(transaction, operation.id, attachment);
       return;
     }
