@@ -195,6 +195,16 @@ export class Transaction {
       .sort((left, right) => documents.compareIds(left, right));
   }
 
+  /** Is there a marker of a deletion of this document, made by this transaction or before? */
+  wasDeleted(id: string): boolean {
+    const document = this.state.documents.lookup(id);
+    if (document < 0 || this.exists(document)) return false;
+    return (
+      this.documents.newestOf(document) >= 0 ||
+      this.keyspaces.tombstones.hasDocument(id.toLowerCase())
+    );
+  }
+
   exists(document: number): boolean {
     const row = this.documents.newestOf(document);
     if (row >= 0) return this.documents.recordLengthOf(row) > 0;
@@ -255,7 +265,12 @@ export class Transaction {
     this.#touched.add(document);
   }
 
-  /** The document is gone: it is not written again. */
+  /** Is the document to be written again? */
+  isTouched(document: number): boolean {
+    return this.#touched?.has(document) === true;
+  }
+
+  /** The document is gone, or was written again just now: it is not written again at the end. */
   untouch(document: number): void {
     this.#touched?.delete(document);
   }

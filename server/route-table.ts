@@ -20,6 +20,7 @@ import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { setOperationRoutes } from "./endpoints/set-operations.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
+import { timeSeriesRoutes } from "./endpoints/time-series.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -41,6 +42,7 @@ export const routes: readonly Route[] = [
   ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
+  ...timeSeriesRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,

@@ -77,6 +77,11 @@ export class Tombstones {
     if (etag > this.#newestOfAll) this.#newestOfAll = etag;
   }
 
+  /** Is the deletion of the document with this lower-cased id still remembered? */
+  hasDocument(lowerId: string): boolean {
+    return this.#byDocument.has(lowerId);
+  }
+
   get isEmpty(): boolean {
     return this.#byDocument.size === 0;
   }

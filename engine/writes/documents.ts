@@ -174,10 +174,11 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
 }
 
 /** The flags of the lists that have anything in them: see `listsOf`. */
-function listFlagsOf([attachments, counters]: readonly ServerMember[]): number {
+function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
   return (
     (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (counters?.valueText == null ? 0 : documentFlags.HasCounters)
+    (counters?.valueText == null ? 0 : documentFlags.HasCounters) |
+    (series?.valueText == null ? 0 : documentFlags.HasTimeSeries)
   );
 }
 
@@ -314,7 +315,13 @@ export function putBody(transaction: Transaction, document: number): void {
   write(transaction, document, id, 0, collectionId, transaction.flagsOf(document) & keptFlags);
 }
 
-function rewriteLists(transaction: Transaction, document: number): void {
+/** Writes a touched document again now, for who must know its change vector. */
+export function rewriteNow(transaction: Transaction, document: number): StoredDocument {
+  transaction.untouch(document);
+  return rewriteLists(transaction, document);
+}
+
+function rewriteLists(transaction: Transaction, document: number): StoredDocument {
   const { state } = transaction;
   const record = transaction.recordOf(document);
   // A copy: the scratch buffer, where the record may be, can move when there is more to write.
@@ -333,8 +340,9 @@ function rewriteLists(transaction: Transaction, document: number): void {
   }
   storedMetadata(state, bytes, collectionId, lists);
   fields.setBodyOf(bytes, 0);
-  write(transaction, document, id, 0, collectionId, flags);
+  const stored = write(transaction, document, id, 0, collectionId, flags);
   if (rule !== null) keepNewState(transaction, document, rule);
+  return stored;
 }
 
 /**

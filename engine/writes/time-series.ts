@@ -29,6 +29,7 @@ import {
 } from "../keyspaces/time-series.ts";
 import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../limits.ts";
 import type { Transaction } from "../transaction.ts";
+import { segmentsIn } from "./series-source.ts";
 
 /** A sixteenth of a full segment: above that it is no longer the one that single appends go to. */
 const tailShare = 16;
@@ -45,15 +46,6 @@ interface OpenSeries {
   readonly name: string;
   readonly prefix: string;
   readonly source: SegmentSource;
-}
-
-/** The segments that a transaction sees. */
-export function segmentsIn(transaction: Transaction): SegmentSource {
-  const { timeSeriesSegments } = transaction.keyspaces;
-  return {
-    up: (prefix, from) => transaction.entriesFrom(timeSeriesSegments, prefix, from),
-    down: (prefix, from) => transaction.entriesDownFrom(timeSeriesSegments, prefix, from),
-  };
 }
 
 /**

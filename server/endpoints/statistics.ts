@@ -141,7 +141,8 @@ function statisticsOf(database: Database): object {
     DatabaseId: state.databaseHash,
     NumberOfTransactionMergerQueueOperations: 0,
     Is64Bit: true,
-    Pager: "append-only log",
+    // RavenDB 7.2.7 names its own; clients only print it.
+    Pager: "Voron.Platform.Posix.PosixTempMemoryMapPager",
     LastDocEtag: state.documents.lastEtag,
     LastDatabaseEtag: state.committedEtag,
     LastIndexingTime: timeOrNull(lastIndexedAt),
@@ -173,7 +174,7 @@ function replyCollections(
 /** Sizes of what is not kept apart by collection are 0. */
 function detailsOf(
   { name, documents, tombstones, revisions }: CollectionCounts,
-  { bytes, counterOwners }: CollectionFigures,
+  { bytes, counterOwners, seriesSegments, seriesSegmentBytes }: CollectionFigures,
 ): object {
   return {
     Name: name,
@@ -188,8 +189,8 @@ function detailsOf(
     TimeSeriesDeletedRangesSize: sizeOf(0),
     CountOfCounterEntries: counterOwners,
     CounterEntriesSize: sizeOf(0),
-    CountOfTimeSeriesSegments: 0,
-    TimeSeriesSegmentsSize: sizeOf(0),
+    CountOfTimeSeriesSegments: seriesSegments,
+    TimeSeriesSegmentsSize: sizeOf(seriesSegmentBytes),
   };
 }
 

@@ -186,6 +186,30 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
+  async "time series appended to, cut and gone with their document"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    const append = (name: string, from: number, count: number): Operation => {
+      return { kind: "append", id: "a", name, from, count, value: from + count };
+    };
+    await shop.write([put("a", "A"), append("Heart", 100, 40), append("steps", 0, 1)]);
+    const inFlight = [140, 160, 130].map((from) => shop.write([append("HEART", from, 20)]));
+    await Promise.all(inFlight);
+    await shop.write([
+      { kind: "deleteRange", id: "a", name: "heart", from: 110, to: 150 },
+      append("heart", 90, 3),
+      { kind: "deleteRange", id: "a", name: "Steps", from: 0, to: 9 },
+    ]);
+    const snapshot = beside(shop.database.writeSnapshot());
+    await shop.write([append("heart", 50, 30), append("heart", 500, 700)]);
+    await snapshot;
+    const compaction = beside(shop.database.compact());
+    await shop.write([{ kind: "deleteRange", id: "a", name: "heart", from: 0, to: 900 }]);
+    await compaction;
+    await shop.write([{ kind: "delete", id: "A" }, put("a", "again")]);
+    await shop.write([append("heart", 1, 1)]);
+    await shop.database.close();
+  },
+
   async "closing and opening"(files, history) {
     for (let round = 0; round < 3; round++) {
       const shop = await SimulatedDatabase.open(files, history);

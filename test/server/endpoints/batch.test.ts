@@ -147,7 +147,6 @@ describe("POST bulk_docs", () => {
       '{"Commands":[]}garbage',
       '{"Commands":[{"Type":"PUT","Id":"x","Bogus":tru,"Document":{}}]}',
       '{"Commands":[],"TransactionMode":"ClusterWide"}',
-      '{"Commands":[{"Type":"CompareExchangePUT","Id":"x"}]}',
     ]) {
       const reply = await client.send("POST bulk_docs", text);
       expect(reply.status, text).toBe(400);
