@@ -10,6 +10,7 @@ import { EngineError } from "./errors.ts";
 import type { RevisionFacts } from "./keyspaces/revision-table.ts";
 import { documentsPerTask } from "./limits.ts";
 import type { OperationFigures } from "./operations.ts";
+import { formatTimestamp } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
 import { deleteDocument, putStored, rewriteWithFlags } from "./writes/documents.ts";
 import {
@@ -101,9 +102,13 @@ export async function revertToMoment(
 ): Promise<OperationFigures> {
   let scannedRevisions = 0;
   let reverted = 0;
+  const warnings: Record<string, string> = {};
   const scanned = await eachDocument(database, scope, signal, (transaction, document) => {
     const before = transaction.revisionCountOf(document);
-    const isReverted = revertOne(transaction, document, moment);
+    const warn = (text: string): void => {
+      warnings[database.state.documents.lowerIdOf(document)] = text;
+    };
+    const isReverted = revertOne(transaction, document, moment, warn);
     return () => {
       scannedRevisions += before;
       if (isReverted) reverted++;
@@ -114,12 +119,17 @@ export async function revertToMoment(
     Message: null,
     ScannedRevisions: scannedRevisions,
     ScannedDocuments: scanned,
-    Warnings: {},
+    Warnings: warnings,
     RevertedDocuments: reverted,
   };
 }
 
-function revertOne(transaction: Transaction, document: number, moment: number): boolean {
+function revertOne(
+  transaction: Transaction,
+  document: number,
+  moment: number,
+  warn: (text: string) => void,
+): boolean {
   const all = [...transaction.revisionsOf(document)];
   const newest = all.at(-1);
   const [oldest] = all;
@@ -128,7 +138,12 @@ function revertOne(transaction: Transaction, document: number, moment: number): 
   if (wanted === undefined) {
     const rule = transaction.keyspaces.revisionRules.of(oldest.collectionId);
     const isCutOff = rule?.countMin != null && all.length >= rule.countMin;
-    if (isCutOff) wanted = oldest;
+    if (isCutOff) {
+      wanted = oldest;
+      warn(
+        `Reverted to oldest revision, since no revision prior to '${formatTimestamp(moment)}' was found and you reached the maximum number of revisions (${rule.countMin}).`,
+      );
+    }
   }
   return revertTo(transaction, document, wanted);
 }
