@@ -12,7 +12,7 @@
  *   nothing is removed: replay passes through states in which nobody refers to a blob that is needed in the end.
  * - When `close` has resolved, no file is changed any more.
  */
-import { createBLAKE2b } from "hash-wasm";
+import { createBLAKE2b, type IHasher } from "hash-wasm";
 import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment, FileHandle } from "./environment.ts";
 import { EngineError } from "./errors.ts";
@@ -43,6 +43,8 @@ export interface BlobReader {
 export interface BlobHost {
   /** Is there too little room for new content? */
   isDiskFull(): boolean;
+  /** The log failed: a transaction that was reported lost may be found again, and need its content. */
+  hasStopped(): boolean;
   /** The folder could not be synced: nobody knows what of it is on the device. */
   failed(error: unknown): void;
 }
@@ -60,7 +62,11 @@ export class BlobStore {
   /** Removals, and the last steps of uploads, that are under way. */
   readonly #underWay = new Set<Promise<void>>();
   /** Set by the database that owns it. */
-  host: BlobHost = { isDiskFull: () => false, failed: () => undefined };
+  host: BlobHost = {
+    isDiskFull: () => false,
+    hasStopped: () => false,
+    failed: () => undefined,
+  };
   #folderMade: Promise<void> | null = null;
   #isSwept = false;
   #isClosed = false;
@@ -201,7 +207,7 @@ export class BlobStore {
       chunks.push(Buffer.from(chunk));
       size += chunk.length;
     }
-    const hash = Buffer.from(hasher.digest("binary")).toString("base64");
+    const hash = textOf(hasher);
     const lease = this.#lease(hash, size);
     if (!this.#memory.has(hash)) this.#memory.set(hash, chunks);
     return lease;
@@ -242,7 +248,7 @@ export class BlobStore {
     } finally {
       await file.close();
     }
-    return { hash: Buffer.from(hasher.digest("binary")).toString("base64"), size };
+    return { hash: textOf(hasher), size };
   }
 
   async #giveName(temporary: string, hash: string, folder: string): Promise<void> {
@@ -262,7 +268,7 @@ export class BlobStore {
     const before = this.#removals.get(hash) ?? Promise.resolve();
     const removal = this.#track(
       before.then(async () => {
-        if (this.#references.has(hash) || this.#isClosed) return;
+        if (this.#references.has(hash) || this.#isClosed || this.host.hasStopped()) return;
         // If it stays, the sweep at the next start removes it.
         await this.#unlinkIfThere(this.#pathOf(hash));
       }),
@@ -328,6 +334,8 @@ class FileReader implements BlobReader {
 
   async *read(start: number, end: number): AsyncGenerator<Buffer> {
     const hasher = start === 0 && end === this.size ? await createBLAKE2b(hashBits) : null;
+    // A file that lost all of its bytes has no last chunk to hold back.
+    if (end === 0 && hasher !== null && textOf(hasher) !== this.#hash) throw damaged(this.#hash);
     for (let at = start; at < end; ) {
       const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end - at));
       const count = await this.#file.read(chunk, 0, chunk.length, at);
@@ -337,8 +345,7 @@ class FileReader implements BlobReader {
       at += count;
       // The last chunk is held back until the hash is known, so that a wrong content never arrives whole.
       if (at === end && hasher !== null) {
-        const hash = Buffer.from(hasher.digest("binary")).toString("base64");
-        if (hash !== this.#hash) throw damaged(this.#hash);
+        if (textOf(hasher) !== this.#hash) throw damaged(this.#hash);
       }
       yield part;
     }
@@ -347,6 +354,10 @@ class FileReader implements BlobReader {
   close(): Promise<void> {
     return this.#file.close();
   }
+}
+
+function textOf(hasher: IHasher): string {
+  return Buffer.from(hasher.digest("binary")).toString("base64");
 }
 
 function damaged(hash: string): EngineError {

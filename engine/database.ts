@@ -15,13 +15,14 @@ import { type DatabaseParts, openParts, snapshotSections } from "./database-open
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
-import type { Environment } from "./environment.ts";
+import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
+import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
@@ -54,6 +55,14 @@ export interface DatabaseOptions {
   readonly log?: Partial<LogOptions>;
   /** When the tasks in the background run. */
   readonly maintenance?: MaintenanceOptions;
+}
+
+/** How a transaction is written. */
+export interface WriteOptions {
+  /** It deletes: then it may even when the disk is nearly full. */
+  readonly isDeletion?: boolean;
+  /** Records that it will read and that are not in memory, by position. */
+  readonly fetched?: ReadonlyMap<Position, Buffer>;
 }
 
 /** What one transaction staged, until it is durable, and who waits for that. */
@@ -107,6 +116,7 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly clock: Clock;
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
   readonly maintenance: Maintenance;
@@ -133,14 +143,19 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
-    this.queries = new DatabaseQueries(this, parts.environment.clock);
+    this.clock = parts.environment.clock;
+    this.queries = new DatabaseQueries(this, this.clock);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
       write: (change) => this.write(change),
     });
     const stop = (error: unknown): void => this.#stop(error);
-    this.blobs.host = { isDiskFull: () => this.isDiskFull, failed: stop };
+    this.blobs.host = {
+      isDiskFull: () => this.isDiskFull,
+      hasStopped: () => this.#failure !== null,
+      failed: stop,
+    };
     this.maintenance = new Maintenance(
       {
         ...parts,
@@ -190,18 +205,19 @@ export class Database implements LogListener {
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
-    options?: { readonly isDeletion?: boolean },
+    options?: WriteOptions,
   ): Promise<Result> {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
+    const fetched = options?.fetched ?? nothingFetched;
     if (this.#log.unsyncedBytes > unsyncedBytesMax) {
-      return this.#writeSlowly(change, isDeletion, null);
+      return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
-      return this.#attempt(change, isDeletion, nothingFetched);
+      return this.#attempt(change, isDeletion, fetched);
     } catch (error) {
       return error instanceof RecordNotResident
-        ? this.#writeSlowly(change, isDeletion, error)
+        ? this.#writeSlowly(change, isDeletion, fetched, error)
         : Promise.reject(error);
     }
   }
@@ -210,9 +226,10 @@ export class Database implements LogListener {
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
+    known: ReadonlyMap<Position, Buffer>,
     missing: RecordNotResident | null,
   ): Promise<Result> {
-    const fetched = new Map<Position, Buffer>();
+    const fetched = new Map<Position, Buffer>(known);
     let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
       if (needed !== null) {
@@ -677,6 +694,7 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
     assert(
       documents.stagedCount === 0 || this.#pending.length > 0,
       "staged rows have a transaction",

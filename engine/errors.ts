@@ -26,6 +26,8 @@ export type ErrorCode =
   | "collection-mismatch" // a write would move a document to another collection
   | "attachment-missing"
   | "counter-overflow"
+  | "series-value-invalid" // an entry of a time series has a value that is not a number (NaN)
+  | "series-out-of-range" // an entry of a time series has too many values or too long a tag
   | "compare-exchange-key-too-big"
   | "cluster-concurrency" // a cluster-wide batch met a newer atomic guard or compare-exchange value
   | "command-invalid" // a batch has a command of an unknown type

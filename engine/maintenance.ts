@@ -9,6 +9,7 @@
  * - After `close` no task begins; when it has resolved, none is running.
  * - A purge of tombstones is one value in the database, so that replay comes to the same without them.
  */
+import { assert } from "./assert.ts";
 import { BackgroundTask } from "./background-task.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { DamageList } from "./damage-list.ts";
@@ -117,6 +118,7 @@ export class Maintenance {
     while (!this.#ending.signal.aborted) {
       const through = tombstones.nthEtagThrough(this.#passedByAll(), tombstonesPerPurge);
       if (through === 0) break;
+      assert(through > tombstones.purgedThrough, "tombstones that were purged are gone");
       await this.#host.write(
         (transaction) =>
           transaction.putEntry(transaction.keyspaces.values, purgedThroughKey, through),
@@ -135,7 +137,8 @@ export class Maintenance {
     const found: Damage[] = [];
     await log.scrub((damage) => found.push(damage), speed);
     if (signal.aborted) return;
-    const throttle = new Throttle(clock, speed, signal);
+    const throttle = new Throttle(clock, speed);
+    signal.addEventListener("abort", () => throttle.hurry(), { once: true });
     const hashes = await blobs.findDamaged(async (bytes) => {
       await throttle.spend(bytes);
       return !signal.aborted;

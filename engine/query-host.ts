@@ -7,19 +7,26 @@
  *   never newer.
  * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
  */
+import { assert } from "./assert.ts";
 import type { Database } from "./database.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { IndexedDocuments } from "./index-documents.ts";
 import { covers, type IndexDefinition, isMergeable } from "./indexing/index-definition.ts";
 import { type AutomaticIndex, IndexSet } from "./indexing/index-set.ts";
+import { allCollections } from "./keyspaces/document-table.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { sliceMs } from "./limits.ts";
-import { fingerprintOf, nextTurn, QueryRows, safeHash } from "./query-rows.ts";
+import { collectionIdNamed, fingerprintOf, nextTurn, QueryRows, safeHash } from "./query-rows.ts";
 import { DatabaseScripts, withCallsAsScript } from "./query-scripts.ts";
 import type { AnalyzedQuery, QueryKind } from "./rql/analyzed-query.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";
-import { executeQuery, findDocuments, type QueryRequest } from "./rql/execute.ts";
+import {
+  type EntriesOutcome,
+  executeEntries,
+  executeQuery,
+  type QueryRequest,
+} from "./rql/execute.ts";
 import { parseQuery } from "./rql/parser.ts";
 import { printQuery } from "./rql/print.ts";
 import { QueryCompiler } from "./rql/query.ts";
@@ -160,14 +167,35 @@ export class DatabaseQueries {
     }
   }
 
-  /** Ids of the documents that a query finds, each once, in its order. @throws as `execute` */
-  async findIds(query: AnalyzedQuery, options: QueryOptions): Promise<string[]> {
+  /**
+   * Numbers of the documents that a query finds, each once, in its order: those of its page. Of an index query at once,
+   * however stale the index is.
+   * @throws index-missing, query-invalid, not-supported
+   */
+  async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
     await this.#settleIds(query);
-    const rows = new QueryRows(this.#database, this.#clock);
+    const { access, paging } = query;
+    const numbers =
+      access.kind === "collection"
+        ? collectionNumbers(this.#database, query)
+        : await this.#indexNumbers(query);
+    return Uint32Array.from(numbers.slice(paging.skip, paging.skip + paging.take));
+  }
+
+  async #indexNumbers(query: AnalyzedQuery): Promise<number[]> {
+    const rows = new NumberRows(this.#database, this.#clock);
+    const plain: AnalyzedQuery = {
+      ...query,
+      load: [],
+      isDistinct: false,
+      projection: { kind: "document", alias: null },
+      paging: { skip: 0, take: Number.MAX_SAFE_INTEGER, filterTake: null, inText: null },
+    };
     try {
       const scripts = new DatabaseScripts(this.#database.state, rows);
       const host = { source: rows, indexes: this.indexes, scripts };
-      return await findDocuments(query, host, requestOf(options));
+      await executeQuery(plain, host, requestOf({}), { add: () => null });
+      return rows.numbers;
     } finally {
       rows.close();
     }
@@ -185,6 +213,38 @@ export class DatabaseQueries {
       include.compareExchange.length > 0;
     const isWide = hasOthers || source.isAllDocuments || source.form === "index";
     return fingerprintOf(this.#database.state, isWide ? null : source.name);
+  }
+
+  /**
+   * `debug=entries`: what an index knows of the documents that a query finds.
+   * @throws index-missing when no index fits: none is made for it
+   */
+  async entries(text: string, options: QueryOptions): Promise<EntriesOutcome> {
+    const { parametersText = null } = options;
+    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+    const query = this.compile(text, "read", parameters, options);
+    const { access } = query;
+    if (access.kind === "collection") {
+      throw new EngineError(
+        "not-supported",
+        "Collection query is handled directly by documents storage so index entries aren't created underneath",
+      );
+    }
+    if (access.kind === "automatic-index" && this.#fitting(access.definition) === undefined) {
+      throw new EngineError("index-missing", "No Auto Index matching the given query was found.");
+    }
+    const rows = new QueryRows(this.#database, this.#clock);
+    try {
+      const scripts = new DatabaseScripts(this.#database.state, rows);
+      const host = { source: rows, indexes: this.indexes, scripts };
+      return await executeEntries(query, host, requestOf(options));
+    } finally {
+      rows.close();
+    }
+  }
+
+  #fitting(definition: IndexDefinition): AutomaticIndex | undefined {
+    return this.indexes.all().find((index) => covers(index.definition, definition));
   }
 
   /** The query as it is understood, written in one way. @throws query-syntax, query-invalid */
@@ -208,7 +268,7 @@ export class DatabaseQueries {
     const candidates = this.indexes
       .all()
       .filter((index) => isMergeable(index.definition, definition));
-    const fitting = candidates.find((index) => covers(index.definition, definition));
+    const fitting = this.#fitting(definition);
     if (fitting !== undefined) return { indexName: fitting.name, reasons: [] };
     const reasons = candidates.map(({ name, definition: existing }) => {
       const has = new Set(existing.fields.map((field) => field.name));
@@ -381,6 +441,47 @@ class CountedSink implements RowSink {
     this.#given++;
     return this.#sink.add(row);
   }
+}
+
+/** Takes down which documents a query of an index comes to, and shows it none of them. */
+class NumberRows extends QueryRows {
+  readonly numbers: number[] = [];
+
+  override read(docNum: number): boolean {
+    this.numbers.push(docNum);
+    return false;
+  }
+
+  override pending(): null {
+    return null;
+  }
+}
+
+/** Documents of a collection, all or by an id condition, in the order in which a query gives them. */
+function collectionNumbers(database: Database, { access, source }: AnalyzedQuery): number[] {
+  assert(access.kind === "collection", "it is a query of a collection");
+  const { documents } = database.state;
+  const id = source.isAllDocuments ? null : collectionIdNamed(database.state, source.name);
+  const isWanted = (docNum: number) =>
+    docNum >= 0 && (id === null || documents.collectionOf(docNum) === id);
+  if (access.ids?.kind === "ids") {
+    const found = new Set(access.ids.ids.map((one) => documents.find(one)).filter(isWanted));
+    return [...found].sort((left, right) => documents.compareIds(left, right));
+  }
+  const cursor =
+    access.ids === null
+      ? documents.byEtag(id ?? allCollections, 0)
+      : documents.byId(access.ids.prefix);
+  const numbers: number[] = [];
+  const batch = new Uint32Array(1024);
+  for (let count = batch.length; count === batch.length; ) {
+    count = cursor.fill(batch, batch.length);
+    for (let i = 0; i < count; i++) {
+      const docNum = batch[i] as number; // i < count
+      if (isWanted(docNum)) numbers.push(docNum);
+    }
+  }
+  return numbers;
 }
 
 function requestOf(options: QueryOptions): QueryRequest {

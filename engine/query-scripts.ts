@@ -84,7 +84,7 @@ class ScriptsOfQuery implements QueryScripts {
   passes(input: ScriptInput): boolean {
     const { filter } = this.#query;
     assert(filter !== null, "there is a filter");
-    this.#filter ??= this.#compile(conditionText(filter, new Set(this.#names)));
+    this.#filter ??= this.#compile(`!!(${conditionText(filter, new Set(this.#names))})`);
     return truthy(this.#run(this.#filter, input).value);
   }
 

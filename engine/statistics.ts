@@ -5,10 +5,12 @@
 import type { Database } from "./database.ts";
 import { documentFlags } from "./document.ts";
 import { emptyCollectionId } from "./keyspaces/collections.ts";
+import { seriesKey } from "./keyspaces/time-series.ts";
 import { sliceMs } from "./limits.ts";
 
 /** Counts that several replies share, in their order. */
 export interface DatabaseCounts {
+  readonly CountOfIndexes: number;
   readonly CountOfDocuments: number;
   readonly CountOfRevisionDocuments: number;
   readonly CountOfTombstones: number;
@@ -20,9 +22,10 @@ export interface DatabaseCounts {
 }
 
 /** Cost: constant. */
-export function databaseCounts({ state }: Database): DatabaseCounts {
+export function databaseCounts({ state, queries }: Database): DatabaseCounts {
   const { documents, keyspaces } = state;
   return {
+    CountOfIndexes: queries.indexes.all().length,
     CountOfDocuments: documents.documentCount,
     CountOfRevisionDocuments: keyspaces.revisions.count,
     CountOfTombstones: keyspaces.tombstones.count,
@@ -30,7 +33,7 @@ export function databaseCounts({ state }: Database): DatabaseCounts {
     CountOfConflicts: 0,
     CountOfAttachments: keyspaces.attachments.count,
     CountOfCounterEntries: keyspaces.counterOwners.count,
-    CountOfTimeSeriesSegments: 0,
+    CountOfTimeSeriesSegments: keyspaces.timeSeriesSegments.count,
   };
 }
 
@@ -70,6 +73,8 @@ export interface CollectionFigures {
   readonly bytes: number;
   /** Documents that have counters. */
   readonly counterOwners: number;
+  readonly seriesSegments: number;
+  readonly seriesSegmentBytes: number;
 }
 
 /** Gives the event loop back meanwhile. Cost: the collection's documents. */
@@ -77,24 +82,33 @@ export async function collectionFigures(
   database: Database,
   collectionId: number,
 ): Promise<CollectionFigures> {
+  const { timeSeriesSegments } = database.state.keyspaces;
   const view = database.view();
   try {
     const cursor = view.documents.byEtag(collectionId, 0);
     const batch = new Uint32Array(256);
     let bytes = 0;
     let counterOwners = 0;
+    let seriesSegments = 0;
+    let seriesSegmentBytes = 0;
     let sliceEnd = performance.now() + sliceMs;
     for (let count = batch.length; count === batch.length; ) {
       count = cursor.fill(batch, batch.length);
       for (const document of batch.subarray(0, count)) {
         bytes += view.documents.lengthOf(document);
         if ((view.documents.flagsOf(document) & documentFlags.HasCounters) !== 0) counterOwners++;
+        if ((view.documents.flagsOf(document) & documentFlags.HasTimeSeries) === 0) continue;
+        const prefix = seriesKey(view.documents.lowerIdOf(document), "");
+        for (const [, { length }] of timeSeriesSegments.range(prefix, prefix)) {
+          seriesSegments++;
+          seriesSegmentBytes += length;
+        }
       }
       if (performance.now() < sliceEnd) continue;
       await new Promise((resolve) => setImmediate(resolve));
       sliceEnd = performance.now() + sliceMs;
     }
-    return { bytes, counterOwners };
+    return { bytes, counterOwners, seriesSegments, seriesSegmentBytes };
   } finally {
     view.release();
   }

@@ -22,6 +22,8 @@ import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
+import { BTree, type TreeCursor } from "./tree/btree.ts";
+import { compareStrings } from "./tree/compare.ts";
 
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
@@ -63,7 +65,12 @@ export interface RecordSpan {
 }
 
 const none: readonly never[] = [];
-const noEntries: ReadonlyMap<string, unknown> = new Map();
+/** What a transaction did to one key; a value that is undefined: removed. */
+interface OwnEntry {
+  readonly value: unknown;
+}
+
+type OwnEntries = BTree<string, OwnEntry>;
 
 /** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
@@ -102,7 +109,7 @@ export class Transaction {
   // Made when the first one comes: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
-  #byKey: Map<EntryKeyspace<unknown>, Map<string, unknown>> | null = null;
+  #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
   #touched: Set<number> | null = null;
   #revisions: StagedRevision[] | null = null;
   #revisionsOf: Map<number, StagedRevision[]> | null = null;
@@ -188,6 +195,16 @@ export class Transaction {
       .sort((left, right) => documents.compareIds(left, right));
   }
 
+  /** Is there a marker of a deletion of this document, made by this transaction or before? */
+  wasDeleted(id: string): boolean {
+    const document = this.state.documents.lookup(id);
+    if (document < 0 || this.exists(document)) return false;
+    return (
+      this.documents.newestOf(document) >= 0 ||
+      this.keyspaces.tombstones.hasDocument(id.toLowerCase())
+    );
+  }
+
   exists(document: number): boolean {
     const row = this.documents.newestOf(document);
     if (row >= 0) return this.documents.recordLengthOf(row) > 0;
@@ -248,7 +265,12 @@ export class Transaction {
     this.#touched.add(document);
   }
 
-  /** The document is gone: it is not written again. */
+  /** Is the document to be written again? */
+  isTouched(document: number): boolean {
+    return this.#touched?.has(document) === true;
+  }
+
+  /** The document is gone, or was written again just now: it is not written again at the end. */
   untouch(document: number): void {
     this.#touched?.delete(document);
   }
@@ -328,27 +350,35 @@ export class Transaction {
 
   /** The value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
-    if (own?.has(key)) return own.get(key) as Value | undefined;
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>)?.get(key);
+    if (own !== undefined) return own.value as Value | undefined;
     return keyspace.newest(key);
   }
 
   /** What this transaction sees of the keys that begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
-    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>) ?? noEntries;
-    const rows = new Map<string, Value>();
-    for (const [key, entry] of keyspace.newestWithPrefix(prefix)) rows.set(key, entry.value);
-    let isOrdered = true;
-    for (const [key, value] of own) {
-      if (!key.startsWith(prefix)) continue;
-      if (value === undefined) rows.delete(key);
-      else {
-        isOrdered &&= rows.has(key);
-        rows.set(key, value as Value);
-      }
-    }
-    const found = [...rows];
-    return isOrdered ? found : found.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    return [...this.entriesFrom(keyspace, prefix, prefix)];
+  }
+
+  /** As `entriesWithPrefix`, one by one from the key `from` on. Nothing may be changed meanwhile. */
+  entriesFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    return merged(keyspace.newestRange(prefix, from), own?.cursor({ lower: from }), prefix, 1);
+  }
+
+  /** As `entriesFrom`, backwards: from the key `from`, or the one before it, on. */
+  entriesDownFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    const cursor = own?.cursor({ upper: from, descending: true });
+    return merged(keyspace.newestRangeDown(prefix, from), cursor, prefix, -1);
   }
 
   /** Sets or, with `undefined`, removes an entry. `etag` is the newest one when it has none of its own. */
@@ -359,7 +389,7 @@ export class Transaction {
     etag: number = this.state.lastEtag,
   ): void {
     const keyBytes = Buffer.from(key);
-    const text = value === undefined ? undefined : Buffer.from(JSON.stringify(value));
+    const text = value === undefined ? undefined : keyspace.codec.encode(value);
     const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
     const at = this.scratch.reserve(length);
     EntryKeyspace.encode(this.scratch.bytes, at, keyspace.kind, keyBytes, text, etag);
@@ -401,10 +431,10 @@ export class Transaction {
     this.#byKey ??= new Map();
     let own = this.#byKey.get(keyspace);
     if (own === undefined) {
-      own = new Map();
+      own = new BTree(compareStrings);
       this.#byKey.set(keyspace, own);
     }
-    own.set(key, entry?.value);
+    own.set(key, { value: entry?.value });
   }
 
   #needCollection(collectionId: number): void {
@@ -413,5 +443,29 @@ export class Transaction {
     const key = name.toLowerCase();
     if (this.entry(collections.records, key) !== undefined) return;
     this.putEntry(collections.records, key, { id: collectionId, name });
+  }
+}
+
+/**
+ * The newest entries of a keyspace under those of a transaction, which stand in for them, in the direction of both.
+ * `own` begins where `newest` does.
+ */
+function* merged<Value>(
+  newest: Generator<[string, Readonly<Entry<Value>>]>,
+  own: TreeCursor<string, OwnEntry> | undefined,
+  prefix: string,
+  direction: 1 | -1,
+): Generator<[string, Value]> {
+  let below = newest.next();
+  let hasOwn = own?.next() === true && own.key.startsWith(prefix);
+  while (!below.done || (hasOwn && own !== undefined)) {
+    let order = hasOwn ? 1 : -1;
+    if (!below.done && hasOwn && own !== undefined) {
+      order = compareStrings(below.value[0], own.key) * direction;
+    }
+    if (order < 0 && !below.done) yield [below.value[0], below.value[1].value];
+    else if (own?.value.value !== undefined) yield [own.key, own.value.value as Value];
+    if (order <= 0) below = newest.next();
+    if (order >= 0) hasOwn = own?.next() === true && own.key.startsWith(prefix);
   }
 }

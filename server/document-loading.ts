@@ -1,5 +1,6 @@
 /**
- * Loading documents by id: the reply of `GET docs?id=…` with includes, counters and compare-exchange values.
+ * Loading documents by id: the reply of `GET docs?id=…` with includes, counters, time series and compare-exchange
+ * values.
  *
  * The common case, one resident document with nothing included, is a look-up and a few copies of bytes.
  *
@@ -23,6 +24,12 @@ import {
   revisionByVector,
   rowsOf,
 } from "./revision-reading.ts";
+import {
+  type SeriesInclude,
+  seriesIncludesOf,
+  seriesIncludesState,
+  seriesIncludesText,
+} from "./time-series-includes.ts";
 
 const jsonHeaders = { "content-type": jsonContentType };
 const resultsOpen = Buffer.from('{"Results":[');
@@ -46,6 +53,7 @@ interface LoadOptions {
   readonly revisionPaths: readonly string[];
   /** Microseconds since 1970: of each document the newest revision that is not later. */
   readonly revisionsBefore: number | undefined;
+  readonly series: readonly SeriesInclude[];
   /** Missing documents are left out instead of null (cluster-wide sessions). */
   readonly skipsMissing: boolean;
 }
@@ -84,6 +92,7 @@ function hasExtras(options: LoadOptions): boolean {
   return (
     options.counters.length > 0 ||
     options.compareExchange.length > 0 ||
+    options.series.length > 0 ||
     options.revisionPaths.length > 0 ||
     options.revisionsBefore !== undefined
   );
@@ -100,6 +109,7 @@ function optionsOf(exchange: Exchange): LoadOptions {
     revisionPaths: query.all("revisions"),
     // RavenDB 7.2.7 passes over what is no date.
     revisionsBefore: Number.isNaN(before) ? undefined : before,
+    series: seriesIncludesOf(query),
     skipsMissing: query.get("txMode") === "ClusterWide",
   };
 }
@@ -213,6 +223,7 @@ function etagOf(
     if (loaded === null) continue;
     for (const row of counterRows(database, loaded, options.counters)) hash.add(row);
     for (const row of compareExchangeRows(database, loaded, options)) hash.add(row[1]);
+    for (const state of seriesIncludesState(database, loaded.id, options.series)) hash.add(state);
   }
   return hash.etag;
 }
@@ -243,6 +254,12 @@ function compose(
         `${JSON.stringify(loaded.id)}:[${counterRows(database, loaded, options.counters).join(",")}]`,
     );
     text.addText(`,"CounterIncludes":{${rows.join(",")}}`);
+  }
+  if (options.series.length > 0) {
+    const rows = found.map(
+      ({ id }) => `${JSON.stringify(id)}:${seriesIncludesText(database, id, options.series)}`,
+    );
+    text.addText(`,"TimeSeriesIncludes":{${rows.join(",")}}`);
   }
   if (options.compareExchange.length > 0) {
     const rows = new Map(found.flatMap((loaded) => compareExchangeRows(database, loaded, options)));

@@ -43,6 +43,11 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Counters.CounterOverflowException`,
   },
+  "series-value-invalid": {
+    status: 400,
+    type: "Raven.Server.Documents.TimeSeries.NanValueException",
+  },
+  "series-out-of-range": { status: 400, type: "System.ArgumentOutOfRangeException" },
   "compare-exchange-key-too-big": {
     status: 400,
     type: `${client}.CompareExchangeKeyTooBigException`,

@@ -34,8 +34,11 @@ export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryReque
   parser.parse(body, 0, body.length);
   const text = parser.body.subarray(0, parser.bodyLength);
   const inner = new ValueSpan();
-  if (!findMember(text, 0, queryKey, inner) || text[inner.from] !== 0x7b) {
+  if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");
+  }
+  if (text[inner.from] !== 0x7b) {
+    throw new EngineError("invalid-format", "The 'Query' property is not an object.");
   }
   return queryOfObject(text, inner.from);
 }

@@ -141,7 +141,7 @@ class StreamSink implements RowSink {
     if (this.#stream === undefined) {
       this.#stream = this.#exchange.stream(200, this.#framing.headers());
       // The first piece is short; what waits for the client is the next one.
-      this.#stream.write(this.#framing.open(null));
+      void this.#stream.write(this.#framing.open(null));
     }
     return this.#stream.write(this.#text.take()) ?? null;
   }
@@ -153,7 +153,7 @@ class StreamSink implements RowSink {
       return;
     }
     const stream = this.#exchange.stream(200, this.#framing.headers());
-    stream.write(this.#framing.open(outcome));
+    await stream.write(this.#framing.open(outcome));
     this.#text.addText(this.#framing.close(outcome, true));
     await stream.end(this.#text.bytes);
   }

@@ -18,7 +18,9 @@ import { queryRoutes } from "./endpoints/queries.ts";
 import { revisionRoutes } from "./endpoints/revisions.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
+import { setOperationRoutes } from "./endpoints/set-operations.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
+import { timeSeriesRoutes } from "./endpoints/time-series.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -40,8 +42,10 @@ export const routes: readonly Route[] = [
   ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
+  ...timeSeriesRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,
   ...queryRoutes,
+  ...setOperationRoutes,
 ];

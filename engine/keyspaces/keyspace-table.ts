@@ -14,6 +14,8 @@ import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
+import type { Segment } from "./series-segment.ts";
+import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
 
@@ -26,6 +28,8 @@ export class KeyspaceTable {
   readonly identities: EntryKeyspace<number>;
   readonly compareExchange: EntryKeyspace<CompareExchangeValue>;
   readonly indexDefinitions: EntryKeyspace<JsonObject>;
+  readonly timeSeries: EntryKeyspace<TimeSeries>;
+  readonly timeSeriesSegments: EntryKeyspace<Segment>;
   readonly values: EntryKeyspace<unknown>;
   readonly revisions: RevisionTable;
   readonly revisionRules: RevisionRules;
@@ -44,6 +48,8 @@ export class KeyspaceTable {
     this.identities = makeIdentities(dead);
     this.compareExchange = makeCompareExchange(dead);
     this.indexDefinitions = makeIndexDefinitions(dead);
+    this.timeSeries = makeTimeSeries(dead);
+    this.timeSeriesSegments = makeTimeSeriesSegments(dead);
     this.values = makeValues(dead);
     this.revisions = new RevisionTable(documents, dead);
     this.revisionRules = new RevisionRules(this.collections);
@@ -61,6 +67,8 @@ export class KeyspaceTable {
       this.compareExchange,
       this.indexDefinitions,
       this.values,
+      this.timeSeries,
+      this.timeSeriesSegments,
       this.revisions,
     ];
     for (const keyspace of this.all) {

@@ -33,6 +33,8 @@ export function tombstoneKey(etag: number): string {
 
 export class Tombstones {
   readonly records: EntryKeyspace<Tombstone>;
+  /** Whoever follows changes from an etag below this one may have missed deletions. */
+  purgedThrough = 0;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
   /** Lower-cased collection -> the etag of the last document that was deleted from it. */
@@ -75,6 +77,11 @@ export class Tombstones {
     if (etag > this.#newestOfAll) this.#newestOfAll = etag;
   }
 
+  /** Is the deletion of the document with this lower-cased id still remembered? */
+  hasDocument(lowerId: string): boolean {
+    return this.#byDocument.has(lowerId);
+  }
+
   get isEmpty(): boolean {
     return this.#byDocument.size === 0;
   }
@@ -97,6 +104,7 @@ export class Tombstones {
 
   /** Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`. */
   purgeThrough(etag: number): void {
+    this.purgedThrough = etag;
     for (const key of this.#keysThrough(etag, Number.POSITIVE_INFINITY)) this.records.drop(key);
   }
 

@@ -237,7 +237,11 @@ export class FileLog implements CommitLog {
   async #settleEnd(result: RecoveryResult): Promise<void> {
     const store = this.#store;
     const { active } = result;
-    for (const path of this.#leftovers) await store.disk?.files.unlink(path);
+    if (this.#leftovers.length > 0) {
+      // The manifest may be in the memory of the system only, and the one on the device still lists these.
+      await store.saveManifest(() => () => undefined);
+      for (const path of this.#leftovers) await store.disk?.files.unlink(path);
+    }
     const keptCount =
       active === null
         ? store.order.findLastIndex(isCompacted) + 1
@@ -501,6 +505,8 @@ export class FileLog implements CommitLog {
   /** The log will be closed: compaction, snapshots and scrubs that are under way come to their end quickly. */
   hurry(): void {
     this.#hurry.abort();
+    this.#compactor?.cancel();
+    this.#snapshots?.finish().catch(() => undefined);
   }
 
   /**
@@ -516,7 +522,6 @@ export class FileLog implements CommitLog {
     this.hurry();
     try {
       this.#compactionTimer?.cancel();
-      this.#compactor?.cancel();
       while (this.#compaction !== null) await this.#compaction;
       await this.#snapshots?.finish();
       if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {

@@ -38,7 +38,8 @@ export async function scrub(
   onDamage: (damage: Damage) => void,
   hurry?: AbortSignal,
 ): Promise<ScrubReport> {
-  const throttle = new Throttle(clock, bytesPerSecond, hurry);
+  const throttle = new Throttle(clock, bytesPerSecond);
+  hurry?.addEventListener("abort", () => throttle.hurry(), { once: true });
   const report = { segments: 0, bytes: 0, damages: 0 };
   if (store.disk === null) return report;
   const pin = store.pin();

@@ -261,6 +261,13 @@ export class SegmentStore {
     return bytes;
   }
 
+  /** Bytes of durable records that are still needed. */
+  liveBytes(): number {
+    let bytes = 0;
+    for (const segment of this.order) bytes += segment.payloadBytes - segment.deadBytes;
+    return bytes;
+  }
+
   /** Bytes of the images of segments that are in memory now. */
   imageBytes(): number {
     let bytes = 0;

@@ -10,7 +10,7 @@ import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
-import { patchMany, patchOne } from "./batch-patch.ts";
+import { patchJson, patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
 import {
   currentChangeVector,
@@ -20,6 +20,13 @@ import {
   putParsed,
   storedIdOf,
 } from "./documents.ts";
+import { copySeries } from "./time-series.ts";
+import {
+  applySeriesOperations,
+  optionalTime,
+  parseBulkAppends,
+  parseSeriesOperations,
+} from "./time-series-operations.ts";
 
 export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, BatchHandler>([
   ["PUT", put],
@@ -29,21 +36,18 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["AttachmentMOVE", attachmentMove],
   ["AttachmentCOPY", attachmentCopy],
   ["Counters", counters],
+  ["TimeSeries", timeSeries],
+  ["TimeSeriesWithIncrements", timeSeries],
+  ["TimeSeriesBulkInsert", timeSeriesBulkInsert],
+  ["TimeSeriesCopy", timeSeriesCopy],
   ["PATCH", patchOne],
   ["BatchPATCH", patchMany],
+  ["JsonPatch", patchJson],
   ["ForceRevisionCreation", forceRevision],
   ["HeartBeat", () => null],
   // Only cluster-wide transactions carry these out: RavenDB 7.2.7 passes over them in others.
   ["CompareExchangePUT", () => null],
   ["CompareExchangeDELETE", () => null],
-  // Commands of features that this database has not:
-  ...[
-    "JsonPatch",
-    "TimeSeries",
-    "TimeSeriesWithIncrements",
-    "TimeSeriesBulkInsert",
-    "TimeSeriesCopy",
-  ].map((type): [string, BatchHandler] => [type, notSupported]),
 ]);
 
 /** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
@@ -198,8 +202,40 @@ function counters({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   };
 }
 
-function notSupported(_run: BatchRun, { type }: BatchCommand): never {
-  throw new EngineError("not-supported", `Commands of type ${type} are not supported.`);
+/** `{"Type":"TimeSeries","Id","TimeSeries":{"Name","Appends"?,"Deletes"?,"Increments"?}}` */
+function timeSeries({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const documentId = requiredText(command, "Id");
+  const operations = parseSeriesOperations(command.value("TimeSeries"));
+  const etag = applySeriesOperations(transaction, documentId, operations);
+  return seriesRow(transaction, documentId, etag, command);
+}
+
+/** `{"Type":"TimeSeriesBulkInsert","Id","TimeSeries":{"Name","Appends":[[time,count,…values,tag?],…]}}`: no row */
+function timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand): null {
+  const documentId = requiredText(command, "Id");
+  applySeriesOperations(transaction, documentId, parseBulkAppends(command.value("TimeSeries")));
+  return null;
+}
+
+/** `{"Type":"TimeSeriesCopy","Id","Name","DestinationId","DestinationName","From"?,"To"?}` */
+function timeSeriesCopy({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const source = endOf(command, "Id", "Name");
+  const target = endOf(command, "DestinationId", "DestinationName");
+  const from = optionalTime(command.value("From"));
+  const to = optionalTime(command.value("To"));
+  const etag = copySeries(transaction, { ...source, from, to }, target);
+  return seriesRow(transaction, target.documentId, etag, command);
+}
+
+/** @param etag 0 when nothing was changed. */
+function seriesRow(
+  transaction: Transaction,
+  documentId: string,
+  etag: number,
+  { type }: BatchCommand,
+): BatchRow {
+  const vector = etag === 0 ? "null" : `"${transaction.changeVectorAt(etag)}"`;
+  return () => `{"Id":${JSON.stringify(documentId)},"ChangeVector":${vector},"Type":"${type}"}`;
 }
 
 function endOf(command: BatchCommand, idKey: string, nameKey: string) {

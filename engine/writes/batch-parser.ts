@@ -27,7 +27,6 @@ import {
   rawKey,
   rawString,
   rawValueEnd,
-  tokenName,
   truncated,
   unexpected,
 } from "../json/raw-scan.ts";
@@ -65,6 +64,9 @@ export class BatchCommand {
       throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
     }
     this.type = type;
+    const document = this.#spans.get("Document");
+    // What is stored is checked then.
+    if (document !== undefined && type !== "PUT") parsedText(bytes, document.from, document.to);
   }
 
   /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
@@ -87,8 +89,12 @@ export class BatchCommand {
   /** Where a member's value stands; undefined when it is absent or null. */
   span(key: string): TextSpan | undefined {
     const span = this.#spans.get(key);
-    if (span === undefined || tokenName(this.bytes, span.from) === "Null") return undefined;
+    if (span === undefined || this.#isNull(span)) return undefined;
     return span;
+  }
+
+  #isNull({ from, to }: TextSpan): boolean {
+    return to - from === 4 && this.bytes.latin1Slice(from, to) === "null";
   }
 }
 

@@ -1,11 +1,13 @@
-/** Commands of a batch that patch documents by script. Rows are those of RavenDB 7.2.7. */
+/** Commands of a batch that patch documents, by script or by JSON Patch. Rows are those of RavenDB 7.2.7. */
 import { EngineError } from "../errors.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
 import { DocumentParser } from "../json/json-parser.ts";
+import { readTree } from "../json/text-tree.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { patchByJson } from "./json-patch.ts";
 import { type PatchScript, patchDocument } from "./patch.ts";
 
 /** What clients take for "never". */
@@ -56,6 +58,29 @@ export function patchMany({ transaction }: BatchRun, command: BatchCommand): Bat
     });
   }
   return () => '{"Type":"BatchPATCH"}';
+}
+
+/** `{"Type":"JsonPatch","Id","JsonPatch":{"Operations":[…]},"ChangeVector"?}` */
+export function patchJson({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const span = command.span("JsonPatch");
+  if (span === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      "JsonPatch command must have a 'JsonPatch' property",
+    );
+  }
+  const id = command.text("Id") ?? "";
+  parser.parseValue(command.bytes, span.from, span.to);
+  const request = readTree(parser.body, 0);
+  const operations = request instanceof Map ? request.get("Operations") : undefined;
+  const expected = command.text("ChangeVector") ?? undefined;
+  const result = patchByJson(transaction, id, operations, expected);
+  const { changeVector, lastModified, status, etag } = result;
+  const modifiedAt = changeVector === null ? neverText : formatTimestamp(lastModified);
+  const row =
+    `{"Id":${JSON.stringify(id)},"ChangeVector":${JSON.stringify(changeVector)},"LastModified":"${modifiedAt}"` +
+    `,"Type":"JsonPatch","PatchStatus":"${status}","Etag":${etag}}`;
+  return () => row;
 }
 
 function requiredScript(command: BatchCommand): PatchScript {

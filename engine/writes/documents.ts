@@ -1,6 +1,6 @@
 /**
  * What a transaction may do with documents: store, delete, and write again when their lists of attachments or
- * counters changed. Error texts are those of RavenDB 7.2.7.
+ * counters or time series changed. Error texts are those of RavenDB 7.2.7.
  */
 
 import { type DatabaseState, nodeTag } from "../database-state.ts";
@@ -28,6 +28,7 @@ import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
+import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import { sealRecord } from "../log/record.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
@@ -42,6 +43,7 @@ import {
   keepOldState,
   keepUnkeptState,
 } from "./revisions.ts";
+import { removeSeriesOf } from "./time-series.ts";
 
 /** What is known of a document that was stored. */
 export class StoredDocument {
@@ -85,8 +87,10 @@ export class StoredDocument {
 }
 
 const noMembers: readonly ServerMember[] = [];
-const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
-const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
+const listFlags =
+  documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
+/** Flags of a document that stay when it is written again. */
+export const keptFlags = listFlags | documentFlags.HasRevisions;
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
@@ -198,10 +202,11 @@ export function putParsed(
 }
 
 /** The flags of the lists that have anything in them: see `listsOf`. */
-function listFlagsOf([attachments, counters]: readonly ServerMember[]): number {
+function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
   return (
     (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (counters?.valueText == null ? 0 : documentFlags.HasCounters)
+    (counters?.valueText == null ? 0 : documentFlags.HasCounters) |
+    (series?.valueText == null ? 0 : documentFlags.HasTimeSeries)
   );
 }
 
@@ -244,7 +249,7 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
 }
 
 /**
- * Deletes a document with its attachments and counters.
+ * Deletes a document with its attachments, counters and time series.
  * @param clusterVector as for `putParsed`.
  * @returns false when there was none. @throws EngineError concurrency
  */
@@ -281,6 +286,7 @@ export function deleteDocument(
       transaction.putEntry(counters, key, undefined);
     }
   }
+  if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
   const etag = transaction.nextEtag();
   const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
   const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
@@ -326,6 +332,31 @@ export function storedIdOf(transaction: Transaction, document: number): string {
   return idOf(bytes, start);
 }
 
+/**
+ * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body.
+ * @throws RecordNotResident
+ */
+export function putBody(transaction: Transaction, document: number): void {
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  const collectionId = transaction.collectionOf(document);
+  const stored = metadataLengthOf(bytes, start);
+  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, start), stored, []);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, []);
+  }
+  const id = idOf(bytes, start);
+  fields.setBody(state.parser);
+  write(transaction, document, id, 0, collectionId, transaction.flagsOf(document) & keptFlags);
+}
+
+/** Writes a touched document again now, for who must know its change vector. */
+export function rewriteNow(transaction: Transaction, document: number): StoredDocument {
+  transaction.untouch(document);
+  return rewriteLists(transaction, document);
+}
+
 /** Writes a document again without its `@refresh`. */
 export function refreshDocument(transaction: Transaction, document: number): void {
   rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]);
@@ -335,7 +366,7 @@ function rewriteLists(
   transaction: Transaction,
   document: number,
   others: readonly ServerMember[] = noMembers,
-): void {
+): StoredDocument {
   const { state } = transaction;
   const record = transaction.recordOf(document);
   // A copy: the scratch buffer, where the record may be, can move when there is more to write.
@@ -354,8 +385,9 @@ function rewriteLists(
   }
   storedMetadata(state, bytes, collectionId, [...lists, ...others]);
   fields.setBodyOf(bytes, 0);
-  write(transaction, document, id, 0, collectionId, flags);
+  const stored = write(transaction, document, id, 0, collectionId, flags);
   if (rule !== null) keepNewState(transaction, document, rule);
+  return stored;
 }
 
 /**
@@ -516,12 +548,14 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   return transaction.state.mergedChangeVector(current, etag);
 }
 
-/** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
+/** The genuine `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
   if ((flags & listFlags) === 0) return noMembers;
-  const { attachments, counters } = transaction.keyspaces;
+  const { attachments, counters, timeSeries } = transaction.keyspaces;
   const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
   const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
+  const series = transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""));
+  const seriesText = seriesNamesText(series.map(([, value]) => value));
   const filesText = attachmentsText(files.map(([, attachment]) => attachment));
   return [
     { key: "@attachments", valueText: filesText === null ? null : Buffer.from(filesText) },
@@ -530,6 +564,7 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
       valueText:
         names.length === 0 ? null : Buffer.from(JSON.stringify(names.map(([, { name }]) => name))),
     },
+    { key: "@timeseries", valueText: seriesText === null ? null : Buffer.from(seriesText) },
   ];
 }
 

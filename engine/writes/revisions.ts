@@ -20,22 +20,25 @@ import {
   metadataTextOf,
   recordLengthOf,
 } from "../document.ts";
+import type { ServerMember } from "../document-metadata.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
 import { revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import type { RevisionRule } from "../keyspaces/revision-rules.ts";
 import { changeVectorHash, type RevisionFacts } from "../keyspaces/revision-table.ts";
+import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "../keyspaces/time-series.ts";
 import { recordKinds, sealRecord } from "../log/record.ts";
 import type { RecordSpan, Transaction } from "../transaction.ts";
+import { segmentsIn } from "./series-source.ts";
 
-const { HasAttachments, HasCounters, HasRevisions, Revision } = documentFlags;
+const { HasAttachments, HasCounters, HasRevisions, HasTimeSeries, Revision } = documentFlags;
 const { DeleteRevision, ForceCreated, FromOldDocumentRevision } = documentFlags;
 /** What a revision has of its document's flags. */
 const inheritedFlags =
   HasRevisions |
   HasAttachments |
   HasCounters |
-  documentFlags.HasTimeSeries |
+  HasTimeSeries |
   documentFlags.Reverted |
   documentFlags.FromClusterTransaction |
   documentFlags.Artificial |
@@ -193,11 +196,19 @@ function putRevision(
   fields.setBodyOf(record, 0);
   fields.setChangeVector(vectorOf(transaction, record));
   fields.flags = (documentFlagsOf(record, 0) & inheritedFlags) | HasRevisions | flags;
-  if ((fields.flags & HasCounters) !== 0) {
-    state.metadata.fromStored(record, metadataStartOf(record, 0), metadataLengthOf(record, 0), [
-      { key: "@counters", valueText: null },
-      { key: "@counters-snapshot", valueText: countersSnapshot(transaction, idOf(record, 0)) },
-    ]);
+  if ((fields.flags & (HasCounters | HasTimeSeries)) !== 0) {
+    const id = idOf(record, 0);
+    const members: ServerMember[] = [];
+    if ((fields.flags & HasCounters) !== 0) {
+      members.push({ key: "@counters", valueText: null });
+      members.push({ key: "@counters-snapshot", valueText: countersSnapshot(transaction, id) });
+    }
+    if ((fields.flags & HasTimeSeries) !== 0) {
+      members.push({ key: "@timeseries", valueText: null });
+      members.push({ key: "@timeseries-snapshot", valueText: seriesSnapshot(transaction, id) });
+    }
+    const length = metadataLengthOf(record, 0);
+    state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
     fields.setMetadata(state.metadata.text, 0, state.metadata.length);
   }
   const etag = stage(transaction, document);
@@ -224,6 +235,22 @@ function countersSnapshot(transaction: Transaction, id: string): Buffer {
   const rows = transaction
     .entriesWithPrefix(counters, counterKey(id, ""))
     .map(([, { name, value }]) => `${JSON.stringify(name)}:${value}`);
+  return Buffer.from(`{${rows.join(",")}}`);
+}
+
+/** `{"HeartRate":{"Count":4,"Start":date,"End":date}}`: a document's series as the transaction sees them. */
+function seriesSnapshot(transaction: Transaction, id: string): Buffer {
+  const { timeSeries } = transaction.keyspaces;
+  const source = segmentsIn(transaction);
+  const rows: string[] = [];
+  for (const [, { name }] of transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""))) {
+    const summary = summaryOf(source, segmentPrefix(id, name));
+    if (summary === undefined) continue;
+    const { count, first, last } = summary;
+    rows.push(
+      `${JSON.stringify(name)}:{"Count":${count},"Start":"${seriesTimeText(first)}","End":"${seriesTimeText(last)}"}`,
+    );
+  }
   return Buffer.from(`{${rows.join(",")}}`);
 }
 

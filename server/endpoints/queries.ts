@@ -1,7 +1,9 @@
 /** Queries: once, and as a stream. Replies are those of RavenDB 7.2.7. */
+import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
+import { fingerprintOf } from "../../engine/query-rows.ts";
 import type { Exchange } from "../exchange.ts";
-import { QueryReply } from "../query-reply.ts";
+import { QueryReply, timeText } from "../query-reply.ts";
 import { type QueryRequest, queryOfAddress, queryOfBody } from "../query-request.ts";
 import { streamQuery } from "../query-stream.ts";
 import { jsonContentType } from "../response.ts";
@@ -48,7 +50,7 @@ async function answer(
   const debug = query.get("debug")?.toLowerCase() ?? "";
   const metadataOnly = query.bool("metadataOnly", false);
   if (debug !== "") {
-    answerDebug(exchange, database, { text, options }, debug);
+    await answerDebug(exchange, database, { text, options }, debug);
     return;
   }
   const tail = query.bool("includeServerSideQuery", false) ? serverSideMember(database, text) : "";
@@ -87,13 +89,13 @@ function serverSideMember(database: Database, text: string): string {
   return `,"ServerSideQuery":${JSON.stringify(database.queries.canonicalText(text))}`;
 }
 
-/** debug=serverSideQuery | explain. @throws EngineError not-supported for others */
-function answerDebug(
+/** debug=serverSideQuery | explain | entries. @throws EngineError not-supported for others */
+async function answerDebug(
   exchange: Exchange,
   database: Database,
   { text, options }: QueryRequest,
   debug: string,
-): void {
+): Promise<void> {
   switch (debug) {
     case "serversidequery": {
       const ServerSideQuery = database.queries.canonicalText(text);
@@ -106,7 +108,32 @@ function answerDebug(
       exchange.replyJson(200, { IndexName: indexName, Results }, requestTime(exchange));
       return;
     }
+    case "entries":
+      await answerEntries(exchange, database, { text, options });
+      return;
     default:
       throw new EngineError("not-supported", `Not supported query debug operation: '${debug}'`);
   }
+}
+
+/** What an index knows of the documents that a query finds. */
+async function answerEntries(
+  exchange: Exchange,
+  database: Database,
+  { text, options }: QueryRequest,
+): Promise<void> {
+  const startMs = database.clock.monotonicMs();
+  const etag = fingerprintOf(database.state, null);
+  const found = await database.queries.entries(text, options);
+  const index = database.queries.indexes.byName(found.indexName)?.statistics();
+  const durationMs = Math.round(database.clock.monotonicMs() - startMs);
+  exchange.replyJson(
+    200,
+    `{"TotalResults":${found.totalResults},"SkippedResults":0,"DurationInMs":${durationMs},` +
+      `"IndexName":${JSON.stringify(found.indexName)},"Results":[${found.entries.join(",")}],"Includes":{},` +
+      `"IndexTimestamp":"${timeText(index?.indexedAtMicros ?? 0)}",` +
+      `"LastQueryTime":"${timeText(index?.queriedAtMicros ?? 0)}",` +
+      `"IsStale":${found.isStale},"ResultEtag":${etag},"NodeTag":"${nodeTag}"}`,
+    { ...requestTime(exchange), etag: String(etag) },
+  );
 }

@@ -114,6 +114,8 @@ async function describeDocument(database: Database, document: number) {
   const text = (await database.getText(id))?.toString() ?? "null";
   const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
   const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
+  const series = [...keyspaces.timeSeries.withPrefix(prefix)].map(([, one]) => one);
+  expect(metadata["@timeseries"] ?? []).toEqual(series.map(({ name }) => name));
   expect(metadata["@counters"] ?? []).toEqual(counters.map(({ name }) => name));
   expect(listed.map(({ Name, Hash }) => [Name, Hash])).toEqual(
     attachments.map(({ name, hash }) => [name, hash]),
@@ -131,6 +133,12 @@ async function describeDocument(database: Database, document: number) {
     body: bodyWithMetadata(body, metadata),
     counters: counters.map(({ name, value }) => [name, value]),
     attachments: contents,
+    series: series.map(({ name }) => [
+      name,
+      [...keyspaces.timeSeriesSegments.withPrefix(`${prefix}${name.toLowerCase()}\u0000`)]
+        .flatMap(([, segment]) => segment.toEntries())
+        .map(({ time, values }) => [time, values[0]]),
+    ]),
   };
 }
 

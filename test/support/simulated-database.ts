@@ -141,6 +141,7 @@ export class SimulatedDatabase {
     const contents = hasContent ? await this.#storeContents(batch) : new Map<string, Lease>();
     let isRefused = false;
     let index = -1;
+    let state: ModelDatabase | null = null;
     try {
       await database.write(
         (transaction) => {
@@ -151,6 +152,7 @@ export class SimulatedDatabase {
           if (next === null) expect.fail("the twin refused what the database took");
           // A run that comes this far is the last: its transaction is appended before anything else is run.
           history.states.push(next);
+          state = next;
           index = history.states.length - 1;
         },
         { isDeletion },
@@ -160,7 +162,9 @@ export class SimulatedDatabase {
       return true;
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      if (error.code === "disk-full") history.forget(history.acknowledged);
+      if (error.code === "disk-full" && state !== null && history.states[index] === state) {
+        history.states.length = index; // what was appended after it is lost with it
+      }
       if (isRefused && refusals.has(error.code)) return false;
       throw error;
     } finally {

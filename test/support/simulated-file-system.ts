@@ -82,8 +82,6 @@ interface NameOperation {
   readonly folder: string;
   /** Null removes the name. */
   readonly changes: readonly (readonly [path: string, entry: Entry | null])[];
-  /** Before the changes a folder with all in it goes to another name. */
-  readonly move?: { readonly source: string; readonly target: string };
 }
 
 export class SimulatedFileSystem implements FileSystem {
@@ -142,8 +140,8 @@ export class SimulatedFileSystem implements FileSystem {
     };
     for (const [path, entry] of this.#current) after.#current.set(path, copy(entry));
     for (const [path, entry] of this.#durable) after.#durable.set(path, copy(entry));
-    after.#pendingNames = this.#pendingNames.map(({ changes, ...operation }) => ({
-      ...operation,
+    after.#pendingNames = this.#pendingNames.map(({ folder, changes }) => ({
+      folder,
       changes: changes.map(([path, entry]) => [path, entry === null ? null : copy(entry)] as const),
     }));
     return after;
@@ -241,19 +239,10 @@ export class SimulatedFileSystem implements FileSystem {
 
   async syncDirectory(path: string): Promise<void> {
     await this.#call("syncDirectory", path);
-    if (this.#current.get(path) !== "folder") throw failure("ENOENT", path);
-    const left: NameOperation[] = [];
     for (const operation of this.#pendingNames) {
-      if (operation.folder !== path) {
-        left.push(operation);
-        continue;
-      }
-      applyNames(this.#durable, operation);
-      // What was pending in a folder that moved is pending under its new name.
-      const { move } = operation;
-      if (move !== undefined) left.splice(0, left.length, ...left.map((one) => moved(one, move)));
+      if (operation.folder === path) applyNames(this.#durable, operation);
     }
-    this.#pendingNames = left;
+    this.#pendingNames = this.#pendingNames.filter((operation) => operation.folder !== path);
   }
 
   async exists(path: string): Promise<boolean> {
@@ -438,33 +427,7 @@ function failure(code: string, path: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: simulated, ${path}`), { code });
 }
 
-function isUnder(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
-}
-
-function movedPath(path: string, move: { source: string; target: string }): string {
-  return isUnder(path, move.source) ? move.target + path.slice(move.source.length) : path;
-}
-
-function moved(
-  operation: NameOperation,
-  move: { readonly source: string; readonly target: string },
-): NameOperation {
-  return {
-    ...operation,
-    folder: movedPath(operation.folder, move),
-    changes: operation.changes.map(([path, entry]) => [movedPath(path, move), entry] as const),
-  };
-}
-
-function applyNames(names: Map<string, Entry>, { changes, move }: NameOperation): void {
-  if (move !== undefined) {
-    for (const [path, entry] of [...names]) {
-      if (!isUnder(path, move.source)) continue;
-      names.delete(path);
-      names.set(movedPath(path, move), entry);
-    }
-  }
+function applyNames(names: Map<string, Entry>, { changes }: NameOperation): void {
   for (const [path, entry] of changes) {
     if (entry === null) names.delete(path);
     else names.set(path, entry);

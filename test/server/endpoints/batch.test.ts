@@ -203,6 +203,33 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs?id=w%2F4")).status).toBe(404);
   });
 
+  test("waits until indexes have seen it", async () => {
+    const query = (n: number) =>
+      client.json("POST queries", {
+        Query: `from Waited where n = ${n}`,
+        WaitForNonStaleResults: true,
+      });
+    await query(0);
+    const put = (wait: string, n: number) =>
+      client.send(`POST bulk_docs?${wait}`, {
+        Commands: [
+          {
+            Type: "PUT",
+            Id: `waited/${n}`,
+            Document: { n, "@metadata": { "@collection": "Waited" } },
+          },
+        ],
+      });
+    for (let n = 1; n < 20; n++) {
+      const wait =
+        n % 2 === 0 ? "" : "&waitForSpecificIndex=auto%2Fwaited%2Fbyn&waitForSpecificIndex=none";
+      expect((await put(`waitForIndexesTimeout=00:00:05${wait}`, n)).status).toBe(201);
+      const found = await client.json("POST queries", { Query: `from Waited where n = ${n}` });
+      expect(found).toMatchObject({ IsStale: false, Results: [{ n }] });
+    }
+    expect((await put("waitForIndexesTimeout=soon", 99)).status).toBe(400);
+  });
+
   test("counters keep 64 bits, and the row has the document's change vector when its list changed", async () => {
     await client.send("PUT docs?id=c%2F1", {});
     const command = (delta: string) =>
@@ -367,5 +394,71 @@ describe("PATCH in a batch", () => {
       ModifiedDocument: { N: 7 },
     });
     expect((await client.send("GET docs?id=p%2F2")).text).toContain('"M":1,"b":true');
+  });
+});
+
+describe("JsonPatch in a batch", () => {
+  const patch = (...Operations: object[]) =>
+    batch({ Type: "JsonPatch", Id: "j/1", JsonPatch: { Operations } });
+  const textOf = async () => (await client.send("GET docs?id=j%2F1")).text;
+
+  test("changes what its paths name and leaves the rest as it was spelt", async () => {
+    await client.send(
+      "PUT docs?id=j%2F1",
+      '{"a":1,"list":[1,2],"big":9223372036854775807,"f":1.50,"a/b~c":0,"@metadata":{"@collection":"Js"}}',
+    );
+    const reply = await patch(
+      { op: "add", path: "/list/-", value: 3 },
+      { op: "add", path: "/list/0", value: 0 },
+      { op: "remove", path: "/list/1" },
+      { op: "replace", path: "/a~1b~0c", value: { x: null } },
+      { op: "copy", from: "/list", path: "/copied" },
+      { op: "move", from: "/a", path: "/moved" },
+      { op: "test", path: "/moved", value: 1.0 },
+      { op: "add", path: "/@metadata/note", value: "n" },
+    );
+    expect(reply.status).toBe(201);
+    expect((reply.json as { Results: unknown[] }).Results[0]).toEqual({
+      Id: "j/1",
+      ChangeVector: expect.stringMatching(/^A:\d+-/),
+      LastModified: expect.stringMatching(/Z$/),
+      Type: "JsonPatch",
+      PatchStatus: "Patched",
+      Etag: expect.any(Number),
+    });
+    expect(await textOf()).toContain(
+      '{"list":[0,2,3],"big":9223372036854775807,"f":1.50,"a/b~c":{"x":null},"copied":[0,2,3],"moved":1,"@metadata":{"@collection":"Js","note":"n",',
+    );
+  });
+
+  test("is done as a whole or not at all, and says when there was nothing to do", async () => {
+    const before = await textOf();
+    for (const [operation, type] of [
+      [{ op: "test", path: "/moved", value: 2 }, "System.InvalidOperationException"],
+      [{ op: "replace", path: "/nowhere", value: 2 }, "System.InvalidOperationException"],
+      [{ op: "remove", path: "/nowhere" }, "System.InvalidOperationException"],
+      [{ op: "remove", path: "/list/9" }, "System.InvalidOperationException"],
+      [{ op: "add", path: "/no/where", value: 2 }, "System.InvalidOperationException"],
+      [{ op: "add", path: "/list/9", value: 2 }, "System.InvalidOperationException"],
+      [{ op: "move", from: "/list", path: "/list/0" }, "System.InvalidOperationException"],
+      [{ op: "foo", path: "/moved" }, "System.ArgumentException"],
+      [{ op: "add", path: "moved", value: 1 }, "System.ArgumentException"],
+      [{ op: "add", path: "/moved" }, "System.ArgumentException"],
+    ] as const) {
+      const reply = await patch({ op: "add", path: "/never", value: 1 }, operation);
+      expect([reply.status, typeOf(reply)], JSON.stringify(operation)).toEqual([400, type]);
+    }
+    const same = await patch({ op: "test", path: "/moved", value: 1 });
+    expect(same.text).toContain('"PatchStatus":"NotModified"');
+    expect(await textOf()).toBe(before);
+    const missing = await batch({ Type: "JsonPatch", Id: "j/none", JsonPatch: { Operations: [] } });
+    expect(missing.text).toContain('"PatchStatus":"DocumentDoesNotExist"');
+    const stale = {
+      Type: "JsonPatch",
+      Id: "j/1",
+      ChangeVector: "A:1-x",
+      JsonPatch: { Operations: [] },
+    };
+    expect((await batch(stale)).status).toBe(409);
   });
 });

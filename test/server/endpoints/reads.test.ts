@@ -1,5 +1,8 @@
 /** Statistics, several reads in one request, and streams of documents. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { InternalExchange } from "../../../server/internal-exchange.ts";
+import type { Route } from "../../../server/route.ts";
+import { routes } from "../../../server/route-table.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 
@@ -76,6 +79,32 @@ describe("statistics", () => {
     expect(await json("GET stats/detailed")).toMatchObject(counts);
     expect((await send("GET healthcheck")).status).toBe(204);
     expect((await send("GET stats")).headers.etag).toBeUndefined();
+  });
+});
+
+describe("statistics of indexes", () => {
+  test("name each with its state", async () => {
+    await client.json("POST queries", {
+      Query: "from Ss where n = 1",
+      WaitForNonStaleResults: true,
+    });
+    expect(await client.json("GET stats")).toMatchObject({
+      CountOfIndexes: 1,
+      Indexes: [
+        {
+          Name: "Auto/Ss/Byn",
+          IsStale: false,
+          State: "Normal",
+          LockMode: "Unlock",
+          Priority: "Normal",
+          Type: "AutoMap",
+          SourceType: "Documents",
+          LastIndexingTime: expect.stringMatching(/Z$/),
+        },
+      ],
+    });
+    const essential = { CountOfIndexes: 1, Indexes: [{ Name: "Auto/Ss/Byn", Type: "AutoMap" }] };
+    expect(await client.json("GET stats/essential")).toMatchObject(essential);
   });
 });
 
@@ -180,5 +209,41 @@ describe("GET streams/docs", () => {
     expect(Results).toHaveLength(2);
     expect((await client.send("GET streams/docs?startsWith=zz")).text).toBe('{"Results":[]}');
     expect((await client.send("GET streams/docs?pageSize=abc")).status).toBe(400);
+  });
+});
+
+describe("an internal request", () => {
+  test("is cut off when its reply is larger than was allowed, streamed or whole", async () => {
+    const statuses: (number | undefined)[] = [];
+    const probe: Route = {
+      kind: "database",
+      method: "GET",
+      path: "/databases/:database/probe",
+      access: "read",
+      handle: async (exchange, { server }) => {
+        for (const target of ["/databases/db/docs", "/databases/db/stats/essential"]) {
+          for (const bytesMax of [100, 10_000_000]) {
+            const inner = new InternalExchange(exchange, { method: "GET", target }, bytesMax);
+            await server.dispatch(inner);
+            statuses.push((await inner.captureReply())?.status);
+          }
+        }
+        exchange.reply(204);
+      },
+    };
+    const { request } = await startTestServer({
+      unsecured: true,
+      databases: [{ name: "db" }],
+      routes: [...routes, probe],
+    });
+    const text = "x".repeat(50_000);
+    for (let n = 0; n < 5; n++) {
+      await request(`/databases/db/docs?id=${n}`, {
+        method: "PUT",
+        body: JSON.stringify({ text }),
+      });
+    }
+    expect((await request("/databases/db/probe")).status).toBe(204);
+    expect(statuses).toEqual([undefined, 200, undefined, 200]);
   });
 });

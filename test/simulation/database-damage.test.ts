@@ -1,0 +1,202 @@
+/**
+ * Files that are damaged while nobody has them open: cut, flipped, emptied, removed. A database opens with what was
+ * acknowledged, or, where only what was never covered by a later write is missing, with a prefix of it; else it refuses
+ * and says which file. It never gives a document, a counter or an attachment that is another than what was written.
+ *
+ * DATABASE_DAMAGE_FLIPS sets how many bits are flipped in each file (40), spread evenly; Infinity: all of them.
+ */
+import { expect, test } from "vitest";
+import { Database } from "../../engine/database.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { describeDatabase } from "../support/database-picture.ts";
+import { put } from "../support/database-scenarios.ts";
+import {
+  databaseFolder,
+  History,
+  logOptions,
+  SimulatedDatabase,
+  simulatedEnvironment,
+} from "../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
+
+const flips = Number(process.env["DATABASE_DAMAGE_FLIPS"] ?? 40);
+
+interface Store {
+  readonly files: SimulatedFileSystem;
+  readonly history: History;
+}
+
+/** Three segments with all kinds of records, and an attachment. `isClosed`: in good order, with an index snapshot. */
+async function makeStore(isClosed: boolean): Promise<Store> {
+  const files = new SimulatedFileSystem();
+  const history = new History();
+  const shop = await SimulatedDatabase.open(files, history, { segmentBytesMax: 1024 });
+  await shop.write([put("a", "A".repeat(100)), { kind: "increment", id: "a", name: "n", by: 1 }]);
+  await shop.write([{ kind: "attach", id: "a", name: "file", content: "the content" }]);
+  for (let index = 0; index < 4; index++) {
+    await shop.write([
+      put("b", `${index}`.repeat(150)),
+      { kind: "increment", id: "a", name: "n", by: 10 },
+    ]);
+  }
+  await shop.write([{ kind: "delete", id: "b" }]);
+  if (isClosed) await shop.database.close();
+  return { files, history };
+}
+
+type Outcome = "whole" | "prefix" | "refused" | "damaged record";
+
+/** Opens a copy after `damage`. Fails when it has something that never was. */
+async function outcomeOf(
+  { files, history }: Store,
+  damage: (files: SimulatedFileSystem) => void,
+): Promise<Outcome> {
+  const copy = files.restart();
+  damage(copy);
+  const before = copy.paths().map((path) => [path, Buffer.from(copy.content(path))] as const);
+  let database: Database;
+  try {
+    database = await Database.open(simulatedEnvironment(copy), "shop", databaseFolder, {
+      log: { ...logOptions().log, mustExist: true },
+    });
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    expect(["database-damaged", "database-missing"]).toContain(error.code);
+    expect(error.message).toContain(databaseFolder);
+    for (const [path, bytes] of before) expect(copy.content(path).equals(bytes), path).toBe(true);
+    return "refused";
+  }
+  try {
+    const description = await describeDatabase(database);
+    const known = history.states.map((state) => state.text());
+    const found = known.lastIndexOf(description);
+    if (found < 0) expect.fail(`found what never was: ${description}`);
+    return found === known.length - 1 ? "whole" : "prefix";
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "record-damaged") return "damaged record";
+    throw error;
+  } finally {
+    await database.abandon().catch(() => undefined);
+  }
+}
+
+function logFiles({ files }: Store): string[] {
+  return files.paths().filter((path) => path.endsWith(".seg"));
+}
+
+/** Bytes of a segment that are used: behind them there are only zeros. */
+function usedBytes({ files }: Store, path: string): number {
+  const bytes = files.content(path);
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end--;
+  return end;
+}
+
+function flip(path: string, bit: number): (files: SimulatedFileSystem) => void {
+  return (files) =>
+    files.damage(path, (bytes) => {
+      bytes[bit >>> 3] = (bytes[bit >>> 3] ?? 0) ^ (1 << (bit & 7));
+      return bytes;
+    });
+}
+
+test("the newest segment, zeroed from every byte on, gives a prefix or is refused", {
+  timeout: 300_000,
+}, async () => {
+  const store = await makeStore(false);
+  const newest = logFiles(store)
+    .filter((path) => usedBytes(store, path) > 64)
+    .at(-1) as string;
+  const outcomes = new Set<Outcome>();
+  const used = usedBytes(store, newest);
+  for (let at = used % 5; at <= used; at += 5) {
+    const outcome = await outcomeOf(store, (files) =>
+      files.damage(newest, (bytes) => bytes.fill(0, at)),
+    );
+    expect(outcome).not.toBe("damaged record");
+    outcomes.add(outcome);
+  }
+  expect(outcomes).toContain("whole");
+  expect(outcomes).toContain("refused");
+});
+
+test("the newest segment, cut at every byte, is refused: a file keeps its length", async () => {
+  const store = await makeStore(false);
+  const newest = logFiles(store)
+    .filter((path) => usedBytes(store, path) > 64)
+    .at(-1) as string;
+  const { length } = store.files.content(newest);
+  for (let at = 0; at < length; at += 7) {
+    const outcome = await outcomeOf(store, (files) =>
+      files.damage(newest, (bytes) => bytes.subarray(0, at)),
+    );
+    expect(outcome).toBe("refused");
+  }
+});
+
+test.each([
+  ["after a crash", false],
+  ["closed in good order", true],
+])(
+  "a flipped bit never gives what was not written: %s",
+  { timeout: 600_000 },
+  async (_, isClosed) => {
+    const store = await makeStore(isClosed);
+    const outcomes: Record<Outcome, number> = {
+      whole: 0,
+      prefix: 0,
+      refused: 0,
+      "damaged record": 0,
+    };
+    expect(logFiles(store).length).toBeGreaterThanOrEqual(3);
+    for (const path of store.files.paths()) {
+      const bits = Math.max(usedBytes(store, path), 64) * 8;
+      const step = Math.max(1, Math.floor(bits / flips));
+      for (let bit = 0; bit < bits; bit += step) {
+        outcomes[await outcomeOf(store, flip(path, bit))]++;
+      }
+    }
+    expect(outcomes.refused).toBeGreaterThan(0);
+    // An attachment's file is looked at when it is read, and so are segments behind a whole snapshot.
+    expect(outcomes["damaged record"]).toBeGreaterThan(0);
+  },
+);
+
+test.each(["removed", "emptied"])("a file that is %s is noticed, or is not needed", async (how) => {
+  for (const isClosed of [false, true]) {
+    const store = await makeStore(isClosed);
+    for (const path of store.files.paths()) {
+      const outcome = await outcomeOf(store, (files) => {
+        if (how === "removed") files.remove(path);
+        else files.damage(path, () => Buffer.alloc(0));
+      });
+      if (path.includes("/snap/")) expect(outcome, path).toBe("whole");
+      else if (path.includes("/blobs/")) expect(outcome, path).toBe("damaged record");
+      else if (path.endsWith("MANIFEST")) expect(outcome, path).toBe("refused");
+      else expect(["refused", "whole"], path).toContain(outcome);
+      if (path.endsWith("1.seg")) expect(outcome, path).toBe("refused");
+    }
+  }
+});
+
+test("a scrub lists what is damaged, others go on", async () => {
+  const { files, history } = await makeStore(true);
+  const shop = await SimulatedDatabase.open(files, history, { cacheBytes: 1 });
+  expect(shop.database.damaged).toEqual([]);
+  const { documents } = shop.database.state;
+  const document = documents.find("a");
+  const position = documents.positionOf(document);
+  const number = Math.floor(position / 2 ** 32);
+  const path = `${databaseFolder}/log/${number.toString().padStart(20, "0")}.seg`;
+  flip(path, (position - number * 2 ** 32 + 60) * 8)(files);
+  const blob = files.paths().find((one) => one.includes("/blobs/")) as string;
+  flip(blob, 3)(files);
+  await shop.database.scrub();
+  const found = shop.database.damaged.map(({ kind, id }) => `${kind} ${id}`);
+  expect(found).toContain("document a");
+  expect(found.some((one) => one.startsWith("attachment "))).toBe(true);
+  await shop.database.write((transaction) => {
+    transaction.putEntry(transaction.keyspaces.values, "still", "writing");
+  });
+  await shop.database.close();
+});

@@ -1,0 +1,132 @@
+/**
+ * Calls of the file system that fail, in everything that a database does: the device answers with an error, is full, or
+ * takes a part of a write. Afterwards the process ends, with and without a loss of power, and what was acknowledged is
+ * there. DATABASE_FAULTS_STEP sets at every how many-th call there is a fault (29).
+ */
+import { expect, test } from "vitest";
+import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
+import { checkRecovery, databaseScenarios, put } from "../support/database-scenarios.ts";
+import { History, SimulatedDatabase } from "../support/simulated-database.ts";
+import { type Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
+
+const step = Number(process.env["DATABASE_FAULTS_STEP"] ?? 29);
+
+/** Each says what happens at call `index` when `at` is the call that was chosen. */
+const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {
+  "an error": (index, at) => (index === at ? { kind: "error", code: "EIO" } : undefined),
+  "an error after which old pages are read": (index, at) =>
+    index === at ? { kind: "error", code: "EIO", revert: true } : undefined,
+  "a short write": (index, at) =>
+    index === at ? { kind: "error", code: "EIO", writtenShare: 0.6 } : undefined,
+  "a full disk, once": (index, at) =>
+    index === at ? { kind: "error", code: "ENOSPC", writtenShare: 0.4 } : undefined,
+  "errors from then on": (index, at) => (index >= at ? { kind: "error", code: "EIO" } : undefined),
+};
+
+for (const [name, scenario] of Object.entries(databaseScenarios)) {
+  test(`nothing acknowledged is lost when calls fail: ${name}`, { timeout: 600_000 }, async () => {
+    const calls = await countCalls(() => new History(), scenario);
+    let turn = 0;
+    for (const [fault, faultAt] of Object.entries(faults)) {
+      for (let at = turn++ % step; at < calls; at += step) {
+        const history = new History();
+        const files = await playWithFault(scenario, history, (index) => faultAt(index, at));
+        await named(
+          `${fault} in call ${at} (${files.calls[at]?.name} ${files.calls[at]?.path})`,
+          async () => {
+            await checkRecovery(files.restart(), history);
+            await checkRecovery(files.powerLoss(at), history);
+          },
+        );
+      }
+    }
+  });
+}
+
+test("a full disk refuses writes and uploads, takes deletions, and heals", async () => {
+  const files = new SimulatedFileSystem();
+  const options = { diskReserveBytes: 20_000, segmentBytesMin: 1024, segmentBytesMax: 1024 };
+  const shop = await SimulatedDatabase.open(files, new History(), options);
+  for (let index = 0; index < 12; index++) {
+    await shop.write([put(`things/${index}`, "x".repeat(200))]);
+  }
+  files.capacityBytes = files.usedBytes() + 19_000;
+  await untilFull(shop);
+  expect(shop.database.isDiskFull).toBe(true);
+  await expect(shop.write([put("new", "no")])).rejects.toMatchObject({ code: "disk-full" });
+  await expect(shop.database.blobs.store([Buffer.from("content")])).rejects.toMatchObject({
+    code: "disk-full",
+  });
+  expect(await shop.database.getText("things/1")).not.toBeNull();
+  for (let index = 0; index < 11; index++) {
+    expect(await shop.write([{ kind: "delete", id: `things/${index}` }], true)).toBe(true);
+  }
+  const report = await shop.database.compact();
+  expect(report.bytesFreed).toBeGreaterThan(0);
+  await shop.check();
+  files.capacityBytes = Number.POSITIVE_INFINITY;
+  await untilTaken(shop);
+  await shop.check();
+  await shop.database.close();
+});
+
+test("a device that takes nothing at all stops no reads, and heals without being opened again", async () => {
+  const files = new SimulatedFileSystem();
+  const shop = await SimulatedDatabase.open(files);
+  await shop.write([put("a", "A"), { kind: "increment", id: "a", name: "n", by: 1 }]);
+  files.capacityBytes = files.usedBytes();
+  const large = put("b", "B".repeat(3000));
+  await expect(shop.write([large])).rejects.toMatchObject({ code: "disk-full" });
+  await expect(
+    shop.write([{ kind: "attach", id: "a", name: "file", content: "c".repeat(1000) }]),
+  ).rejects.toMatchObject({ code: "disk-full" });
+  expect(await shop.database.getText("a")).not.toBeNull();
+  files.capacityBytes = Number.POSITIVE_INFINITY;
+  await untilTaken(shop);
+  await shop.write([large, { kind: "attach", id: "a", name: "file", content: "c" }]);
+  await shop.check();
+  await shop.database.close();
+});
+
+test("a failed sync stops its database and no other", async () => {
+  const files = new SimulatedFileSystem();
+  const shop = await SimulatedDatabase.open(files);
+  await shop.write([put("a", "A")]);
+  files.onCall = ({ name, path }) =>
+    name === "sync" && path.includes("/log/") ? { kind: "error", code: "EIO" } : undefined;
+  await expect(shop.write([put("b", "B")])).rejects.toMatchObject({ code: "database-stopped" });
+  files.onCall = undefined;
+  await expect(shop.write([put("c", "C")])).rejects.toMatchObject({ code: "database-stopped" });
+  expect(() => shop.database.find("a")).toThrow("has stopped");
+  await shop.database.close();
+  const again = await SimulatedDatabase.open(files, shop.history);
+  await again.write([put("d", "D")]);
+  await again.check();
+  await again.database.close();
+});
+
+/** Writes until the disk is known to be full. */
+async function untilFull(shop: SimulatedDatabase): Promise<void> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    shop.clock.advance(2000);
+    try {
+      await shop.write([put("fill", "f".repeat(attempt))]);
+    } catch {
+      return;
+    }
+  }
+  expect.fail("the disk does not fill up");
+}
+
+/** Writes until one is taken: the disk is looked at once a second. */
+async function untilTaken(shop: SimulatedDatabase): Promise<void> {
+  for (let attempt = 0; attempt < 10; attempt++) {
+    shop.clock.advance(2000);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    try {
+      await shop.write([put("healed", "yes")]);
+      return;
+    } catch {}
+  }
+  expect.fail("the disk does not heal");
+}
