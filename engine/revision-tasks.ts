@@ -5,13 +5,15 @@
  * Knows nothing of requests: see server/endpoints/revisions.ts.
  */
 import type { Database } from "./database.ts";
-import { bodyStartOf, documentFlags, recordLengthOf } from "./document.ts";
+import { changeVectorOf, documentFlags, idOf } from "./document.ts";
 import { EngineError } from "./errors.ts";
+import { type Attachment, attachmentKey, revisionAttachmentKey } from "./keyspaces/attachments.ts";
 import type { RevisionFacts } from "./keyspaces/revision-table.ts";
 import { documentsPerTask } from "./limits.ts";
 import type { OperationFigures } from "./operations.ts";
 import { formatTimestamp } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
+import { removeAttachment } from "./writes/attachments.ts";
 import { deleteDocument, putStored, rewriteWithFlags } from "./writes/documents.ts";
 import {
   copyOfRecord,
@@ -20,6 +22,7 @@ import {
   dropOld,
   dropRevision,
   findRevision,
+  keepUnkeptState,
 } from "./writes/revisions.ts";
 
 const { DeleteRevision, ForceCreated, HasRevisions, Reverted } = documentFlags;
@@ -161,16 +164,40 @@ function revertTo(
   const record = copyOfRevision(transaction, wanted);
   if (transaction.exists(document)) {
     const current = copyOfRecord(transaction, document);
-    if (isSameContent(current, record)) return false;
+    if (vectorOf(transaction, current) === vectorOf(transaction, record)) return false;
   }
+  if (transaction.exists(document)) keepUnkeptState(transaction, document);
+  restoreAttachments(transaction, record, wanted);
   putStored(transaction, document, record, Reverted);
   return true;
 }
 
-function isSameContent(one: Buffer, other: Buffer): boolean {
-  return one
-    .subarray(bodyStartOf(one, 0), recordLengthOf(one, 0))
-    .equals(other.subarray(bodyStartOf(other, 0), recordLengthOf(other, 0)));
+/** Gives a document the attachments that a revision of it has, and no others. */
+function restoreAttachments(
+  transaction: Transaction,
+  record: Buffer,
+  { etag, collectionId }: RevisionFacts,
+): void {
+  const { attachments } = transaction.keyspaces;
+  const id = idOf(record, 0);
+  const wanted = new Map<string, Attachment>();
+  const prefix = revisionAttachmentKey(id, etag, "");
+  for (const [, attachment] of transaction.entriesWithPrefix(attachments, prefix)) {
+    wanted.set(attachmentKey(id, attachment.name), attachment);
+  }
+  for (const [key, current] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
+    if (wanted.get(key)?.hash === current.hash) wanted.delete(key);
+    else if (!wanted.has(key)) removeAttachment(transaction, id, current, collectionId);
+  }
+  for (const [key, attachment] of wanted) {
+    const own = transaction.nextEtag();
+    const changeVector = transaction.changeVectorAt(own);
+    transaction.putEntry(attachments, key, { ...attachment, changeVector }, own);
+  }
+}
+
+function vectorOf({ state }: Transaction, record: Buffer): string {
+  return changeVectorOf(record, 0, state.databaseHash);
 }
 
 /** Brings documents back to named revisions of theirs, all or none. @throws EngineError invalid-operation */

@@ -481,6 +481,7 @@ export function putStored(
   storedMetadata(state, record, collectionId, [
     ...lists,
     { key: "@counters-snapshot", valueText: null },
+    { key: "@timeseries-snapshot", valueText: null },
   ]);
   fields.setBodyOf(record, 0);
   const stored = write(transaction, document, id, 0, collectionId, flags);

@@ -184,6 +184,36 @@ describe("revisions", () => {
     expect((await client.send("GET docs?id=v3")).text).toContain("HasRevisions, Reverted");
   });
 
+  test("bring attachments back with the document, and take away later ones", async () => {
+    await put("w1", { n: 1 });
+    await client.send("PUT attachments?id=w1&name=old", "old content");
+    const { Results } = await revisions("id=w1");
+    const vector = Results[0]?.["@metadata"]["@change-vector"];
+    const commands = [
+      { Type: "AttachmentDELETE", Id: "w1", Name: "old" },
+      { Type: "PUT", Id: "w1", Document: { n: 2, "@metadata": { "@collection": "Users" } } },
+    ];
+    await client.send("POST bulk_docs", { Commands: commands });
+    await client.send("PUT attachments?id=w1&name=new", "new content");
+    await client.send("POST admin/revisions/config", { Collections: { Users: {} } });
+    // Two were kept until now: the state with the old attachment is gone, so a new one is made.
+    expect(
+      (await client.send("POST revisions/revert/docs", { IdToChangeVector: { w1: vector } }))
+        .status,
+    ).toBe(400);
+    await client.send("PUT attachments?id=w1&name=old", "old content");
+    const kept = (await revisions("id=w1")).Results[0]?.["@metadata"]["@change-vector"];
+    await client.send("DELETE attachments?id=w1&name=old");
+    await client.send("PUT attachments?id=w1&name=third", "third");
+    const back = await client.send("POST revisions/revert/docs", {
+      IdToChangeVector: { w1: kept },
+    });
+    expect(back.status).toBe(200);
+    expect((await client.send("GET attachments?id=w1&name=old")).text).toBe("old content");
+    expect((await client.send("GET attachments?id=w1&name=third")).status).toBe(404);
+    expect((await client.send("GET docs?id=w1")).text).toContain('"Name":"old"');
+  });
+
   test("are counted, for all and by collection", async () => {
     const { CountOfRevisionDocuments: count } = (await client.json("GET stats/essential")) as {
       CountOfRevisionDocuments: number;
