@@ -222,6 +222,11 @@ export class Transaction {
     this.#touched.delete(document);
   }
 
+  /** Did this transaction change its attachments or counters, so that its flags may not tell of them yet? */
+  isTouched(document: number): boolean {
+    return this.#touched.has(document);
+  }
+
   /** Documents to write again; each call empties the list. */
   takeTouched(): number[] {
     const touched = [...this.#touched];

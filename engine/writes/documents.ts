@@ -125,7 +125,8 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   }
   if (document < 0) return false;
   const collectionId = transaction.collectionOf(document);
-  const flags = transaction.flagsOf(document);
+  // What this transaction added is not in the flags before its end.
+  const flags = transaction.isTouched(document) ? listFlags : transaction.flagsOf(document);
   const storedId = storedIdOf(transaction, document);
   const { attachments, counters } = transaction.keyspaces;
   if ((flags & documentFlags.HasAttachments) !== 0) {

@@ -330,3 +330,20 @@ test("a put that is parsed and thrown away leaves no trace but used etags", asyn
   await database.put("c", { "new shape": 2, "@metadata": { "@collection": "New" } });
   expect(await database.get("c")).toMatchObject({ "@metadata": { "@collection": "New" } });
 });
+
+test("a document that is deleted takes along what the same transaction had added to it", async () => {
+  const database = await openTestDatabase();
+  const { putAttachment } = await import("../../engine/writes/attachments.ts");
+  const lease = await database.blobs.store([Buffer.from("content")]);
+  const { hash, size } = lease;
+  await database.put("a", {});
+  await database.write((transaction) => {
+    incrementCounter(transaction, "a", "n", 1n);
+    putAttachment(transaction, "a", { name: "file", contentType: "", hash, size });
+    deleteDocument(transaction, "a");
+  });
+  lease.release();
+  await database.put("a", {});
+  const { counters, attachments } = database.state.keyspaces;
+  expect([counters.count, attachments.count, database.blobs.count]).toEqual([0, 0, 0]);
+});
