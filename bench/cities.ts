@@ -4,6 +4,7 @@
  *
  *     node dist/bench/cities.js 5000 > cities.json
  */
+import { realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
@@ -56,6 +57,7 @@ function put(
   return { Type: "PUT", Id: id, Document: document };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+const command = process.argv[1];
+if (command !== undefined && realpathSync(command) === fileURLToPath(import.meta.url)) {
   process.stdout.write(JSON.stringify({ Commands: cityCommands(Number(process.argv[2] ?? 5000)) }));
 }

@@ -43,6 +43,50 @@ export async function timeMs(work: () => Promise<void> | void): Promise<number> 
   return performance.now() - start;
 }
 
+/** What some work took. */
+export interface Cost {
+  readonly wallMs: number;
+  /** Of all threads of this process, in the program and in the system for it. */
+  readonly processorMs: number;
+}
+
+export const noCost: Cost = { wallMs: Number.NaN, processorMs: Number.NaN };
+
+/** Processor time is steadier than time on the wall when others use the machine too. */
+export async function costOf(work: () => Promise<void> | void): Promise<Cost> {
+  const before = process.cpuUsage();
+  const wallMs = await timeMs(work);
+  const used = process.cpuUsage(before);
+  return { wallMs, processorMs: (used.user + used.system) / 1000 };
+}
+
+/** As `interleaved`; each median by itself. */
+export async function interleavedCosts(
+  rounds: number,
+  variants: Readonly<Record<string, () => Promise<Cost>>>,
+): Promise<Record<string, Cost>> {
+  const processor: Record<string, number[]> = {};
+  const wall = await interleaved(
+    rounds,
+    Object.fromEntries(
+      Object.entries(variants).map(([name, variant]) => [
+        name,
+        async () => {
+          const cost = await variant();
+          processor[name] = [...(processor[name] ?? []), cost.processorMs];
+          return cost.wallMs;
+        },
+      ]),
+    ),
+  );
+  return Object.fromEntries(
+    Object.entries(wall).map(([name, wallMs]) => [
+      name,
+      { wallMs, processorMs: median(processor[name] ?? []) },
+    ]),
+  );
+}
+
 /** Repeats variants in turn, so that a slow moment of the machine meets all of them; medians by name. */
 export async function interleaved(
   rounds: number,

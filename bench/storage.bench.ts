@@ -9,13 +9,15 @@ import { type Database, openEngine } from "../engine/engine.ts";
 import { putParsed } from "../engine/writes/documents.ts";
 import {
   type BenchSize,
+  type Cost,
+  costOf,
   documentText,
-  interleaved,
+  interleavedCosts,
+  noCost,
   peer,
   ratio,
   seeded,
   temporaryFolder,
-  timeMs,
 } from "./harness.ts";
 
 interface Lmdb {
@@ -39,6 +41,8 @@ interface Sqlite {
 
 const inFlight = 64;
 const batchSize = 1000;
+const batchesUnderWay = 8;
+const textsMax = 100_000;
 const metadata = ',"@metadata":{"@collection":"Users"}}';
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -50,6 +54,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     lines.push(line);
     console.log(line);
   };
+  makeTexts(documents);
   const folder = temporaryFolder();
   try {
     await benchBulk(folder.path, documents, rounds, print);
@@ -61,25 +66,33 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
+/** Texts are made before the clock runs, flat as ones that came over a wire; there are fewer than documents. */
+const texts: string[] = [];
+
+function makeTexts(documents: number): void {
+  for (let n = texts.length; n < Math.min(documents, textsMax); n++) {
+    texts.push(Buffer.from(documentText(n).slice(0, -1) + metadata).toString("latin1"));
+  }
+}
+
 function textOf(n: number): string {
-  return documentText(n).slice(0, -1) + metadata;
+  return texts[n % texts.length] as string; // made by makeTexts
 }
 
 async function insertAll(database: Database, count: number): Promise<void> {
-  const { parser } = database.state;
+  const { state } = database;
   const pending: Promise<void>[] = [];
   for (let from = 0; from < count; from += batchSize) {
     pending.push(
       database.write((transaction) => {
         for (let n = from; n < from + batchSize && n < count; n++) {
-          const bytes = Buffer.from(textOf(n), "latin1");
-          parser.parse(bytes, 0, bytes.length);
+          state.parseText(textOf(n));
           putParsed(transaction, `users/${n}`);
         }
       }),
     );
-    // Two batches under way: one is on its way to the disk while the next is made.
-    if (pending.length > 2) await pending.shift();
+    // Some are under way: while they go to the disk, the next ones are made.
+    if (pending.length > batchesUnderWay) await pending.shift();
   }
   await Promise.all(pending);
 }
@@ -93,16 +106,16 @@ async function benchBulk(
   const Sqlite = peer<SqliteConstructor>("better-sqlite3");
   const count = Math.min(documents, 300_000);
   let round = 0;
-  const result = await interleaved(rounds, {
+  const result = await interleavedCosts(rounds, {
     jackdaw: async () => {
       const engine = await openEngine({ folder: join(folder, `bulk-${round++}`) });
       const database = await engine.databases.create("bench", {});
-      const ms = await timeMs(() => insertAll(database, count));
+      const cost = await costOf(() => insertAll(database, count));
       await engine.close();
-      return ms;
+      return cost;
     },
-    sqlite: async () => {
-      if (Sqlite === null) return Number.NaN;
+    peer: async () => {
+      if (Sqlite === null) return noCost;
       const sqlite = new Sqlite(join(folder, `bulk-${round++}.sqlite`));
       sqlite.pragma("journal_mode = WAL");
       sqlite.pragma("synchronous = FULL");
@@ -111,16 +124,15 @@ async function benchBulk(
       const batch = sqlite.transaction((from: number) => {
         for (let n = from; n < from + batchSize; n++) insert.run(`users/${n}`, textOf(n));
       });
-      const ms = await timeMs(() => {
+      const cost = await costOf(() => {
         for (let from = 0; from < count; from += batchSize) batch(from);
       });
       sqlite.close();
-      return ms;
+      return cost;
     },
   });
-  const { jackdaw = Number.NaN, sqlite = Number.NaN } = result;
   print(
-    `bulk insert, ${batchSize} a batch: ${Math.round(count / jackdaw)} k/s, ${ratio(sqlite, jackdaw)} SQLite (${Math.round(count / sqlite)} k/s)`,
+    compared(`bulk insert, ${batchSize} a batch`, count, result, Sqlite === null ? null : "SQLite"),
   );
 }
 
@@ -145,35 +157,48 @@ async function benchPutsAndGets(
   }
   await store?.flushed;
   const getCount = Math.min(documents, 300_000);
-  const gets = await interleaved(rounds, {
-    jackdaw: () => timeMs(() => getSync(database, documents, getCount)),
-    lmdb: () =>
-      timeMs(() => {
+  const gets = await interleavedCosts(rounds, {
+    jackdaw: () => costOf(() => getSync(database, documents, getCount)),
+    peer: () =>
+      costOf(() => {
         const random = seeded(7);
         for (let i = 0; i < getCount; i++) store?.get(`users/${random() % documents}`);
       }),
   });
-  const get = gets["jackdaw"] ?? Number.NaN;
-  const lmdbGet = store === undefined ? Number.NaN : (gets["lmdb"] ?? Number.NaN);
-  print(
-    `get: ${Math.round(getCount / get)} k/s, ${ratio(lmdbGet, get)} LMDB (${Math.round(getCount / lmdbGet)} k/s)`,
-  );
-  const writes = await interleaved(rounds, {
-    jackdaw: () => timeMs(() => putInFlight(puts, (n) => database.put(`users/${n}`, textOf(n)))),
-    lmdb: () =>
-      timeMs(async () => {
+  print(compared("get", getCount, gets, store === undefined ? null : "LMDB"));
+  const writes = await interleavedCosts(rounds, {
+    jackdaw: () => costOf(() => putInFlight(puts, (n) => database.put(`users/${n}`, textOf(n)))),
+    peer: () =>
+      costOf(async () => {
         if (store === undefined) return;
         await putInFlight(puts, (n) => store.put(`users/${n}`, textOf(n)));
         await store.flushed;
       }),
   });
-  const put = writes["jackdaw"] ?? Number.NaN;
-  const lmdbPut = store === undefined ? Number.NaN : (writes["lmdb"] ?? Number.NaN);
-  print(
-    `durable put, ${inFlight} in flight: ${Math.round(puts / put)} k/s, ${ratio(lmdbPut, put)} LMDB (${Math.round(puts / lmdbPut)} k/s)`,
-  );
+  const what = `durable put, ${inFlight} in flight`;
+  print(compared(what, puts, writes, store === undefined ? null : "LMDB"));
   await store?.close();
   await engine.close();
+}
+
+/** Throughput and processor time beside the peer's; null when it is not installed. */
+function compared(
+  what: string,
+  count: number,
+  costs: Readonly<Record<string, Cost>>,
+  peerName: string | null,
+): string {
+  const own = costs["jackdaw"] ?? noCost;
+  const other = peerName === null ? noCost : (costs["peer"] ?? noCost);
+  return (
+    `${what}: ${Math.round(count / own.wallMs)} k/s, ${ratio(other.wallMs, own.wallMs)} ${peerName ?? ""} ` +
+    `(${Math.round(count / other.wallMs)} k/s); processor ${microseconds(own.processorMs, count)} ` +
+    `against ${microseconds(other.processorMs, count)}`
+  );
+}
+
+function microseconds(ms: number, count: number): string {
+  return `${((ms * 1000) / count).toFixed(2)} µs`;
 }
 
 /** The text as stored, without `@metadata`: what LMDB's get of a string gives too. */

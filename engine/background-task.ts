@@ -48,6 +48,14 @@ export class BackgroundTask {
     this.armIn(0);
   }
 
+  /** Takes back what is planned; what runs goes on. */
+  disarm(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#isSoon = false;
+    this.#again = null;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();

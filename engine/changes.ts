@@ -24,7 +24,19 @@ export interface CounterChange {
   readonly collectionId: number;
 }
 
-export type Change = DocumentChange | CounterChange;
+/** Entries of a time series were stored or deleted. Times are milliseconds since 1970, inclusive; null: open. */
+export interface TimeSeriesChange {
+  readonly kind: "time-series";
+  readonly type: "Put" | "Delete";
+  readonly documentId: string;
+  readonly name: string;
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly etag: number;
+  readonly collectionId: number;
+}
+
+export type Change = DocumentChange | CounterChange | TimeSeriesChange;
 
 export type ChangeListener = (change: Change) => void;
 

@@ -2,7 +2,7 @@
  * Which documents, entries and attachments of a database were found damaged. Others go on.
  */
 import type { DatabaseState } from "./database-state.ts";
-import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
+import { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { damagedListMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
 import type { Damage } from "./log/scrub.ts";
@@ -98,16 +98,25 @@ async function findDocuments(
 }
 
 function findEntries(
-  { keyspaces }: DatabaseState,
+  { documents, keyspaces }: DatabaseState,
   places: Places,
   found: Map<string, Damaged>,
 ): void {
-  for (const keyspace of keyspaces.all as readonly EntryKeyspace<unknown>[]) {
+  for (const keyspace of keyspaces.all) {
+    if (!(keyspace instanceof EntryKeyspace)) continue;
     for (const [key, entry] of keyspace.newestWithPrefix("")) {
       const damage = places.at(entry.position, entry.length);
       if (damage === undefined) continue;
       const { file, offset } = damage;
       add(found, { kind: "entry", id: `${keyspace.name}/${key}`, file, offset });
     }
+  }
+  const { revisions } = keyspaces;
+  for (const row of revisions.rowsFrom(0)) {
+    const damage = places.at(revisions.positionOfRow(row), revisions.lengthOf(row));
+    if (damage === undefined) continue;
+    const { file, offset } = damage;
+    const id = `${revisions.name}/${documents.lowerIdOf(revisions.documentOf(row))}`;
+    add(found, { kind: "entry", id, file, offset });
   }
 }

@@ -58,7 +58,7 @@ export async function openParts(
     hashSeed: environment.random(4).readUInt32LE(0),
     monotonicMs: () => environment.clock.monotonicMs(),
   });
-  const keyspaces = new KeyspaceTable(dead);
+  const keyspaces = new KeyspaceTable(documents, dead);
   const blobs = new BlobStore(environment, folder === null ? null : `${folder}/blobs`);
   keyspaces.attachments.listen((_key, attachment, previous) => {
     if (attachment !== undefined) blobs.retain(attachment.hash);
@@ -94,6 +94,8 @@ export async function openParts(
   const state = new DatabaseState({
     name,
     databaseHash: databaseHash(log.databaseId),
+    clusterHash: databaseHash("cluster transactions", log.databaseId),
+    transactionHash: databaseHash("guarded transactions", log.databaseId),
     log,
     documents,
     shapes,

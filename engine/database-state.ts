@@ -2,11 +2,13 @@
  * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
  */
 import { randomUUID } from "node:crypto";
+import { formatChangeVector, mergeChangeVectors, parseChangeVector } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { collectionMemberOf } from "./document.ts";
 import { MetadataWriter } from "./document-metadata.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
+import { TextInput } from "./json/text-input.ts";
 import type { DocumentTable } from "./keyspaces/document-table.ts";
 import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
@@ -19,7 +21,11 @@ export class DatabaseState {
   readonly name: string;
   /** 22 characters of base64: 128 bits that identify this database on this node. */
   readonly databaseHash: string;
-  /** The same in ASCII. */
+  /** Likewise, of its cluster-wide transactions: the `RAFT` entries of change vectors. */
+  readonly clusterHash: string;
+  /** Likewise, of those of them that have guards: the `TRXN` entries. */
+  readonly transactionHash: string;
+  /** `databaseHash` in ASCII. */
   readonly databaseHashBytes: Buffer;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
@@ -36,10 +42,15 @@ export class DatabaseState {
   committedEtag = 0;
   /** Microseconds since 1970 of the newest change. */
   lastModified = 0;
+  /** Has the clock been asked since the transaction began? */
+  #hasTime = false;
+  readonly #input = new TextInput();
 
   constructor(parts: {
     name: string;
     databaseHash: string;
+    clusterHash: string;
+    transactionHash: string;
     log: CommitLog;
     documents: DocumentTable;
     shapes: ShapeTable;
@@ -50,6 +61,8 @@ export class DatabaseState {
   }) {
     this.name = parts.name;
     this.databaseHash = parts.databaseHash;
+    this.clusterHash = parts.clusterHash;
+    this.transactionHash = parts.transactionHash;
     this.databaseHashBytes = Buffer.from(parts.databaseHash, "latin1");
     this.log = parts.log;
     this.documents = parts.documents;
@@ -79,6 +92,17 @@ export class DatabaseState {
     return `${nodeTag}:${etag}-${this.databaseHash}`;
   }
 
+  /**
+   * The change vector of what is written at `etag` after cluster-wide transactions, or over a state that had a vector
+   * of its own: it includes them. @param current that vector, or "".
+   */
+  mergedChangeVector(current: string, etag: number): string {
+    const count = this.keyspaces.clusterCount;
+    const entries = [{ tag: nodeTag, etag, hash: this.databaseHash }];
+    if (count > 0) entries.push({ tag: "RAFT", etag: count, hash: this.clusterHash });
+    return formatChangeVector(mergeChangeVectors(parseChangeVector(current), entries));
+  }
+
   nowMicros(): number {
     return this.#clock.nowMicros();
   }
@@ -88,10 +112,24 @@ export class DatabaseState {
     return randomUUID();
   }
 
-  /** The time of a change: now, but never before the change before it. */
+  beginTransaction(): void {
+    this.#hasTime = false;
+  }
+
+  /**
+   * The time of a change: when its transaction made its first one, but always after the change before it. (Asking the
+   * clock for each document costs more than comparing its id.)
+   */
   nextModified(): number {
-    const now = this.#clock.nowMicros();
+    const now = this.#hasTime ? 0 : this.#clock.nowMicros();
+    this.#hasTime = true;
     this.lastModified = now > this.lastModified ? now : this.lastModified + 1;
     return this.lastModified;
+  }
+
+  /** Parses a document's text with `parser`. @throws EngineError json-…, too-large */
+  parseText(text: string): void {
+    const length = this.#input.set(text);
+    this.parser.parse(this.#input.bytes, 0, length);
   }
 }

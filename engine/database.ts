@@ -9,27 +9,40 @@
  */
 import { assert, InvariantError } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { databaseHash } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
 import type { Damaged } from "./damage-list.ts";
 import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
-import type { Environment } from "./environment.ts";
+import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
+import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
+import { checkSeries } from "./keyspaces/time-series.ts";
 import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
-import type { LogListener, Pin, Position, SnapshotSection } from "./log/log.ts";
+import {
+  type LogListener,
+  type Pin,
+  type Position,
+  positionSegmentFactor,
+  type SnapshotSection,
+} from "./log/log.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
+import { Operations } from "./operations.ts";
+import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
+import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
   deleteDocument,
   putParsed,
+  refreshDocument,
   rewriteTouched,
   type StoredDocument,
 } from "./writes/documents.ts";
@@ -42,9 +55,19 @@ export interface DatabaseOptions {
   readonly maintenance?: MaintenanceOptions;
 }
 
-/** What one transaction staged, until it is durable. */
+/** How a transaction is written. */
+export interface WriteOptions {
+  /** It deletes: then it may even when the disk is nearly full. */
+  readonly isDeletion?: boolean;
+  /** Records that it will read and that are not in memory, by position. */
+  readonly fetched?: ReadonlyMap<Position, Buffer>;
+}
+
+/** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
+  /** Revisions added or removed. */
+  readonly revisions: number;
   /** One for each staged entry, in order. */
   readonly entries: readonly EntryKeyspace<unknown>[];
   /** Position and length, in turn, of records that only say that something is gone. */
@@ -54,6 +77,9 @@ interface PendingTransaction {
   readonly shapeCount: number;
   /** Bytes in the log. */
   readonly length: number;
+  readonly result: unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** A consistent picture of all documents, and the log's promise to keep their records. Release it. */
@@ -64,8 +90,23 @@ export interface DatabaseView {
   release(): void;
 }
 
-const recordKey = "record";
+const expirationOptions: DueDocumentsOptions = {
+  key: "@expires",
+  settingsKey: "Expiration",
+  secondsKey: "DeleteFrequencyInSec",
+  act: (transaction, document) => {
+    deleteDocument(transaction, transaction.state.documents.lowerIdOf(document));
+  },
+};
+const refreshOptions: DueDocumentsOptions = {
+  key: "@refresh",
+  settingsKey: "Refresh",
+  secondsKey: "RefreshFrequencyInSec",
+  act: refreshDocument,
+};
 const maximumReruns = 10_000;
+const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
+const none: readonly never[] = [];
 
 export class Database implements LogListener {
   readonly name: string;
@@ -73,7 +114,14 @@ export class Database implements LogListener {
   readonly blobs: BlobStore;
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
+  readonly clock: Clock;
+  readonly queries: DatabaseQueries;
+  readonly operations: Operations;
   readonly maintenance: Maintenance;
+  /** Deletes documents at the time in their `@expires`. */
+  readonly expiration: DueDocuments;
+  /** Writes documents again at the time in their `@refresh`. */
+  readonly refresh: DueDocuments;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -93,6 +141,13 @@ export class Database implements LogListener {
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
+    this.clock = parts.environment.clock;
+    this.queries = new DatabaseQueries(this, this.clock);
+    this.operations = new Operations({
+      values: parts.state.keyspaces.values,
+      nowMicros: () => parts.state.nowMicros(),
+      write: (change) => this.write(change),
+    });
     const stop = (error: unknown): void => this.#stop(error);
     this.blobs.host = {
       isDiskFull: () => this.isDiskFull,
@@ -110,6 +165,10 @@ export class Database implements LogListener {
       parts.hasChanges,
       options.maintenance,
     );
+    const { clock } = parts.environment;
+    this.expiration = new DueDocuments(this, clock, expirationOptions, stop);
+    this.refresh = new DueDocuments(this, clock, refreshOptions, stop);
+    this.#followSettings();
   }
 
   /**
@@ -142,97 +201,160 @@ export class Database implements LogListener {
    * @returns what `change` returned, when its writes are on the disk.
    * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
    */
-  async write<Result>(
+  write<Result>(
     change: (transaction: Transaction) => Result,
-    options: { readonly isDeletion?: boolean } = {},
+    options?: WriteOptions,
   ): Promise<Result> {
-    const fetched = new Map<Position, Buffer>();
+    // Not async: a write that waits for nothing but the disk makes one promise and no frame.
+    const isDeletion = options?.isDeletion === true;
+    const fetched = options?.fetched ?? nothingFetched;
+    if (this.#log.unsyncedBytes > unsyncedBytesMax) {
+      return this.#writeSlowly(change, isDeletion, fetched, null);
+    }
+    try {
+      return this.#attempt(change, isDeletion, fetched);
+    } catch (error) {
+      return error instanceof RecordNotResident
+        ? this.#writeSlowly(change, isDeletion, fetched, error)
+        : Promise.reject(error);
+    }
+  }
+
+  /** `write` where something must be awaited first: room in memory, or the record that is `missing`. */
+  async #writeSlowly<Result>(
+    change: (transaction: Transaction) => Result,
+    isDeletion: boolean,
+    known: ReadonlyMap<Position, Buffer>,
+    missing: RecordNotResident | null,
+  ): Promise<Result> {
+    const fetched = new Map<Position, Buffer>(known);
+    let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
-      this.assertServing();
-      if (this.#log.unsyncedBytes > unsyncedBytesMax) {
-        await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
-        continue;
-      }
-      const transaction = new Transaction(this.state, this.#scratch, fetched);
-      let result: Result;
-      try {
-        result = change(transaction);
-        rewriteTouched(transaction);
-      } catch (error) {
-        if (!(error instanceof RecordNotResident)) throw this.#noted(error);
-        const { document, position, length } = error;
+      if (needed !== null) {
+        const { document, position, length } = needed;
         fetched.set(position, await this.#readRecord(document, position, length));
-        continue;
       }
-      if (!transaction.isEmpty) {
-        try {
-          this.#append(transaction, options.isDeletion === true);
-        } catch (error) {
-          throw this.#noted(error);
-        }
-        await this.#log.flush();
+      this.assertServing();
+      while (this.#log.unsyncedBytes > unsyncedBytesMax) {
+        await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
       }
-      return result;
+      try {
+        return await this.#attempt(change, isDeletion, fetched);
+      } catch (error) {
+        if (!(error instanceof RecordNotResident)) throw error;
+        needed = error;
+      }
     }
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  #append(transaction: Transaction, isDeletion: boolean): void {
-    const { documents, shapes } = this.state;
+  /** @throws RecordNotResident, and what `change` throws; then nothing happened */
+  #attempt<Result>(
+    change: (transaction: Transaction) => Result,
+    isDeletion: boolean,
+    fetched: ReadonlyMap<Position, Buffer>,
+  ): Promise<Result> {
+    this.assertServing();
+    const transaction = new Transaction(this.state, this.#scratch, fetched);
+    try {
+      const result = change(transaction);
+      rewriteTouched(transaction);
+      return transaction.isEmpty
+        ? Promise.resolve(result)
+        : this.#append(transaction, isDeletion, result);
+    } catch (error) {
+      throw this.#noted(error);
+    }
+  }
+
+  /** @returns a promise of `result`, for when the transaction is visible. */
+  #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
+    const { shapes } = this.state;
     const { scratch } = transaction;
     if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
-    for (const staged of transaction.documents) {
-      documents.stage(
-        staged.document,
-        staged.etag,
-        staged.recordLength === 0 ? 0 : base + staged.at,
-        staged.recordLength,
-        staged.collectionId,
-        staged.flags,
-      );
+    this.#stageDocuments(transaction.documents, base);
+    for (const { facts, at, length } of transaction.revisions) {
+      const { revisions } = this.state.keyspaces;
+      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
+      else revisions.stageAdd(facts, base + at, length);
     }
-    const keyspaces: EntryKeyspace<unknown>[] = [];
-    const deletions: number[] = [];
-    for (const { keyspace, key, entry, at, length } of transaction.entries) {
-      if (entry === null) deletions.push(base + at, length);
-      else entry.position = base + at;
-      keyspace.stage(key, entry ?? undefined);
-      keyspaces.push(keyspace);
+    let entries: EntryKeyspace<unknown>[] | undefined;
+    let deletions: number[] | undefined;
+    if (transaction.entries.length > 0) {
+      entries = [];
+      deletions = [];
+      for (const { keyspace, key, entry, at, length } of transaction.entries) {
+        if (entry === null) deletions.push(base + at, length);
+        else entry.position = base + at;
+        keyspace.stage(key, entry ?? undefined);
+        entries.push(keyspace);
+      }
     }
     shapes.setLoggedCount(shapes.count);
-    this.#pending.push({
-      documents: transaction.documents.length,
-      entries: keyspaces,
-      deletions,
-      changes: transaction.changes,
-      lastEtag: this.state.lastEtag,
-      shapeCount: shapes.count,
-      length: scratch.length,
-    });
+    return new Promise((resolve, reject) =>
+      this.#pending.push({
+        documents: transaction.documents.count,
+        revisions: transaction.revisions.length,
+        entries: entries ?? none,
+        deletions: deletions ?? none,
+        changes: transaction.changes,
+        lastEtag: this.state.lastEtag,
+        shapeCount: shapes.count,
+        length: scratch.length,
+        result,
+        resolve: resolve as (result: unknown) => void,
+        reject,
+      }),
+    );
+  }
+
+  #stageDocuments(rows: TransactionDocuments, base: Position): void {
+    const { documents } = this.state;
+    for (let row = 0; row < rows.count; row++) {
+      const length = rows.recordLengthOf(row);
+      documents.stage(
+        rows.documentOf(row),
+        rows.etagOf(row),
+        length === 0 ? 0 : base + rows.offsetOf(row),
+        length,
+        rows.collectionOf(row),
+        rows.flagsOf(row),
+      );
+    }
   }
 
   /** From the log: the first `count` transactions are durable. */
   durable(count: number): void {
     const due = this.#pending.splice(0, count - this.#settled);
     this.#settled = count;
+    let done = 0;
     let bytes = 0;
     let hasDocuments = false;
-    for (const transaction of due) {
-      this.#commit(transaction);
-      bytes += transaction.length;
-      hasDocuments ||= transaction.documents > 0;
+    try {
+      for (; done < due.length; done++) {
+        const transaction = due[done] as PendingTransaction; // done < due.length
+        this.#commit(transaction);
+        bytes += transaction.length;
+        hasDocuments ||= transaction.documents > 0;
+      }
+    } catch (error) {
+      // The log stops, and tells nothing more of these.
+      for (const transaction of due.slice(done)) transaction.reject(error);
+      throw error;
     }
     this.maintenance.committed(bytes, hasDocuments);
     // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
     const { feed } = this.state;
     for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
     feed.tellCommit();
+    for (const { resolve, result } of due) resolve(result);
   }
 
   #commit(transaction: PendingTransaction): void {
-    const { documents } = this.state;
+    const { documents, keyspaces } = this.state;
     for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
     this.#dropTombstonesOfBorn();
@@ -246,14 +368,16 @@ export class Database implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
-    const { documents, shapes } = this.state;
+    const { documents, shapes, keyspaces } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
-    for (const { documents: rows, entries } of dropped.reverse()) {
+    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
+      keyspaces.revisions.discardStaged(revisions);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
     if (!isDiskFull(error)) this.#failure = error;
+    for (const transaction of dropped) transaction.reject(error);
   }
 
   /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
@@ -274,7 +398,8 @@ export class Database implements LogListener {
     const { documents, keyspaces } = this.state;
     for (const document of this.#born) {
       if (documents.etagOf(document) === 0) continue;
-      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document));
+      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
+      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
     }
   }
 
@@ -344,10 +469,16 @@ export class Database implements LogListener {
   bodyText(id: string): string | null | Promise<string> {
     const document = this.find(id);
     if (document < 0) return null;
-    const record = this.record(document);
-    return record instanceof Promise
-      ? record.then((bytes) => bodyTextOf(bytes, 0))
-      : bodyTextOf(record, 0);
+    const { documents } = this.state;
+    const position = documents.positionOf(document);
+    const segment = this.#log.peekSegment(position);
+    if (segment !== null) {
+      // In place: a view of the record would cost as much as the look-up. And `%` of doubles is slow.
+      const segmentStart = Math.floor(position / positionSegmentFactor) * positionSegmentFactor;
+      return bodyTextOf(segment, position - segmentStart);
+    }
+    const length = documents.lengthOf(document);
+    return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
   }
 
   /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
@@ -357,26 +488,48 @@ export class Database implements LogListener {
   }
 
   /**
+   * Runs a query in RQL; rows go to `sink`, each the JSON text of an object, as they are found.
+   * @returns what is told beside the rows; null when `options.unlessEtag` still holds.
+   * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
+   */
+  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    this.assertServing();
+    return await this.queries.query(text, options, sink);
+  }
+
+  /**
    * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when it must not
    * exist, else the current change vector.
    * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
    */
-  async put(
-    id: string,
-    document: object | string | Buffer,
-    expected?: string,
-  ): Promise<StoredDocument> {
-    const isText = typeof document === "string" || Buffer.isBuffer(document);
-    const bytes = Buffer.from(isText ? document : JSON.stringify(document));
-    return await this.write((transaction) => {
+  put(id: string, document: object | string | Buffer, expected?: string): Promise<StoredDocument> {
+    if (typeof document === "string") return this.#putText(id, document, expected);
+    if (!Buffer.isBuffer(document)) return this.#putObject(id, document, expected);
+    const bytes = Buffer.from(document);
+    return this.write((transaction) => {
       this.state.parser.parse(bytes, 0, bytes.length);
       return putParsed(transaction, id, expected);
     });
   }
 
+  #putText(id: string, text: string, expected: string | undefined): Promise<StoredDocument> {
+    return this.write((transaction) => {
+      this.state.parseText(text);
+      return putParsed(transaction, id, expected);
+    });
+  }
+
+  async #putObject(
+    id: string,
+    document: object,
+    expected: string | undefined,
+  ): Promise<StoredDocument> {
+    return await this.#putText(id, JSON.stringify(document), expected);
+  }
+
   /** Deletes a document. @returns false when there was none. @throws EngineError concurrency */
-  async delete(id: string, expected?: string): Promise<boolean> {
-    return await this.write((transaction) => deleteDocument(transaction, id, expected), {
+  delete(id: string, expected?: string): Promise<boolean> {
+    return this.write((transaction) => deleteDocument(transaction, id, expected), {
       isDeletion: true,
     });
   }
@@ -384,17 +537,25 @@ export class Database implements LogListener {
   /** The change vector of the database: "" before the first write. */
   get changeVector(): string {
     const { committedEtag } = this.state;
-    return committedEtag === 0 ? "" : this.state.changeVectorAt(committedEtag);
+    if (committedEtag === 0) return "";
+    return this.state.keyspaces.clusterCount === 0
+      ? this.state.changeVectorAt(committedEtag)
+      : this.state.mergedChangeVector("", committedEtag);
   }
 
   /** 22 characters: identifies the cluster transactions of this database. */
   get clusterTransactionId(): string {
-    return databaseHash("cluster transactions", this.#log.databaseId);
+    return this.state.clusterHash;
   }
 
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
     return this.#log.metrics().segmentBytes;
+  }
+
+  /** Sizes of its log. */
+  get logMetrics(): LogMetrics {
+    return this.#log.metrics();
   }
 
   /** Is it set to refuse requests? */
@@ -404,14 +565,36 @@ export class Database implements LogListener {
 
   /** The database's record of settings, as it was last put. */
   get settings(): JsonObject {
-    return (this.state.keyspaces.values.get(recordKey) as JsonObject | undefined) ?? {};
+    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
+  }
+
+  /**
+   * Replaces the record of settings by what `change` makes of the newest one; it must have no other effect. Resolves
+   * when that is durable. @returns what it made
+   */
+  async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
+    const changed = await this.write((transaction) => {
+      const { values } = transaction.keyspaces;
+      const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
+      const record = change(newest ?? {});
+      transaction.putEntry(values, databaseRecordKey, record);
+      return record;
+    });
+    this.#followSettings();
+    return changed;
   }
 
   /** Replaces the record of settings. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, recordKey, record);
+      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
     });
+    this.#followSettings();
+  }
+
+  #followSettings(): void {
+    this.expiration.configure();
+    this.refresh.configure();
   }
 
   // Ending
@@ -433,8 +616,12 @@ export class Database implements LogListener {
 
   async #end(withSnapshot: boolean): Promise<void> {
     const hadFailed = this.#failure !== null;
+    await this.operations.stop();
     this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    await this.queries.close();
     await this.maintenance.close();
+    await this.expiration.close();
+    await this.refresh.close();
     await this.#snapshot;
     const isWhole = !hadFailed && (await this.#settleWrites());
     const view = withSnapshot && isWhole ? this.state.documents.view() : null;
@@ -510,16 +697,12 @@ export class Database implements LogListener {
     await this.maintenance.scrub();
   }
 
-  /** Sizes of its log. */
-  get logMetrics(): LogMetrics {
-    return this.#log.metrics();
-  }
-
   /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
   checkInvariants(): void {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
     assert(
       documents.stagedCount === 0 || this.#pending.length > 0,
       "staged rows have a transaction",

@@ -54,6 +54,8 @@ export class MetadataWriter {
   length = 0;
   /** The collection that the members name; `@empty` when `@collection` is absent or no string. */
   collection: string = emptyCollection;
+  /** Is `text` one member that the client sent, and no other? */
+  #isOneSent = false;
 
   /**
    * Makes the stored members of what a client sent.
@@ -61,9 +63,16 @@ export class MetadataWriter {
    * @param serverMembers replace members of the same key, managed or not.
    */
   fromParser(parser: DocumentParser, serverMembers: readonly ServerMember[]): void {
-    const members: Member[] = [];
     const text = parser.metadata;
     const spans = parser.metadataSpans;
+    const isOne = parser.metadataCount === 1 && serverMembers.length === 0;
+    if (isOne && this.#isOneSent) {
+      // Most likely it is `@collection` and the same as the document's before: then all is made already.
+      const from = spans[0] as number;
+      const length = (spans[3] as number) - from;
+      if (length === this.length && bytesEqual(text, from, this.text, 0, length)) return;
+    }
+    const members: Member[] = [];
     for (let at = 0; at < parser.metadataCount * metadataSpanSlots; at += metadataSpanSlots) {
       const keyFrom = spans[at] as number;
       const keyTo = spans[at + 1] as number;
@@ -71,6 +80,7 @@ export class MetadataWriter {
       members.push({ text, keyFrom, keyTo, valueTo: spans[at + 3] as number });
     }
     this.#write(members, serverMembers);
+    this.#isOneSent = isOne && members.length === 1;
   }
 
   /**
@@ -105,6 +115,7 @@ export class MetadataWriter {
   }
 
   #write(members: Member[], serverMembers: readonly ServerMember[]): void {
+    this.#isOneSent = false;
     let kept = members;
     for (const { key, valueText } of serverMembers) {
       const name = quoteString(key);

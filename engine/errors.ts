@@ -9,6 +9,7 @@
 export type ErrorCode =
   // a value in a request
   | "invalid-argument" // a parameter or field is missing, empty or of the wrong form
+  | "out-of-range" // a value that is none of the allowed ones
   | "invalid-format" // text that should be a date, an enum member, ... is not
   | "invalid-operation" // the request makes no sense in the present state
   | "bad-request" // the request as a whole lacks something
@@ -25,9 +26,12 @@ export type ErrorCode =
   | "collection-mismatch" // a write would move a document to another collection
   | "attachment-missing"
   | "counter-overflow"
+  | "series-value-invalid" // an entry of a time series has a value that is not a number (NaN)
+  | "series-out-of-range" // an entry of a time series has too many values or too long a tag
   | "compare-exchange-key-too-big"
   | "cluster-concurrency" // a cluster-wide batch met a newer atomic guard or compare-exchange value
   | "command-invalid" // a batch has a command of an unknown type
+  | "compare-exchange-key-invalid" // a key that only the database itself may use
   | "raft-apply" // a cluster-wide command that cannot be applied
   // databases
   | "database-missing"

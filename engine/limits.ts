@@ -37,8 +37,24 @@ export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 export const compiledScriptsMax = 2_048;
 /** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
 export const backgroundBytesPerSecond = 64 * 1024 * 1024;
+/** Values of one entry of a time series. */
+export const seriesValuesMax = 32;
+/** UTF-8 bytes of a tag of a time series. */
+export const seriesTagBytesMax = 255;
+/** Times and values together that one segment of a time series holds: 512 entries of one value. */
+export const seriesSegmentNumbersMax = 1024;
+/** Milliseconds between looks for documents that expire or are to be refreshed, when nothing else is configured. */
+export const dueDocumentsIntervalMs = 60_000;
+/** Documents that background work of many documents changes in one transaction. */
+export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
+/** Ended operations of one database that can still be asked for. */
+export const finishedOperationsMax = 256;
+/** Bytes of commands that a bulk insert commits at once, and may hold while a commit is under way. */
+export const bulkInsertBatchBytes = 16 * 1024 * 1024;
+/** Commands that a bulk insert commits at once. */
+export const bulkInsertBatchCommands = 8192;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
 /** Tombstones that are removed in one go. */
@@ -57,5 +73,6 @@ export const scrubBytesPerSecond = 8 * 1024 * 1024;
 export const damagedListMax = 1000;
 
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
+assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");
 assert(transactionBytesMax < 2 ** 31, "offsets inside a segment are 31 bits");

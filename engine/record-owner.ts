@@ -69,7 +69,9 @@ export class DatabaseRecords implements RecordOwner {
     const keyspace = this.#keyspaces.ofKind(kind);
     assert(keyspace !== undefined, "a record's kind is one that this version knows");
     keyspace.replay(bytes, start, length, position);
-    if (isEntryDeletion(bytes, start)) this.#dead(position, length);
+    if (kind !== recordKinds.revision && isEntryDeletion(bytes, start)) {
+      this.#dead(position, length);
+    }
     if (kind === recordKinds.tombstone) this.#replayTombstone(bytes, start, etag);
   }
 
@@ -91,10 +93,13 @@ export class DatabaseRecords implements RecordOwner {
    * have what it deletes.
    */
   #deletes(bytes: Buffer, start: number, keyspace: Keyspace): boolean {
+    if (bytes[start + recordKindAt] === recordKinds.revision) return false;
     if (isEntryDeletion(bytes, start)) return !keyspace.hasKeyOf(bytes, start);
     if (bytes[start + recordKindAt] !== recordKinds.tombstone) return false;
     const tombstone = tombstoneOf(bytes, start);
-    return tombstone.type === "document" && this.#documents.find(tombstone.id) < 0;
+    const { type, id, revision } = tombstone;
+    if (revision !== undefined) return !this.#keyspaces.revisions.has(id, revision);
+    return type === "document" && this.#documents.find(id) < 0;
   }
 
   relocate(bytes: Buffer, start: number, _length: number, target: Position): boolean {
@@ -161,7 +166,10 @@ export class DatabaseRecords implements RecordOwner {
       this.#superseded,
     );
     if (!this.#keyspaces.tombstones.isEmpty && this.#documents.etagOf(document) === etag) {
-      this.#keyspaces.tombstones.dropDocument(this.#documents.lowerIdOf(document));
+      const { collections, tombstones } = this.#keyspaces;
+      // The record of a new collection follows its first document: no tombstone names it yet.
+      const name = collection < collections.count ? collections.nameOf(collection) : "";
+      tombstones.dropDocument(this.#documents.lowerIdOf(document), name);
     }
     const modified = lastModifiedOf(bytes, start);
     if (modified > this.lastModified) this.lastModified = modified;
@@ -171,6 +179,9 @@ export class DatabaseRecords implements RecordOwner {
     if (isEntryDeletion(bytes, start)) return;
     const tombstone = tombstoneOf(bytes, start);
     if (tombstone.lastModified > this.lastModified) this.lastModified = tombstone.lastModified;
+    if (tombstone.revision !== undefined) {
+      this.#keyspaces.revisions.replayRemoval(tombstone.id, tombstone.revision);
+    }
     if (tombstone.type !== "document") return;
     const document = this.#documents.lookup(tombstone.id);
     if (document < 0) return;

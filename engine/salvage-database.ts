@@ -49,7 +49,7 @@ export interface SalvagedDatabase {
   readonly entries: number;
   /** Parts of the log that could not be read. What stood there may be missing, or be an older version of itself. */
   readonly losses: readonly SalvageLoss[];
-  /** Counters and attachments whose document is lost: `document/name`. They are left out. */
+  /** Counters, attachments and time series whose document is lost: `document/name`. They are left out. */
   readonly orphans: readonly string[];
   /** Attachments whose content is lost or damaged: `document/name`. Their names are kept. */
   readonly lostContents: readonly string[];
@@ -103,7 +103,7 @@ const ignoreCommits = { durable: () => undefined, lost: () => undefined };
 /** The first pass: where the newest readable record of each thing stands. */
 class NewestRecords {
   readonly documents = new DocumentTable();
-  readonly keyspaces = new KeyspaceTable(() => undefined);
+  readonly keyspaces = new KeyspaceTable(this.documents, () => undefined);
   readonly #records = new DatabaseRecords(
     this.documents,
     new ShapeTable(),
@@ -124,10 +124,28 @@ class NewestRecords {
     return !isShape(bytes, start) && this.#records.isLive(bytes, start, length, position);
   }
 
+  /**
+   * Is the document or the revision there that a counter, an attachment and the like belongs to? The key begins with
+   * the document's id, or for what a revision has with NUL, the id, NUL and the revision's etag.
+   */
+  hasOwner(key: string): boolean {
+    const [first = "", id = "", etag = ""] = key.split("\u0000");
+    if (first !== "") return this.documents.find(first) >= 0;
+    return this.keyspaces.revisions.find(this.documents.lookup(id), Number(etag)) >= 0;
+  }
+
   get lastEtag(): number {
     return this.#records.lastEtag;
   }
 }
+
+/** Kinds of entries that are nothing without their document or revision. */
+const partsOfDocuments: ReadonlySet<number> = new Set([
+  recordKinds.counter,
+  recordKinds.attachment,
+  recordKinds.timeSeries,
+  recordKinds.timeSeriesSegment,
+]);
 
 function isShape(bytes: Buffer, start: number): boolean {
   return bytes[start + recordKindAt] === recordKinds.shape;
@@ -154,8 +172,10 @@ class Copy {
 
   replay(bytes: Buffer, start: number, length: number, position: Position): void {
     if (!this.#newest.isNewest(bytes, start, length, position)) return;
-    if (bytes[start + recordKindAt] === recordKinds.document) this.#copyDocument(bytes, start);
-    else this.#copyEntry(bytes, start, length);
+    const kind = bytes[start + recordKindAt];
+    if (kind === recordKinds.document || kind === recordKinds.revision) {
+      this.#copyDocument(bytes, start);
+    } else this.#copyEntry(bytes, start, length);
     if (this.#scratch.length >= transactionBytes) this.#append();
   }
 
@@ -174,6 +194,7 @@ class Copy {
     this.#scratch.reset();
   }
 
+  /** A document, or a revision of one: with a shape of the new database. */
   #copyDocument(bytes: Buffer, start: number): void {
     this.#needCollection(collectionIdOf(bytes, start));
     const { parser } = this.#state;
@@ -185,16 +206,16 @@ class Copy {
     const at = this.#scratch.reserve(documentRecordLength(fields));
     this.#scratch.length += encodeDocumentRecord(this.#scratch.bytes, at, fields);
     sealRecord(this.#scratch.bytes, at);
-    this.documents++;
+    if (fields.kind === recordKinds.document) this.documents++;
+    else this.entries++;
   }
 
   #copyEntry(bytes: Buffer, start: number, length: number): void {
-    const kind = bytes[start + recordKindAt];
-    if (kind === recordKinds.counter || kind === recordKinds.attachment) {
+    if (partsOfDocuments.has(bytes[start + recordKindAt] ?? 0)) {
       const keyStart = start + recordHeaderBytes;
       const keyLength = bytes.readUInt16LE(start + recordKeyLengthAt);
       const key = bytes.toString("utf8", keyStart, keyStart + keyLength);
-      if (this.#newest.documents.find(documentOf(key)) < 0) {
+      if (!this.#newest.hasOwner(key)) {
         this.orphans.push(shown(key));
         return;
       }
@@ -230,14 +251,14 @@ class Copy {
 async function copyContents(
   environment: Environment,
   source: string,
-  { documents, keyspaces }: NewestRecords,
+  newest: NewestRecords,
   target: BlobStore,
 ): Promise<string[]> {
   const from = new BlobStore(environment, `${source}/blobs`);
   const isWhole = new Map<string, boolean>();
   const lost: string[] = [];
-  for (const [key, { hash }] of keyspaces.attachments.withPrefix("")) {
-    if (documents.find(documentOf(key)) < 0) continue;
+  for (const [key, { hash }] of newest.keyspaces.attachments.withPrefix("")) {
+    if (!newest.hasOwner(key)) continue;
     if (!isWhole.has(hash)) isWhole.set(hash, await copyContent(from, hash, target));
     if (isWhole.get(hash) !== true) lost.push(shown(key));
   }
@@ -260,13 +281,8 @@ async function copyContent(from: BlobStore, hash: string, target: BlobStore): Pr
   }
 }
 
-/** Keys of counters and attachments: the document's id, NUL, the name. */
-function documentOf(key: string): string {
-  return key.slice(0, key.indexOf("\u0000"));
-}
-
 function shown(key: string): string {
-  return key.replace("\u0000", "/");
+  return key.replaceAll("\u0000", "/");
 }
 
 /** From the manifest, or the first segment whose header is whole; null when neither is. */

@@ -3,11 +3,14 @@
  * counters count once for each document that has some, deletions of attachments are tombstones too.
  */
 import type { Database } from "./database.ts";
+import { documentFlags } from "./document.ts";
 import { emptyCollectionId } from "./keyspaces/collections.ts";
+import { seriesKey } from "./keyspaces/time-series.ts";
 import { sliceMs } from "./limits.ts";
 
 /** Counts that several replies share, in their order. */
 export interface DatabaseCounts {
+  readonly CountOfIndexes: number;
   readonly CountOfDocuments: number;
   readonly CountOfRevisionDocuments: number;
   readonly CountOfTombstones: number;
@@ -19,17 +22,18 @@ export interface DatabaseCounts {
 }
 
 /** Cost: constant. */
-export function databaseCounts({ state }: Database): DatabaseCounts {
+export function databaseCounts({ state, queries }: Database): DatabaseCounts {
   const { documents, keyspaces } = state;
   return {
+    CountOfIndexes: queries.indexes.all().length,
     CountOfDocuments: documents.documentCount,
-    CountOfRevisionDocuments: 0,
+    CountOfRevisionDocuments: keyspaces.revisions.count,
     CountOfTombstones: keyspaces.tombstones.count,
     CountOfDocumentsConflicts: 0,
     CountOfConflicts: 0,
     CountOfAttachments: keyspaces.attachments.count,
     CountOfCounterEntries: keyspaces.counterOwners.count,
-    CountOfTimeSeriesSegments: 0,
+    CountOfTimeSeriesSegments: keyspaces.timeSeriesSegments.count,
   };
 }
 
@@ -39,6 +43,7 @@ export interface CollectionCounts {
   readonly name: string;
   readonly documents: number;
   readonly tombstones: number;
+  readonly revisions: number;
 }
 
 /** The collections in the order in which they came up, `@empty` first. Cost: collections plus tombstones. */
@@ -46,35 +51,64 @@ export function collectionCounts({ state }: Database): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;
   const deleted = new Map<string, number>();
-  for (const [, { collection }] of tombstones.records.withPrefix("")) {
-    deleted.set(collection, (deleted.get(collection) ?? 0) + 1);
+  for (const [, { type, collection }] of tombstones.records.withPrefix("")) {
+    if (type === "document") deleted.set(collection, (deleted.get(collection) ?? 0) + 1);
   }
   const rows: CollectionCounts[] = [];
   for (let id = emptyCollectionId; id < collections.count; id++) {
     const name = collections.nameOf(id);
     const count = documents.countOfCollection(id);
     const gone = deleted.get(name) ?? 0;
-    if (count > 0 || gone > 0) rows.push({ id, name, documents: count, tombstones: gone });
+    const kept = keyspaces.revisions.countOfCollection(id);
+    if (count > 0 || gone > 0 || kept > 0) {
+      rows.push({ id, name, documents: count, tombstones: gone, revisions: kept });
+    }
   }
   return rows;
 }
 
-/** Bytes of the records of a collection's documents. Gives the event loop back meanwhile. Cost: its documents. */
-export async function collectionBytes(database: Database, collectionId: number): Promise<number> {
+/** What only a look at each document of a collection tells. */
+export interface CollectionFigures {
+  /** Of the records of its documents. */
+  readonly bytes: number;
+  /** Documents that have counters. */
+  readonly counterOwners: number;
+  readonly seriesSegments: number;
+  readonly seriesSegmentBytes: number;
+}
+
+/** Gives the event loop back meanwhile. Cost: the collection's documents. */
+export async function collectionFigures(
+  database: Database,
+  collectionId: number,
+): Promise<CollectionFigures> {
+  const { timeSeriesSegments } = database.state.keyspaces;
   const view = database.view();
   try {
     const cursor = view.documents.byEtag(collectionId, 0);
     const batch = new Uint32Array(256);
     let bytes = 0;
+    let counterOwners = 0;
+    let seriesSegments = 0;
+    let seriesSegmentBytes = 0;
     let sliceEnd = performance.now() + sliceMs;
     for (let count = batch.length; count === batch.length; ) {
       count = cursor.fill(batch, batch.length);
-      for (let i = 0; i < count; i++) bytes += view.documents.lengthOf(batch[i] as number);
+      for (const document of batch.subarray(0, count)) {
+        bytes += view.documents.lengthOf(document);
+        if ((view.documents.flagsOf(document) & documentFlags.HasCounters) !== 0) counterOwners++;
+        if ((view.documents.flagsOf(document) & documentFlags.HasTimeSeries) === 0) continue;
+        const prefix = seriesKey(view.documents.lowerIdOf(document), "");
+        for (const [, { length }] of timeSeriesSegments.range(prefix, prefix)) {
+          seriesSegments++;
+          seriesSegmentBytes += length;
+        }
+      }
       if (performance.now() < sliceEnd) continue;
       await new Promise((resolve) => setImmediate(resolve));
       sliceEnd = performance.now() + sliceMs;
     }
-    return bytes;
+    return { bytes, counterOwners, seriesSegments, seriesSegmentBytes };
   } finally {
     view.release();
   }

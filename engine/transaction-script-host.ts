@@ -14,11 +14,20 @@ import {
 import { EngineError } from "./errors.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { clampInt64 } from "./keyspaces/counters.ts";
+import { pageOf } from "./keyspaces/series-page.ts";
+import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "./keyspaces/time-series.ts";
 import { ScriptDocument, type ShapeHint } from "./scripting/script-document.ts";
-import type { ScriptHost, ScriptTimeSeries } from "./scripting/script-host.ts";
+import type {
+  ScriptHost,
+  ScriptTimeSeries,
+  ScriptTimeSeriesEntry,
+  ScriptTimeSeriesStats,
+} from "./scripting/script-host.ts";
 import type { Transaction } from "./transaction.ts";
 import { counterIn, deleteCounter, incrementCounter } from "./writes/counters.ts";
 import { deleteDocument, putParsed } from "./writes/documents.ts";
+import { segmentsIn } from "./writes/series-source.ts";
+import { appendToSeries, deleteFromSeries, incrementSeries } from "./writes/time-series.ts";
 
 /** What a script did, in the shape of the debug replies. */
 export class ScriptActions {
@@ -30,10 +39,14 @@ export class ScriptActions {
   readonly counterReads: string[] = [];
   readonly counterIncrements: string[] = [];
   readonly counterDeletes: string[] = [];
+  readonly seriesReads: object[] = [];
+  readonly seriesAppends: object[] = [];
+  readonly seriesIncrements: object[] = [];
+  readonly seriesDeletes: object[] = [];
 
   /** JSON text of the account. */
   get text(): string {
-    return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":${JSON.stringify(this.counterIncrements)},"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":[],"AppendTimeSeries":[],"IncrementTimeSeries":[],"DeleteTimeSeries":[],"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
+    return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":${JSON.stringify(this.counterIncrements)},"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":${JSON.stringify(this.seriesReads)},"AppendTimeSeries":${JSON.stringify(this.seriesAppends)},"IncrementTimeSeries":${JSON.stringify(this.seriesIncrements)},"DeleteTimeSeries":${JSON.stringify(this.seriesDeletes)},"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
   }
 }
 
@@ -107,7 +120,11 @@ export class TransactionScriptHost implements ScriptHost {
 
   delete(id: string, changeVector: string | null | undefined): boolean {
     this.actions.deletes.push(id);
-    return deleteDocument(this.#transaction, id, changeVector ?? undefined);
+    // RavenDB 7.2.7 says true also of a document whose deletion is still remembered.
+    return (
+      deleteDocument(this.#transaction, id, changeVector ?? undefined) ||
+      this.#transaction.wasDeleted(id)
+    );
   }
 
   counter(id: string, name: string): number | null {
@@ -131,8 +148,8 @@ export class TransactionScriptHost implements ScriptHost {
     deleteCounter(this.#transaction, id, name);
   }
 
-  timeSeries(): ScriptTimeSeries {
-    throw new EngineError("not-supported", "Time series are not supported yet.");
+  timeSeries(id: string, name: string): ScriptTimeSeries {
+    return new TransactionTimeSeries(this.#transaction, this.actions, id, name);
   }
 
   compareExchange(key: string): string | null {
@@ -149,6 +166,89 @@ export class TransactionScriptHost implements ScriptHost {
 
   output(text: string): void {
     this.actions.output.push(text);
+  }
+}
+
+/** A series as the transaction sees it. */
+class TransactionTimeSeries implements ScriptTimeSeries {
+  readonly #transaction: Transaction;
+  readonly #actions: ScriptActions;
+  readonly #id: string;
+  readonly #name: string;
+
+  constructor(transaction: Transaction, actions: ScriptActions, id: string, name: string) {
+    this.#transaction = transaction;
+    this.#actions = actions;
+    this.#id = id;
+    this.#name = name;
+  }
+
+  append(time: number, values: readonly number[], tag: string | null): void {
+    const Created = !this.#exists();
+    appendToSeries(this.#transaction, this.#id, this.#name, [{ time, values, tag }]);
+    this.#actions.seriesAppends.push({
+      Name: this.#name,
+      Timestamp: seriesTimeText(time),
+      Tag: tag,
+      Values: values,
+      Created,
+    });
+  }
+
+  increment(time: number, values: readonly number[]): void {
+    const Created = !this.#exists();
+    incrementSeries(this.#transaction, this.#id, this.#name, [{ time, values }]);
+    this.#actions.seriesIncrements.push({
+      Name: this.#name,
+      Timestamp: seriesTimeText(time),
+      Values: values,
+      Created,
+    });
+  }
+
+  delete(from: number | null, to: number | null): void {
+    const bounds = [from ?? undefined, to ?? undefined] as const;
+    const etag = deleteFromSeries(this.#transaction, this.#id, this.#name, ...bounds);
+    if (etag === 0) return;
+    this.#actions.seriesDeletes.push({
+      Name: this.#name,
+      From: from === null ? null : seriesTimeText(from),
+      To: to === null ? null : seriesTimeText(to),
+    });
+  }
+
+  entries(from: number | null, to: number | null): readonly ScriptTimeSeriesEntry[] {
+    const Name = this.#name;
+    const source = segmentsIn(this.#transaction);
+    const bounds = { from: from ?? undefined, to: to ?? undefined };
+    const found: ScriptTimeSeriesEntry[] = [];
+    for (const slice of pageOf(source, segmentPrefix(this.#id, Name), bounds).slices) {
+      const entries = slice.segment.unpack();
+      for (let i = slice.from; i < slice.to; i++) {
+        const entry = { ...entries.entry(i), isRollup: false };
+        found.push(entry);
+        this.#actions.seriesReads.push({
+          Name,
+          Timestamp: seriesTimeText(entry.time),
+          Tag: entry.tag,
+          Values: entry.values,
+          Type: "Raw",
+          Exists: true,
+        });
+      }
+    }
+    if (found.length === 0) this.#actions.seriesReads.push({ Name, Exists: false });
+    return found;
+  }
+
+  stats(): ScriptTimeSeriesStats | null {
+    const prefix = segmentPrefix(this.#id, this.#name);
+    return summaryOf(segmentsIn(this.#transaction), prefix) ?? null;
+  }
+
+  #exists(): boolean {
+    const { timeSeries } = this.#transaction.keyspaces;
+    return this.#transaction.entry(timeSeries, seriesKey(this.#id, this.#name)) !== undefined;
   }
 }
 

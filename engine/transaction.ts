@@ -16,11 +16,15 @@ import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
 import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
+import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
 import type { Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { TransactionDocuments } from "./transaction-documents.ts";
+import { BTree, type TreeCursor } from "./tree/btree.ts";
+import { compareStrings } from "./tree/compare.ts";
 
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
@@ -37,17 +41,6 @@ export class RecordNotResident extends Error {
   }
 }
 
-/** A document as one transaction left it. `recordLength` 0 is a deletion. */
-export interface StagedDocument {
-  readonly document: number;
-  readonly etag: number;
-  /** Offset of the record in the scratch buffer. */
-  readonly at: number;
-  readonly recordLength: number;
-  readonly collectionId: number;
-  readonly flags: number;
-}
-
 interface StagedEntry {
   readonly keyspace: EntryKeyspace<unknown>;
   readonly key: string;
@@ -58,18 +51,33 @@ interface StagedEntry {
   readonly length: number;
 }
 
+/** A revision that the transaction adds or removes. */
+export interface StagedRevision {
+  readonly facts: RevisionFacts;
+  /** Offset and length of its record in the scratch buffer; length 0 removes it. */
+  readonly at: number;
+  readonly length: number;
+}
+
 /** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
 export interface RecordSpan {
   readonly bytes: Buffer;
   readonly start: number;
 }
 
-const noEntries: ReadonlyMap<string, unknown> = new Map();
+const none: readonly never[] = [];
+/** What a transaction did to one key; a value that is undefined: removed. */
+interface OwnEntry {
+  readonly value: unknown;
+}
 
-/** The scratch buffer, one for each database and used again by every transaction. */
+type OwnEntries = BTree<string, OwnEntry>;
+
+/** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
+  readonly documents = new TransactionDocuments();
 
   /** Makes room for `count` more bytes. @returns where they begin. */
   reserve(count: number): number {
@@ -90,6 +98,7 @@ export class Scratch {
 
   reset(): void {
     this.length = 0;
+    this.documents.reset();
     if (this.bytes.length > 16 * 1024 * 1024) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
   }
 }
@@ -106,12 +115,14 @@ export function logShapes(shapes: ShapeTable, scratch: Scratch): void {
 export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
-  readonly documents: StagedDocument[] = [];
-  readonly entries: StagedEntry[] = [];
-  readonly changes: Change[] = [];
-  readonly #byDocument = new Map<number, StagedDocument>();
-  readonly #byKey = new Map<EntryKeyspace<unknown>, Map<string, unknown>>();
-  readonly #touched = new Set<number>();
+  readonly documents: TransactionDocuments;
+  // Made when the first one comes: most transactions write one document and nothing else.
+  #entries: StagedEntry[] | null = null;
+  #changes: Change[] | null = null;
+  #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
+  #touched: Set<number> | null = null;
+  #revisions: StagedRevision[] | null = null;
+  #revisionsOf: Map<number, StagedRevision[]> | null = null;
   #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
@@ -119,8 +130,22 @@ export class Transaction {
   constructor(state: DatabaseState, scratch: Scratch, fetched: ReadonlyMap<Position, Buffer>) {
     this.state = state;
     this.scratch = scratch;
+    this.documents = scratch.documents;
     this.#fetched = fetched;
     scratch.reset();
+    state.beginTransaction();
+  }
+
+  get entries(): readonly StagedEntry[] {
+    return this.#entries ?? none;
+  }
+
+  get revisions(): readonly StagedRevision[] {
+    return this.#revisions ?? none;
+  }
+
+  get changes(): readonly Change[] {
+    return this.#changes ?? none;
   }
 
   get keyspaces(): DatabaseState["keyspaces"] {
@@ -129,7 +154,7 @@ export class Transaction {
 
   /** Nothing of it is to be written. */
   get isEmpty(): boolean {
-    return this.#isDiscarded || (this.scratch.length === 0 && this.entries.length === 0);
+    return this.#isDiscarded || (this.scratch.length === 0 && this.#entries === null);
   }
 
   /** What was done was only a trial: nothing of it happens. */
@@ -146,9 +171,16 @@ export class Transaction {
     return this.state.changeVectorAt(etag);
   }
 
+  /** Does nobody listen? Then a hot caller need not make the `Change` either. */
+  get isUnwatched(): boolean {
+    return this.state.feed.isIdle;
+  }
+
   /** Adds to what listeners are told once this is durable; nobody listening, nothing is kept. */
   changed(change: Change): void {
-    if (!this.state.feed.isIdle) this.changes.push(change);
+    if (this.state.feed.isIdle) return;
+    this.#changes ??= [];
+    this.#changes.push(change);
   }
 
   // Documents
@@ -164,7 +196,8 @@ export class Transaction {
     const { documents } = this.state;
     const lowerPrefix = prefix.toLowerCase();
     const found = new Set(documents.newestWithPrefix(prefix));
-    for (const { document } of this.documents) {
+    for (let row = 0; row < this.documents.count; row++) {
+      const document = this.documents.documentOf(row);
       if (documents.lowerIdOf(document).startsWith(lowerPrefix)) found.add(document);
     }
     return [...found]
@@ -172,93 +205,190 @@ export class Transaction {
       .sort((left, right) => documents.compareIds(left, right));
   }
 
+  /** Is there a marker of a deletion of this document, made by this transaction or before? */
+  wasDeleted(id: string): boolean {
+    const document = this.state.documents.lookup(id);
+    if (document < 0 || this.exists(document)) return false;
+    return (
+      this.documents.newestOf(document) >= 0 ||
+      this.keyspaces.tombstones.hasDocument(id.toLowerCase())
+    );
+  }
+
   exists(document: number): boolean {
-    const own = this.#byDocument.get(document);
-    if (own !== undefined) return own.recordLength > 0;
+    const row = this.documents.newestOf(document);
+    if (row >= 0) return this.documents.recordLengthOf(row) > 0;
     return this.state.documents.newestEtag(document) > 0;
   }
 
   etagOf(document: number): number {
-    return this.#byDocument.get(document)?.etag ?? this.state.documents.newestEtag(document);
+    const row = this.documents.newestOf(document);
+    return row < 0 ? this.state.documents.newestEtag(document) : this.documents.etagOf(row);
   }
 
   collectionOf(document: number): number {
-    return (
-      this.#byDocument.get(document)?.collectionId ??
-      this.state.documents.newestCollection(document)
-    );
+    const row = this.documents.newestOf(document);
+    if (row < 0) return this.state.documents.newestCollection(document);
+    return this.documents.collectionOf(row);
   }
 
   flagsOf(document: number): number {
-    return this.#byDocument.get(document)?.flags ?? this.state.documents.newestFlags(document);
+    const row = this.documents.newestOf(document);
+    return row < 0 ? this.state.documents.newestFlags(document) : this.documents.flagsOf(row);
   }
 
   /** The newest record of a document that exists. @throws RecordNotResident */
   recordOf(document: number): RecordSpan {
-    const own = this.#byDocument.get(document);
-    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    const row = this.documents.newestOf(document);
+    if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
-    const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
-    if (bytes === undefined) throw new RecordNotResident(document, position, length);
-    return { bytes, start: 0 };
+    return { bytes: this.#recordAt(document, position, length), start: 0 };
   }
 
-  /** Takes in a document record that the caller encoded at the end of the scratch buffer. */
-  stageDocument(staged: StagedDocument): void {
-    this.scratch.length = Math.max(this.scratch.length, staged.at + staged.recordLength);
-    this.documents.push(staged);
-    this.#byDocument.set(staged.document, staged);
-    this.#needCollection(staged.collectionId);
+  #recordAt(document: number, position: Position, length: number): Buffer {
+    const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
+    if (bytes === undefined) throw new RecordNotResident(document, position, length);
+    return bytes;
+  }
+
+  /**
+   * Takes in the document record of `recordLength` bytes that the caller encoded at the end of the scratch buffer;
+   * 0 is a deletion.
+   */
+  stageDocument(
+    document: number,
+    etag: number,
+    recordLength: number,
+    collectionId: number,
+    flags: number,
+  ): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + recordLength;
+    this.documents.push(document, etag, at, recordLength, collectionId, flags);
+    if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
   }
 
   /** The document's lists of names changed: it is written again at the end. */
   touch(document: number): void {
+    this.#touched ??= new Set();
     this.#touched.add(document);
   }
 
-  /** The document is gone: it is not written again. */
-  untouch(document: number): void {
-    this.#touched.delete(document);
+  /** Is the document to be written again? */
+  isTouched(document: number): boolean {
+    return this.#touched?.has(document) === true;
   }
 
-  /** Did this transaction change its attachments or counters, so that its flags may not tell of them yet? */
-  isTouched(document: number): boolean {
-    return this.#touched.has(document);
+  /** The document is gone, or was written again just now: it is not written again at the end. */
+  untouch(document: number): void {
+    this.#touched?.delete(document);
   }
 
   /** Documents to write again; each call empties the list. */
-  takeTouched(): number[] {
+  takeTouched(): readonly number[] {
+    if (this.#touched === null) return none;
     const touched = [...this.#touched];
-    this.#touched.clear();
+    this.#touched = null;
     return touched;
+  }
+
+  // Revisions
+
+  /** Takes in the revision record of `length` bytes that the caller encoded at the end of the scratch buffer. */
+  stageRevision(document: number, length: number): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + length;
+    this.#addRevision({ facts: revisionFactsOf(this.scratch.bytes, at, document), at, length });
+  }
+
+  #addRevision(staged: StagedRevision): void {
+    const { document } = staged.facts;
+    this.#revisions ??= [];
+    this.#revisions.push(staged);
+    this.#revisionsOf ??= new Map();
+    const own = this.#revisionsOf.get(document);
+    if (own === undefined) this.#revisionsOf.set(document, [staged]);
+    else own.push(staged);
+  }
+
+  #ownRevisionsOf(document: number): readonly StagedRevision[] {
+    return this.#revisionsOf?.get(document) ?? none;
+  }
+
+  /** The revision goes; the caller writes its tombstone. */
+  removeRevision(facts: RevisionFacts): void {
+    this.#addRevision({ facts, at: 0, length: 0 });
+  }
+
+  /** How many revisions of a document this transaction sees. */
+  revisionCountOf(document: number): number {
+    let count = this.keyspaces.revisions.newestCountOf(document);
+    for (const { length } of this.#ownRevisionsOf(document)) count += length > 0 ? 1 : -1;
+    return count;
+  }
+
+  /** The revisions of a document that this transaction sees, oldest first. */
+  *revisionsOf(document: number): Generator<RevisionFacts> {
+    const { revisions } = this.keyspaces;
+    const own = this.#ownRevisionsOf(document);
+    const removed = new Set(
+      own.filter(({ length }) => length === 0).map(({ facts }) => facts.etag),
+    );
+    let row = revisions.oldestToWrite(document);
+    for (; row >= 0; row = revisions.newerToWrite(row)) {
+      if (!removed.has(revisions.etagOf(row))) yield revisions.factsOf(row);
+    }
+    for (const { facts, length } of own) if (length > 0 && !removed.has(facts.etag)) yield facts;
+  }
+
+  /** The record of a revision that this transaction sees. @throws RecordNotResident */
+  revisionRecord({ document, etag }: RevisionFacts): RecordSpan {
+    const own = this.#ownRevisionsOf(document).find(
+      ({ facts, length }) => facts.etag === etag && length > 0,
+    );
+    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    const { revisions } = this.keyspaces;
+    const row = revisions.find(document, etag);
+    return {
+      bytes: this.#recordAt(document, revisions.positionOfRow(row), revisions.lengthOf(row)),
+      start: 0,
+    };
   }
 
   // Entries of the small keyspaces
 
   /** The value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
-    const own = this.#byKey.get(keyspace as EntryKeyspace<unknown>);
-    if (own?.has(key)) return own.get(key) as Value | undefined;
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>)?.get(key);
+    if (own !== undefined) return own.value as Value | undefined;
     return keyspace.newest(key);
   }
 
   /** What this transaction sees of the keys that begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
-    const own = this.#byKey.get(keyspace as EntryKeyspace<unknown>) ?? noEntries;
-    const rows = new Map<string, Value>();
-    for (const [key, entry] of keyspace.newestWithPrefix(prefix)) rows.set(key, entry.value);
-    let isOrdered = true;
-    for (const [key, value] of own) {
-      if (!key.startsWith(prefix)) continue;
-      if (value === undefined) rows.delete(key);
-      else {
-        isOrdered &&= rows.has(key);
-        rows.set(key, value as Value);
-      }
-    }
-    const found = [...rows];
-    return isOrdered ? found : found.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    return [...this.entriesFrom(keyspace, prefix, prefix)];
+  }
+
+  /** As `entriesWithPrefix`, one by one from the key `from` on. Nothing may be changed meanwhile. */
+  entriesFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    return merged(keyspace.newestRange(prefix, from), own?.cursor({ lower: from }), prefix, 1);
+  }
+
+  /** As `entriesFrom`, backwards: from the key `from`, or the one before it, on. */
+  entriesDownFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    const cursor = own?.cursor({ upper: from, descending: true });
+    return merged(keyspace.newestRangeDown(prefix, from), cursor, prefix, -1);
   }
 
   /** Sets or, with `undefined`, removes an entry. `etag` is the newest one when it has none of its own. */
@@ -269,7 +399,7 @@ export class Transaction {
     etag: number = this.state.lastEtag,
   ): void {
     const keyBytes = Buffer.from(key);
-    const text = value === undefined ? undefined : Buffer.from(JSON.stringify(value));
+    const text = value === undefined ? undefined : keyspace.codec.encode(value);
     const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
     const at = this.scratch.reserve(length);
     EntryKeyspace.encode(this.scratch.bytes, at, keyspace.kind, keyBytes, text, etag);
@@ -279,12 +409,13 @@ export class Transaction {
     this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
   }
 
-  /** A deletion's marker. */
+  /** A deletion's marker. `revision`: the own etag of one. */
   putTombstone(
     type: "document" | "attachment" | "revision",
     id: string,
     collectionId: number,
     etag: number,
+    revision?: number,
   ): void {
     const { tombstones, collections } = this.keyspaces;
     this.putEntry(
@@ -297,6 +428,7 @@ export class Transaction {
         etag,
         changeVector: this.changeVectorAt(etag),
         lastModified: this.state.nextModified(),
+        ...(revision === undefined ? {} : { revision }),
       },
       etag,
     );
@@ -304,21 +436,46 @@ export class Transaction {
 
   #stageEntry(staged: StagedEntry): void {
     const { keyspace, key, entry } = staged;
-    this.entries.push(staged);
+    this.#entries ??= [];
+    this.#entries.push(staged);
+    this.#byKey ??= new Map();
     let own = this.#byKey.get(keyspace);
     if (own === undefined) {
-      own = new Map();
+      own = new BTree(compareStrings);
       this.#byKey.set(keyspace, own);
     }
-    own.set(key, entry?.value);
+    own.set(key, { value: entry?.value });
   }
 
   #needCollection(collectionId: number): void {
     const { collections } = this.keyspaces;
-    if (collections.isRecorded(collectionId)) return;
     const name = collections.nameOf(collectionId);
     const key = name.toLowerCase();
     if (this.entry(collections.records, key) !== undefined) return;
     this.putEntry(collections.records, key, { id: collectionId, name });
+  }
+}
+
+/**
+ * The newest entries of a keyspace under those of a transaction, which stand in for them, in the direction of both.
+ * `own` begins where `newest` does.
+ */
+function* merged<Value>(
+  newest: Generator<[string, Readonly<Entry<Value>>]>,
+  own: TreeCursor<string, OwnEntry> | undefined,
+  prefix: string,
+  direction: 1 | -1,
+): Generator<[string, Value]> {
+  let below = newest.next();
+  let hasOwn = own?.next() === true && own.key.startsWith(prefix);
+  while (!below.done || (hasOwn && own !== undefined)) {
+    let order = hasOwn ? 1 : -1;
+    if (!below.done && hasOwn && own !== undefined) {
+      order = compareStrings(below.value[0], own.key) * direction;
+    }
+    if (order < 0 && !below.done) yield [below.value[0], below.value[1].value];
+    else if (own?.value.value !== undefined) yield [own.key, own.value.value as Value];
+    if (order <= 0) below = newest.next();
+    if (order >= 0) hasOwn = own?.next() === true && own.key.startsWith(prefix);
   }
 }

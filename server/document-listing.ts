@@ -45,20 +45,24 @@ export function listingOf(exchange: Exchange): Listing {
   };
 }
 
-/** Answers `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits it to one. */
+/**
+ * Answers `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits it to one, and then there
+ * is no ETag.
+ */
 export async function listDocuments(
   exchange: Exchange,
   database: Database,
   collection?: string,
 ): Promise<void> {
   const listing = listingOf(exchange);
-  const etag = database.changeVector;
-  if (isUnchanged(exchange, etag)) {
+  const etag = collection === undefined ? database.changeVector : undefined;
+  if (etag !== undefined && isUnchanged(exchange, etag)) {
     exchange.reply(304, { "content-type": jsonContentType });
     return;
   }
   const view = database.view();
-  const reply = new StreamedReply(exchange, 200, { etag: quoted(etag) });
+  const headers = etag === undefined ? undefined : { etag: quoted(etag) };
+  const reply = new StreamedReply(exchange, 200, headers);
   try {
     reply.text.addText('{"Results":[');
     let count = 0;

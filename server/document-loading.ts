@@ -1,5 +1,6 @@
 /**
- * Loading documents by id: the reply of `GET docs?id=…` with includes, counters and compare-exchange values.
+ * Loading documents by id: the reply of `GET docs?id=…` with includes, counters, time series and compare-exchange
+ * values.
  *
  * The common case, one resident document with nothing included, is a look-up and a few copies of bytes.
  *
@@ -7,14 +8,28 @@
  */
 import type { Database } from "../engine/database.ts";
 import { bodyTextOf, changeVectorOf, idOf } from "../engine/document.ts";
+import { EngineError } from "../engine/errors.ts";
 import { type IncludePath, includedIds, parseIncludePath } from "../engine/include-path.ts";
 import { compareExchangeKey } from "../engine/keyspaces/compare-exchange.ts";
 import { counterKey } from "../engine/keyspaces/counters.ts";
 import { ReplyText } from "../engine/reply-text.ts";
+import { formatTimestamp, parseTimestamp } from "../engine/timestamp.ts";
 import { compareNames } from "../engine/writes/counter-operations.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
 import { jsonContentType } from "./response.ts";
+import {
+  type RevisionRecord,
+  readRevisions,
+  revisionByVector,
+  rowsOf,
+} from "./revision-reading.ts";
+import {
+  type SeriesInclude,
+  seriesIncludesOf,
+  seriesIncludesState,
+  seriesIncludesText,
+} from "./time-series-includes.ts";
 
 const jsonHeaders = { "content-type": jsonContentType };
 const resultsOpen = Buffer.from('{"Results":[');
@@ -34,6 +49,11 @@ interface LoadOptions {
   readonly includes: readonly IncludePath[];
   readonly counters: readonly string[];
   readonly compareExchange: readonly IncludePath[];
+  /** Paths of change vectors of revisions. */
+  readonly revisionPaths: readonly string[];
+  /** Microseconds since 1970: of each document the newest revision that is not later. */
+  readonly revisionsBefore: number | undefined;
+  readonly series: readonly SeriesInclude[];
   /** Missing documents are left out instead of null (cluster-wide sessions). */
   readonly skipsMissing: boolean;
 }
@@ -69,16 +89,27 @@ export async function changeVectorOfRow(database: Database, document: number): P
 }
 
 function hasExtras(options: LoadOptions): boolean {
-  return options.counters.length > 0 || options.compareExchange.length > 0;
+  return (
+    options.counters.length > 0 ||
+    options.compareExchange.length > 0 ||
+    options.series.length > 0 ||
+    options.revisionPaths.length > 0 ||
+    options.revisionsBefore !== undefined
+  );
 }
 
 function optionsOf(exchange: Exchange): LoadOptions {
   const { query } = exchange;
+  const before = parseTimestamp(query.get("revisionsBefore") ?? "");
   return {
     metadataOnly: query.bool("metadataOnly", false),
     includes: query.all("include").map(parseIncludePath),
     counters: query.all("counter"),
     compareExchange: query.all("cmpxchg").map(parseIncludePath),
+    revisionPaths: query.all("revisions"),
+    // RavenDB 7.2.7 passes over what is no date.
+    revisionsBefore: Number.isNaN(before) ? undefined : before,
+    series: seriesIncludesOf(query),
     skipsMissing: query.get("txMode") === "ClusterWide",
   };
 }
@@ -115,12 +146,15 @@ async function replyMany(
     }
     const found = results.filter((loaded) => loaded !== null);
     const included = await loadIncluded(loader, found, options.includes);
+    const revisions = await revisionIncludes(database, found, options);
     const etag = etagOf(database, results, included, options);
     if (isUnchanged(exchange, etag)) {
       exchange.reply(304, jsonHeaders);
       return;
     }
     const text = compose(database, results, included, options);
+    addRevisions(text, database, revisions);
+    text.addText("}");
     exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
   } finally {
     view.release();
@@ -189,10 +223,12 @@ function etagOf(
     if (loaded === null) continue;
     for (const row of counterRows(database, loaded, options.counters)) hash.add(row);
     for (const row of compareExchangeRows(database, loaded, options)) hash.add(row[1]);
+    for (const state of seriesIncludesState(database, loaded.id, options.series)) hash.add(state);
   }
   return hash.etag;
 }
 
+/** The reply, but its last brace. */
 function compose(
   database: Database,
   results: readonly (Loaded | null)[],
@@ -219,12 +255,80 @@ function compose(
     );
     text.addText(`,"CounterIncludes":{${rows.join(",")}}`);
   }
+  if (options.series.length > 0) {
+    const rows = found.map(
+      ({ id }) => `${JSON.stringify(id)}:${seriesIncludesText(database, id, options.series)}`,
+    );
+    text.addText(`,"TimeSeriesIncludes":{${rows.join(",")}}`);
+  }
   if (options.compareExchange.length > 0) {
     const rows = new Map(found.flatMap((loaded) => compareExchangeRows(database, loaded, options)));
     const members = [...rows].map(([key, row]) => `${JSON.stringify(key)}:${row}`);
     text.addText(`,"CompareExchangeValueIncludes":{${members.join(",")}}`);
   }
-  return text.addText("}");
+  return text;
+}
+
+/** A revision of a reply; `before`: it was asked for by time. */
+interface IncludedRevision {
+  readonly revision: RevisionRecord;
+  readonly before: number | undefined;
+}
+
+/** @throws EngineError invalid-operation when a document has not the field of a path */
+async function revisionIncludes(
+  database: Database,
+  found: readonly Loaded[],
+  { revisionPaths, revisionsBefore }: LoadOptions,
+): Promise<IncludedRevision[]> {
+  const wanted = new Map<string, IncludedRevision>();
+  for (const { record } of revisionPaths.length === 0 ? [] : found) {
+    const body: unknown = JSON.parse(bodyTextOf(record, 0));
+    for (const vector of revisionPaths.flatMap((path) => vectorsUnder(body, path))) {
+      const revision = wanted.has(vector) ? null : await revisionByVector(database, vector);
+      if (revision !== null) wanted.set(vector, { revision, before: undefined });
+    }
+  }
+  if (revisionsBefore === undefined) return [...wanted.values()];
+  const rows = found.flatMap(({ id }) => rowsOf(database, id, revisionsBefore));
+  const revisions = await readRevisions(database, rows);
+  const byTime = revisions.map((revision) => ({ revision, before: revisionsBefore }));
+  return [...wanted.values(), ...byTime];
+}
+
+/** The texts under a dotted path: one, or an array of them. */
+function vectorsUnder(body: unknown, path: string): string[] {
+  let value: unknown = body;
+  for (const name of path.split(".")) {
+    const members = typeof value === "object" && value !== null ? value : {};
+    if (!Object.hasOwn(members, name)) {
+      throw new EngineError(
+        "invalid-operation",
+        `Field \`${path}\` (which is mentioned inside \`include revisions(..)\`) is missing in document.`,
+      );
+    }
+    value = (members as Record<string, unknown>)[name];
+  }
+  return (Array.isArray(value) ? value : [value]).filter((each) => typeof each === "string");
+}
+
+function addRevisions(
+  text: ReplyText,
+  database: Database,
+  revisions: readonly IncludedRevision[],
+): void {
+  if (revisions.length === 0) return;
+  text.addText(',"RevisionIncludes":[');
+  revisions.forEach(({ revision, before }, position) => {
+    const id = `"Id":${JSON.stringify(revision.id)}`;
+    const vector = `"ChangeVector":"${revision.changeVector}"`;
+    if (position > 0) text.addText(",");
+    // In the orders of RavenDB 7.2.7.
+    if (before === undefined) text.addText(`{${vector},${id}`);
+    else text.addText(`{${id},${vector},"Before":"${formatTimestamp(before)}"`);
+    text.addText(',"Revision":').addDocument(database.state, revision.record, 0).addText("}");
+  });
+  text.addText("]");
 }
 
 /** JSON texts of a document's counters: asked-for spellings are echoed, missing ones are null. */

@@ -17,6 +17,7 @@ const client = "Raven.Client.Exceptions";
 
 export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "invalid-argument": { status: 400, type: "System.ArgumentException" },
+  "out-of-range": { status: 400, type: "System.ArgumentOutOfRangeException" },
   "invalid-format": { status: 400, type: "System.FormatException" },
   "invalid-operation": { status: 400, type: "System.InvalidOperationException" },
   "bad-request": { status: 400, type: `${client}.BadRequestException` },
@@ -42,9 +43,18 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Counters.CounterOverflowException`,
   },
+  "series-value-invalid": {
+    status: 400,
+    type: "Raven.Server.Documents.TimeSeries.NanValueException",
+  },
+  "series-out-of-range": { status: 400, type: "System.ArgumentOutOfRangeException" },
   "compare-exchange-key-too-big": {
     status: 400,
     type: `${client}.CompareExchangeKeyTooBigException`,
+  },
+  "compare-exchange-key-invalid": {
+    status: 400,
+    type: `${client}.CompareExchangeInvalidKeyException`,
   },
   "cluster-concurrency": {
     status: 409,
@@ -84,7 +94,10 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "script-failed": { status: 400, type: `${client}.Documents.Patching.JavaScriptException` },
   "script-syntax": { status: 400, type: `${client}.Documents.Patching.JavaScriptParseException` },
   "script-recursion": { status: 400, type: "Jint.Runtime.RecursionDepthOverflowException" },
-  "regex-invalid": { status: 400, type: "System.ArgumentException" },
+  "regex-invalid": {
+    status: 400,
+    type: "System.Text.RegularExpressions.RegexParseException",
+  },
   "operation-missing": { status: 400, type: "System.ArgumentException" },
   "operation-cancelled": { status: 400, type: "System.OperationCanceledException" },
 

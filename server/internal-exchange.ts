@@ -2,7 +2,7 @@
  * A request that the server makes of itself, on behalf of somebody: the parts of multi_get, the replies in the info
  * packages. It goes through the same routing, access and error handling, with the caller's own rights.
  */
-import { PassThrough, Readable, type Writable } from "node:stream";
+import { PassThrough, Readable, type TransformCallback, type Writable } from "node:stream";
 import type { BodyLimits } from "./body.ts";
 import { Connection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
@@ -40,9 +40,13 @@ export class InternalExchange extends Exchange {
   private captured: CapturedReply | undefined;
   private sink: PassThrough | undefined;
   private wasDestroyed: boolean;
+  private readonly replyBytesMax: number;
 
-  /** As if the client behind `outer` had sent `request` itself. */
-  constructor(outer: Exchange, request: InternalRequest) {
+  /**
+   * As if the client behind `outer` had sent `request` itself. A reply of more than `replyBytesMax` bytes is cut off, and
+   * the exchange is aborted then.
+   */
+  constructor(outer: Exchange, request: InternalRequest, replyBytesMax = Number.MAX_SAFE_INTEGER) {
     const { identity, certificate, isSecure, remoteAddress } = outer.connection;
     const connection = new Connection(identity, certificate, isSecure, remoteAddress);
     super(connection, request.method, request.target, internalLimits);
@@ -52,10 +56,12 @@ export class InternalExchange extends Exchange {
     this.captured = undefined;
     this.sink = undefined;
     this.wasDestroyed = false;
+    this.replyBytesMax = replyBytesMax;
   }
 
   /** What was answered; undefined when the exchange was aborted. */
   async captureReply(): Promise<CapturedReply | undefined> {
+    if (this.wasDestroyed) return undefined;
     if (this.captured === undefined || this.sink === undefined) return this.captured;
     const chunks: Buffer[] = [];
     for await (const chunk of this.sink) chunks.push(chunk as Buffer);
@@ -98,6 +104,10 @@ export class InternalExchange extends Exchange {
     contentType: string | undefined,
     body: Buffer | undefined,
   ): void {
+    if (body !== undefined && body.length > this.replyBytesMax) {
+      this.destroy();
+      return;
+    }
     this.captured = {
       status,
       headers: replyHead(headers, contentType),
@@ -111,9 +121,26 @@ export class InternalExchange extends Exchange {
     contentType: string | undefined,
   ): Writable {
     this.captured = { status, headers: replyHead(headers, contentType), body: Buffer.alloc(0) };
-    // No bound: the whole reply is wanted, and the handler waits for its own end before anybody reads.
-    this.sink = new PassThrough({ highWaterMark: Number.MAX_SAFE_INTEGER });
+    // It must take all of it: the handler waits for its own end before anybody reads.
+    this.sink = new BoundedSink(this.replyBytesMax);
+    this.sink.on("error", () => this.destroy());
     return this.sink;
+  }
+}
+
+/** Fails when more than so many bytes are written. */
+class BoundedSink extends PassThrough {
+  private left: number;
+
+  constructor(bytesMax: number) {
+    super({ highWaterMark: Number.MAX_SAFE_INTEGER });
+    this.left = bytesMax;
+  }
+
+  override _transform(chunk: Buffer, encoding: BufferEncoding, done: TransformCallback): void {
+    this.left -= chunk.length;
+    if (this.left < 0) done(new Error("the reply is larger than was allowed"));
+    else super._transform(chunk, encoding, done);
   }
 }
 

@@ -11,6 +11,7 @@
 import { EngineError } from "../engine/errors.ts";
 
 const headerBytesMax = 16 * 1024;
+const epilogueBytesMax = 64 * 1024;
 const lineEnd = Buffer.from("\r\n");
 const blankLine = Buffer.from("\r\n\r\n");
 
@@ -42,6 +43,7 @@ export async function* multipartContents(
     yield reader.content();
     await drain(reader.content()); // what was left of it
   }
+  await reader.readEpilogue();
 }
 
 async function drain(content: AsyncIterable<Buffer>): Promise<void> {
@@ -93,6 +95,15 @@ class PartReader {
     this.#held = this.#held.subarray(headersAt + blankLine.length);
     this.#isAtDelimiter = false;
     return true;
+  }
+
+  /** What stands behind the last part means nothing, but read to its end the connection can be used again. */
+  async readEpilogue(): Promise<void> {
+    for (let left = epilogueBytesMax; left > 0; ) {
+      const next = await this.#iterator.next();
+      if (next.done) return;
+      left -= next.value.length;
+    }
   }
 
   async #find(text: Buffer): Promise<number> {

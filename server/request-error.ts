@@ -39,7 +39,7 @@ export function methodNotAllowed(
 ): RequestError {
   const list = allowed.join(", ");
   return new RequestError(
-    405,
+    400,
     `${client}.Routing.RouteNotFoundException`,
     `There is no handler for path: ${method} ${target}. This path takes ${list}.`,
     { headers: { allow: list } },

@@ -1,19 +1,26 @@
 /** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
 import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
+import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
+import { databaseConfigurationRoutes } from "./endpoints/database-configuration.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
+import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
+import { queryRoutes } from "./endpoints/queries.ts";
+import { revisionRoutes } from "./endpoints/revisions.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
+import { setOperationRoutes } from "./endpoints/set-operations.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
+import { timeSeriesRoutes } from "./endpoints/time-series.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -28,10 +35,17 @@ export const routes: readonly Route[] = [
   ...documentStreamRoutes,
   ...multiGetRoutes,
   ...statisticsRoutes,
+  ...operationRoutes,
+  ...databaseConfigurationRoutes,
   ...batchRoutes,
+  ...revisionRoutes,
+  ...bulkInsertRoutes,
   ...attachmentRoutes,
   ...counterRoutes,
+  ...timeSeriesRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,
+  ...queryRoutes,
+  ...setOperationRoutes,
 ];

@@ -70,6 +70,7 @@ async function serve(
     config,
     values: storage.values,
     databases: storage.databases,
+    operations: storage.operations,
     commandIndex: new CommandIndex(storage.values),
     certificates,
     certificate,

@@ -3,6 +3,7 @@
  * Handlers reach all of it through `context.server`.
  */
 import type { Database } from "../engine/database.ts";
+import type { Operations } from "../engine/operations.ts";
 import type { CertificateStore } from "./certificate-store.ts";
 import type { CommandIndex } from "./command-index.ts";
 import type { Config } from "./config.ts";
@@ -44,6 +45,8 @@ export interface ServerServices {
   readonly config: Config;
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
+  /** Operations of the server itself; those of a database are the database's. */
+  readonly operations: Operations;
   readonly commandIndex: CommandIndex;
   readonly certificates: CertificateStore;
   /** What the server shows; undefined: unsecured. */

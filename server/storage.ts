@@ -9,6 +9,7 @@ import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type Engine, EngineError, openEngine } from "../engine/engine.ts";
+import type { Operations } from "../engine/operations.ts";
 import type { Config } from "./config.ts";
 import type { DatabaseDirectory, ValueStore } from "./services.ts";
 import { StartError } from "./start-error.ts";
@@ -16,6 +17,8 @@ import { StartError } from "./start-error.ts";
 export interface Storage {
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
+  /** Operations of the server itself. */
+  readonly operations: Operations;
   close(): Promise<void>;
 }
 
@@ -26,6 +29,7 @@ export async function openStorage(config: Config): Promise<Storage> {
   return {
     values: new SystemValues(engine),
     databases: engine.databases,
+    operations: engine.system.operations,
     close: () => engine.close(),
   };
 }

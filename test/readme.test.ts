@@ -1,5 +1,5 @@
 /** The README's commands, run as they stand there, against a server of the built code. */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,12 +25,12 @@ function commandsOf(section: string): string[] {
 function runAll(blocks: readonly string[]): string[] {
   const separator = "=== next block ===";
   const script = blocks.join(`\necho '${separator}'\n`).replace("https://127.0.0.1:8443", url);
-  const output = execFileSync("bash", ["-euo", "pipefail", "-c", script], {
+  const ran = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
     cwd: folder,
     encoding: "utf8",
-    env: { ...process.env, PATH: process.env["PATH"] },
   });
-  return output.split(`${separator}\n`);
+  expect(ran.status, `${ran.stdout.slice(-2000)}\n${ran.stderr}`).toBe(0);
+  return ran.stdout.split(`${separator}\n`);
 }
 
 beforeAll(async () => {

@@ -3,14 +3,14 @@
  *
  * The standard analyzer splits as Lucene's StandardTokenizer: runs of letters and digits, with host names, e-mail
  * addresses, acronyms, company names (`at&t`), names with apostrophes and numbers with `. , - _ /` kept whole; each
- * Chinese or Japanese character is a word. Words are lower-cased, English stop words leave a gap, and an `'s` at
+ * Chinese or Japanese character is a word. Words are lower-cased, English stop words are left out, and an `'s` at
  * the end falls off. RavenDB 7.2.7 was asked where documents were silent (words over 255 characters are dropped).
  *
  * Knows nothing of fields, indexes or queries.
  */
 
-/** Called for each word in order; null stands for a word that is not indexed but keeps its place. */
-export type WordVisitor = (word: string | null) => void;
+/** Called for each word in order. Words that are not indexed keep no place: "war peace" finds "war and peace". */
+export type WordVisitor = (word: string) => void;
 
 /** Splits a text into the words that are indexed. */
 export type Analyzer = (text: string, visit: WordVisitor) => void;
@@ -102,15 +102,9 @@ export const standardAnalyzer: Analyzer = (text, visit) => {
 };
 
 function emitStandardWord(source: string, form: WordForm, visit: WordVisitor): void {
-  if (source.length > wordLengthMax) {
-    visit(null);
-    return;
-  }
+  if (source.length > wordLengthMax) return;
   let word = lowerInvariant(source);
-  if (stopWords.has(word)) {
-    visit(null);
-    return;
-  }
+  if (stopWords.has(word)) return;
   if (form === "apostrophe" && word.endsWith("'s")) word = word.slice(0, -2);
   else if (form === "acronym") word = word.replaceAll(".", "");
   else if (form === "host" && word.endsWith(".")) word = word.slice(0, -1);
@@ -251,7 +245,9 @@ const simpleAnalyzer: Analyzer = (text, visit) => {
 };
 
 const stopAnalyzer: Analyzer = (text, visit) => {
-  simpleAnalyzer(text, (word) => visit(word !== null && stopWords.has(word) ? null : word));
+  simpleAnalyzer(text, (word) => {
+    if (!stopWords.has(word)) visit(word);
+  });
 };
 
 const keywordAnalyzer: Analyzer = (text, visit) => visit(text);
@@ -264,7 +260,6 @@ const gramLengthMax = 6;
 /** Every run of two to six characters of each word. */
 const gramAnalyzer: Analyzer = (text, visit) => {
   standardAnalyzer(text, (word) => {
-    if (word === null) return;
     for (let length = gramLengthMin; length <= gramLengthMax; length++) {
       for (let at = 0; at + length <= word.length; at++) visit(word.slice(at, at + length));
     }
@@ -291,7 +286,7 @@ export function findAnalyzer(name: string): Analyzer | undefined {
 
 /** A piece of a search text. */
 export type SearchPiece =
-  | { readonly kind: "words"; readonly words: readonly (string | null)[] }
+  | { readonly kind: "words"; readonly words: readonly string[] }
   /** `text` is lower-cased, without its stars. */
   | {
       readonly kind: "wildcard";
@@ -314,9 +309,9 @@ export function parseSearchText(text: string, analyze: Analyzer): SearchPiece[] 
       pieces.push({ kind: "wildcard", text: lowerInvariant(bare), startsOpen, endsOpen });
       continue;
     }
-    const words: (string | null)[] = [];
+    const words: string[] = [];
     analyze(source, (word) => words.push(word));
-    if (words.some((word) => word !== null)) pieces.push({ kind: "words", words });
+    if (words.length > 0) pieces.push({ kind: "words", words });
   }
   return pieces;
 }

@@ -63,6 +63,17 @@ export function parseInstant(text: string): Instant | null {
   };
 }
 
+/**
+ * The JSON text of a value as a projection or group shows it: a string that is a time without an offset gets its seven
+ * digits (RavenDB 7.2.7 does so), everything else stays.
+ */
+export function normalDate(text: string): string {
+  const isTime = text.length >= 21 && text.length <= 30 && text.charCodeAt(11) === 0x54;
+  if (!isTime || text.charCodeAt(0) !== 0x22 || /[+\\]|-\d\d:\d\d"$/.test(text)) return text;
+  const instant = parseInstant(text.slice(1, -1));
+  return instant === null ? text : `"${instant.term}"`;
+}
+
 /** All terms that a value of this instant may have been indexed as. */
 export function termsOfInstant(instant: Instant): string[] {
   const whole = instantTerm(instant.milliseconds, instant.ticks);

@@ -95,7 +95,6 @@ function follow(
     return;
   }
   if (bytes[at] === byteArrayOpen) {
-    column.hasArrays = true;
     const isEach = isInEach || (depth > 0 && (steps[depth - 1] as FieldStep).isEach);
     for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
       follow(column, mode, bytes, i, steps, depth, isEach);
@@ -125,7 +124,6 @@ export function addValueTerms(
       addString(column, mode, bytes, at);
       return;
     case byteArrayOpen:
-      column.hasArrays = true;
       for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
         addValueTerms(column, mode, bytes, i);
       }
@@ -186,9 +184,7 @@ function addWords(column: FieldColumn, analyze: Analyzer, text: string): void {
     column.add(column.dictionary.intern(textKind, nothing, 0, Number.NaN));
     return;
   }
-  analyze(text, (word) => {
-    column.add(word === null ? gapTerm : internText(column.dictionary, word));
-  });
+  analyze(text, (word) => column.add(internText(column.dictionary, word)));
   // Words of two elements of an array must not meet in a phrase.
   column.add(gapTerm);
 }

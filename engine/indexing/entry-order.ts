@@ -2,8 +2,8 @@
  * Sorting entries by a field: each entry gets a small number, and numbers are sorted by radix.
  *
  * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values; a field that has dates sorts
- * by instants and everything else ties in front; as long or double whatever is no number sorts as null; an array sorts
- * by its first element. With several keys missing and null tie. Descending is the mirror; ties keep the order of entries.
+ * by instants; as long or double a field sorts by its numbers. When such a field has text besides, then missing, null and text
+ * tie in front. An array sorts by its first element. With several keys missing and null tie. Descending is the mirror; ties keep the order of entries.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -93,6 +93,7 @@ function fillRanks(
     sought[i] = from === starts[entry + 1] ? gapTerm : (terms[from] as number);
   }
   const kind = orderKind(column, form);
+  const isMixed = kind !== "bytes" && column.dictionary.textCount > 0;
   const ranks =
     form === "alphaNumeric"
       ? alphaNumericRanks(column, sought)
@@ -105,7 +106,7 @@ function fillRanks(
       const rank = ranks(term);
       keys[i] = rank < 0 ? nullRank : rank + valueRank;
     }
-    if (kind === "date" && keys[i] === nullRank) keys[i] = missingRank;
+    if (isMixed && keys[i] === nullRank) keys[i] = missingRank;
   }
 }
 
@@ -183,6 +184,8 @@ function alphaNumericRanks(column: FieldColumn, sought: Uint32Array): Ranks {
 
 /** Orders texts by runs: digits as numbers, everything else by UTF-16 units; digits before letters. */
 export function compareAlphaNumeric(left: string, right: string): number {
+  // No text at all comes behind digits and before letters.
+  if (left === "" || right === "") return compareEmpty(left, right);
   const a = left.match(/\d+|\D+/g) ?? [];
   const b = right.match(/\d+|\D+/g) ?? [];
   for (let i = 0; i < a.length && i < b.length; i++) {
@@ -192,6 +195,12 @@ export function compareAlphaNumeric(left: string, right: string): number {
     if (order !== 0) return order;
   }
   return a.length - b.length;
+}
+
+function compareEmpty(left: string, right: string): number {
+  if (left === right) return 0;
+  const other = left === "" ? right : left;
+  return /^\d/.test(other) === (left === "") ? 1 : -1;
 }
 
 function compareDigits(left: string, right: string): number {

@@ -141,7 +141,6 @@ class Compaction {
     for (let i = 0; i < columns.length; i++) {
       const column = columns[i] as FieldColumn;
       this.#termMaps[i] = grownUint32(this.#termMaps[i] as Uint32Array, column.dictionary.count);
-      (this.#target.columns[i] as FieldColumn).hasArrays = column.hasArrays;
     }
     while (this.#next < this.#source.entryCount) {
       if (this.#next % copyStride === 0 && isTimeUp()) {

@@ -5,8 +5,8 @@
  *   entry ──starts──► [term term term]   the entry's values, in the order of the document
  *   term ──first──► value ──next──► value …   the same values as one list for each term, ascending
  *
- * The position of a value inside its entry is the position of a word in a text; a gap keeps the place of a word
- * that is not indexed.
+ * The position of a value inside its entry is the position of a word in a text; a gap keeps apart what must not
+ * stand together.
  *
  * Invariants:
  * - Entries are appended in ascending order; the values of an entry stand together.
@@ -24,8 +24,6 @@ export class FieldColumn {
   /** Entries below this have been appended. */
   entryCount = 0;
   valueCount = 0;
-  /** Some entry had an array here. */
-  hasArrays = false;
   /** By entry: its values are [starts[e], starts[e + 1]). */
   starts: Uint32Array = new Uint32Array(17);
   /** By value. */

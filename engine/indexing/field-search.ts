@@ -177,20 +177,19 @@ export class FieldSearch {
   }
 
   /**
-   * Entries with the words in order, `null` for any word. With `slop`: with all words, the sum of what each is away
-   * from its place at most that.
+   * Entries with the words one behind the other. With `slop`: with all words in any order, at most that many others
+   * between.
    */
-  phrase(words: readonly (string | null)[], slop: number): EntrySet {
+  phrase(words: readonly string[], slop: number): EntrySet {
+    const { dictionary } = this.#column;
     let candidates: EntrySet | null = null;
     const terms: number[] = [];
     for (const word of words) {
-      const term = word === null ? gapTerm : this.#column.dictionary.findText(textKind, word);
-      const number =
-        term < 0 && word !== null ? this.#column.dictionary.findText(numberKind, word) : term;
-      if (number < 0) return EntrySet.empty;
-      terms.push(number);
-      if (word === null) continue;
-      const found = this.#entriesOf([number]);
+      const text = dictionary.findText(textKind, word);
+      const term = text >= 0 ? text : dictionary.findText(numberKind, word);
+      if (term < 0) return EntrySet.empty;
+      terms.push(term);
+      const found = this.#entriesOf([term]);
       candidates = candidates === null ? found : intersection(candidates, found);
     }
     const builder = new EntrySetBuilder(this.#store.entryCount);
@@ -207,7 +206,7 @@ export class FieldSearch {
     const end = (column.starts[entry + 1] as number) - terms.length;
     for (let at = column.starts[entry] as number; at <= end; at++) {
       let i = 0;
-      while (i < terms.length && (terms[i] === gapTerm || column.terms[at + i] === terms[i])) i++;
+      while (i < terms.length && column.terms[at + i] === terms[i]) i++;
       if (i === terms.length) return true;
     }
     return false;
@@ -216,12 +215,11 @@ export class FieldSearch {
   /** Any order: a window that begins at some word holds all words with at most `slop` others between. */
   #isNear(entry: number, terms: readonly number[], slop: number): boolean {
     const column = this.#column;
-    const wanted = terms.filter((term) => term !== gapTerm);
     const end = column.starts[entry + 1] as number;
     for (let at = column.starts[entry] as number; at < end; at++) {
-      if (!wanted.includes(column.terms[at] as number)) continue;
-      const missing = [...wanted];
-      const last = Math.min(end, at + wanted.length + slop);
+      if (!terms.includes(column.terms[at] as number)) continue;
+      const missing = [...terms];
+      const last = Math.min(end, at + terms.length + slop);
       for (let i = at; i < last && missing.length > 0; i++) {
         const found = missing.indexOf(column.terms[i] as number);
         if (found >= 0) missing.splice(found, 1);

@@ -31,6 +31,8 @@ interface Group {
   readonly sums: Float64Array;
   /** By sum: contributions that are not integers. */
   readonly doubleCounts: Uint32Array;
+  /** Something was taken back from a sum with doubles since the sums were last made anew. */
+  isInexact: boolean;
   /** Contributions with something that is no number. */
   spoiledCount: number;
   /** The first contribution of its list, plus one. */
@@ -94,6 +96,10 @@ export class GroupIndex implements ContributionVisitor {
     this.store = new EntryStore(this.#fields.length);
   }
 
+  get columnNames(): readonly string[] {
+    return this.#fields.map((field) => field.column);
+  }
+
   column(name: string): FieldColumn | undefined {
     const number = this.#columnNumbers.get(name);
     return number === undefined ? undefined : this.store.columns[number];
@@ -138,6 +144,7 @@ export class GroupIndex implements ContributionVisitor {
         count: 0,
         sums: new Float64Array(this.#sumCount),
         doubleCounts: new Uint32Array(this.#sumCount),
+        isInexact: false,
         spoiledCount: 0,
         firstContribution: 0,
         text: "",
@@ -214,6 +221,8 @@ export class GroupIndex implements ContributionVisitor {
       const value = this.#sums[at * this.#sumCount + i] as number;
       const isDouble = ((this.#doubles[at] as number) >>> (i & 31)) & 1;
       group.doubleCounts[i] = (group.doubleCounts[i] as number) + sign * isDouble;
+      if (sign === -1 && (isDouble === 1 || (group.doubleCounts[i] as number) > 0))
+        group.isInexact = true;
       if (Number.isNaN(value)) isSpoiled = true;
       else group.sums[i] = (group.sums[i] as number) + sign * value;
     }
@@ -229,7 +238,7 @@ export class GroupIndex implements ContributionVisitor {
       const group = this.#groups[number] as Group;
       this.store.remove(number);
       if (group.count === 0 || group.spoiledCount > 0) continue;
-      if (group.doubleCounts.some((count) => count > 0)) this.#resum(group);
+      if (group.isInexact) this.#resum(group);
       this.#addEntry(number, group);
     }
     this.#dirty.clear();
@@ -241,6 +250,7 @@ export class GroupIndex implements ContributionVisitor {
     for (let at = group.firstContribution; at !== 0; at = this.#nexts[at - 1] as number) {
       if (this.#documents[at - 1] !== 0) living.push(at - 1);
     }
+    group.isInexact = false;
     group.sums.fill(0);
     for (let k = living.length - 1; k >= 0; k--) {
       const at = living[k] as number;

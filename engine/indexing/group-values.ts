@@ -14,6 +14,7 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
+import { normalDate } from "./date-terms.ts";
 import type { FieldStep } from "./document-fields.ts";
 import type { IndexDefinition } from "./index-definition.ts";
 import { stepsOf } from "./map-index.ts";
@@ -60,13 +61,20 @@ export class GroupValues {
       this.#contribute(bytes, body, -1, visitor);
       return;
     }
-    const array = findValue(bytes, body, this.#fanOut);
-    if (array < 0 || bytes[array] !== byteArrayOpen) {
-      this.#contribute(bytes, body, -1, visitor);
+    const at = findValue(bytes, body, this.#fanOut);
+    const isThere = at >= 0 && (bytes[at] === byteArrayOpen || bytes[at] === byteObjectOpen);
+    if (isThere) this.#visitElements(bytes, body, at, visitor);
+    else this.#contribute(bytes, body, -1, visitor);
+  }
+
+  /** Each element of an array and of arrays in it; an object counts as the only element. */
+  #visitElements(bytes: Buffer, body: number, at: number, visitor: ContributionVisitor): void {
+    if (bytes[at] !== byteArrayOpen) {
+      this.#contribute(bytes, body, at, visitor);
       return;
     }
-    for (let i = firstElement(bytes, array); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-      this.#contribute(bytes, body, i, visitor);
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      this.#visitElements(bytes, body, i, visitor);
     }
   }
 
@@ -75,7 +83,7 @@ export class GroupValues {
     const keys = this.#keys.map((key) => {
       if (key.isWholeArray) return wholeArray(bytes, body, key.steps);
       const at = this.#valueOf(bytes, body, element, key.steps);
-      return at < 0 ? "null" : bytes.toString("utf8", at, skipValue(bytes, at));
+      return at < 0 ? "null" : normalDate(bytes.toString("utf8", at, skipValue(bytes, at)));
     });
     for (let i = 0; i < this.#sums.length; i++) {
       const { steps } = this.#sums[i] as GroupPath;

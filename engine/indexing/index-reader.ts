@@ -7,20 +7,27 @@ import type { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { FieldSearch } from "./field-search.ts";
 import { exactColumn, searchColumn } from "./map-index.ts";
+import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
 export class IndexReader {
   readonly store: EntryStore;
   readonly #column: (name: string) => FieldColumn | undefined;
-  readonly #idOf: (docNum: number) => string;
+  readonly #columnNames: readonly string[];
+  readonly #idOf: ((docNum: number) => string) | null;
 
-  /** `column`: by the names of map-index.ts. `idOf`: the lower-cased id of the document of an entry. */
+  /**
+   * `column`: by the names of map-index.ts, which are `columnNames`. `idOf`: the lower-cased id of the document of an
+   * entry, null where entries come from no document.
+   */
   constructor(
     store: EntryStore,
     column: (name: string) => FieldColumn | undefined,
-    idOf: (docNum: number) => string,
+    columnNames: readonly string[],
+    idOf: ((docNum: number) => string) | null,
   ) {
     this.store = store;
     this.#column = column;
+    this.#columnNames = columnNames;
     this.#idOf = idOf;
   }
 
@@ -65,9 +72,65 @@ export class IndexReader {
   /** Entries whose document's lower-cased id fulfils `test`. Cost: one call for each entry. */
   idsMatching(test: (id: string) => boolean): EntrySet {
     const builder = new EntrySetBuilder(this.store.entryCount);
+    if (this.#idOf === null) return builder.finish();
     for (const entry of this.all().toList()) {
       if (test(this.#idOf(this.store.documents[entry] as number))) builder.add(entry);
     }
     return builder.finish();
+  }
+
+  /** An entry's fields with their terms, as JSON text: one term as itself, several as a list, in order. */
+  entryText(entry: number): string {
+    const members: string[] = [];
+    if (this.#idOf !== null) {
+      const id = this.#idOf(this.store.documents[entry] as number);
+      members.push(`"id()":${JSON.stringify(id)}`);
+    }
+    for (const name of this.#columnNames) {
+      const terms = this.#termTexts(name, entry);
+      if (terms.length === 0) continue;
+      const text = terms.length === 1 ? terms[0] : `[${terms.join(",")}]`;
+      members.push(`${JSON.stringify(name)}:${text}`);
+    }
+    return `{${members.join(",")}}`;
+  }
+
+  /** Terms of a field after `after` in the order of their bytes, at most `countMax`; undefined: no such field. */
+  termsOf(name: string, after: string, countMax: number): string[] | undefined {
+    const column = this.#column(name);
+    if (column === undefined) return undefined;
+    const { dictionary } = column;
+    const order = column.order("bytes");
+    const bytes = Buffer.from(after);
+    let at = after === "" ? 0 : order.lowerBound((term) => dictionary.compareTo(term, bytes) || -1);
+    const terms: string[] = [];
+    for (; at < order.terms.length && terms.length < countMax; at++) {
+      const term = order.terms[at] as number;
+      const text = dictionary.textOf(term);
+      if (text !== terms.at(-1) && this.#isUsed(column, term)) terms.push(text);
+    }
+    return terms;
+  }
+
+  #isUsed(column: FieldColumn, term: number): boolean {
+    for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
+      if (this.store.isLive(column.entries[at - 1] as number)) return true;
+    }
+    return false;
+  }
+
+  #termTexts(name: string, entry: number): string[] {
+    const column = this.#column(name);
+    if (column === undefined) return [];
+    const texts = new Set<string>();
+    let hasNull = false;
+    const end = column.starts[entry + 1] as number;
+    for (let at = column.starts[entry] as number; at < end; at++) {
+      const term = column.terms[at] as number;
+      if (term === nullTerm) hasNull = true;
+      else if (term >= firstTerm) texts.add(JSON.stringify(column.dictionary.textOf(term)));
+    }
+    const sorted = [...texts].sort();
+    return hasNull ? [...sorted, "null"] : sorted;
   }
 }

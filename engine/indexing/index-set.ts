@@ -108,7 +108,8 @@ export class AutomaticIndex {
     return new IndexReader(
       index.store,
       (name) => index.column(name),
-      (docNum) => this.#host.idOf(docNum).toLowerCase(),
+      index.columnNames,
+      index instanceof GroupIndex ? null : (docNum) => this.#host.idOf(docNum).toLowerCase(),
     );
   }
 
@@ -295,6 +296,8 @@ export class IndexSet {
   }
 
   async #pump(): Promise<void> {
+    // Whoever woke it is in the middle of a write or a query.
+    await this.#host.yieldTurn();
     for (;;) {
       const stale = this.#stale();
       if (stale.length === 0 || this.#isClosed) break;

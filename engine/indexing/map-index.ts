@@ -55,6 +55,10 @@ export class MapIndex {
     this.#columnNumbers = new Map(mapper.columnNames.map((name, number) => [name, number]));
   }
 
+  get columnNames(): readonly string[] {
+    return this.mapper.columnNames;
+  }
+
   /** The column of a field by its name, or undefined. */
   column(name: string): FieldColumn | undefined {
     const number = this.#columnNumbers.get(name);

@@ -35,7 +35,8 @@ export class TermDictionary {
   /** Some number has a fraction, or is too large for its double to tell it from its neighbours. */
   hasInexact = false;
   hasDates = false;
-  numberCount = 0;
+  /** Terms that are neither numbers nor dates. */
+  textCount = 0;
   #slab: Buffer = Buffer.alloc(256);
   /** Term t is slab[starts[t], starts[t + 1]). */
   #starts: Uint32Array = new Uint32Array(17);
@@ -81,9 +82,9 @@ export class TermDictionary {
     this.values[term] = value;
     this.#table[slot] = term;
     if (kind === numberKind) {
-      this.numberCount++;
       if (!Number.isSafeInteger(value)) this.hasInexact = true;
     } else if (kind === dateKind) this.hasDates = true;
+    else this.textCount++;
     if (this.count * 2 > this.#table.length) this.#growTable();
     return term;
   }

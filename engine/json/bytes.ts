@@ -13,6 +13,8 @@ declare global {
     utf8Slice(start?: number, end?: number): string;
     /** Writes one byte for each character, `write(text, at, "latin1")` without its checks. */
     latin1Write(text: string, at?: number): number;
+    /** Writes UTF-8, as `write(text, at)` without its checks. */
+    utf8Write(text: string, at?: number): number;
   }
 }
 

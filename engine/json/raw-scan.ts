@@ -151,3 +151,10 @@ export function misplaced(bytes: Uint8Array, at: number): EngineError {
   const character = String.fromCharCode(bytes[at] as number);
   return new EngineError("json-invalid", `Cannot have a '${character}' in position ${at}`);
 }
+
+/** The error of another value than the one that must stand at `at`. */
+export function unexpected(token: string, bytes: Uint8Array, at: number): EngineError {
+  const found = tokenName(bytes, at);
+  if (found === "") return misplaced(bytes, at);
+  return new EngineError("invalid-operation", `Expected ${token} , but got ${found}`);
+}

@@ -30,6 +30,15 @@ export function attachmentKey(documentId: string, name: string): string {
   return compositeKey(documentId.toLowerCase(), name.toLowerCase());
 }
 
+/**
+ * Key under which a revision refers to a content; with "" the prefix of all of a revision's. It begins as no
+ * document's does.
+ */
+export function revisionAttachmentKey(documentId: string, etag: number, name: string): string {
+  const revision = `\u0000${documentId.toLowerCase()}\u0000${etag}`;
+  return compositeKey(revision, name.toLowerCase());
+}
+
 /** @throws EngineError invalid-argument over `nameBytesMax` bytes. */
 export function checkAttachmentName(name: string): void {
   const bytes = Buffer.byteLength(name);

@@ -31,6 +31,8 @@ export class Collections {
   /** 1 where the record is durable. */
   readonly #recorded: number[] = [1];
   readonly #ids = new Map<string, number>([[emptyCollectionName, emptyCollectionId]]);
+  #lastName = emptyCollectionName;
+  #lastId = emptyCollectionId;
 
   constructor(dead: DeadRecordListener) {
     this.records = new EntryKeyspace<CollectionEntry>("collections", recordKinds.collection, dead);
@@ -41,7 +43,13 @@ export class Collections {
 
   /** The number of `name`, or -1 when no document ever named it. */
   find(name: string): number {
-    return this.#ids.get(name) ?? this.#ids.get(name.toLowerCase()) ?? -1;
+    // Neighbours in a bulk insert are of one collection: the same string, so that no character is compared.
+    if (name === this.#lastName) return this.#lastId;
+    const id = this.#ids.get(name) ?? this.#ids.get(name.toLowerCase()) ?? -1;
+    if (id < 0) return id;
+    this.#lastName = name;
+    this.#lastId = id;
+    return id;
   }
 
   /** The number of `name`, a new one if need be. @throws EngineError too-large when there are too many. */

@@ -171,6 +171,15 @@ export class DocumentTable implements DocumentReader {
     return this.#rows.columns.countOfCollection(collection);
   }
 
+  /**
+   * An etag that no document of the collection (or `allCollections`) is above, and that some document of it has or
+   * had; 0 when it never had one. Cost: O(1).
+   */
+  newestEtagOf(collection: number): number {
+    const list = collection === allCollections ? this.#all : this.#lists[collection];
+    return list === undefined ? 0 : list.newestEtag;
+  }
+
   etagOf(docNum: number): number {
     return this.#rows.columns.etagOf(docNum);
   }

@@ -1,9 +1,10 @@
 /**
- * A keyspace of named entries: a text key and a JSON value, kept in memory whole. Counters, attachments,
- * identities, compare-exchange values and the like are each one of these; documents are not (they are packed).
+ * A keyspace of named entries: a text key and a value, which is JSON text unless the keyspace brings a codec of its
+ * own, kept in memory whole. Counters, attachments, identities, compare-exchange values, segments of time series and the
+ * like are each one of these; documents are not (they are packed).
  *
  *   +----------------+---------------------+-------------------------+-----------+
- *   | record header  | key                 | value, JSON text        | pad to 8  |
+ *   | record header  | key                 | value                   | pad to 8  |
  *   | 24 bytes       | keyLength bytes     | `word` bytes            |           |
  *   +----------------+---------------------+-------------------------+-----------+
  *
@@ -15,7 +16,6 @@
  */
 
 import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
 import type { Position, SnapshotSection } from "../log/log.ts";
 import {
   type RecordKind,
@@ -40,6 +40,18 @@ export interface Entry<Value> {
   length: number;
 }
 
+/** How the values of a keyspace are written. */
+export interface ValueCodec<Value> {
+  encode(value: Value): Buffer;
+  /** The value in `bytes[from, to)`. Must copy what it keeps of them. */
+  decode(bytes: Buffer, from: number, to: number): Value;
+}
+
+const jsonCodec: ValueCodec<unknown> = {
+  encode: (value) => Buffer.from(JSON.stringify(value)),
+  decode: (bytes, from, to) => JSON.parse(bytes.toString("utf8", from, to)),
+};
+
 /** Called for each change that becomes visible; `undefined` means that there is none. */
 export type EntryListener<Value> = (
   key: string,
@@ -57,13 +69,20 @@ export function compositeKey(first: string, second: string): string {
 export class EntryKeyspace<Value> implements Keyspace {
   readonly name: string;
   readonly kind: RecordKind;
+  readonly codec: ValueCodec<Value>;
   readonly #entries = new StagedMap<Entry<Value>>();
   readonly #dead: DeadRecordListener;
   #listener: EntryListener<Value> | undefined;
 
-  constructor(name: string, kind: RecordKind, dead: DeadRecordListener) {
+  constructor(
+    name: string,
+    kind: RecordKind,
+    dead: DeadRecordListener,
+    codec: ValueCodec<Value> = jsonCodec as ValueCodec<Value>,
+  ) {
     this.name = name;
     this.kind = kind;
+    this.codec = codec;
     this.#dead = dead;
   }
 
@@ -100,9 +119,35 @@ export class EntryKeyspace<Value> implements Keyspace {
     for (const [key, entry] of this.#entries.entries(prefix)) yield [key, entry.value];
   }
 
+  /** Committed entries from `key` on, inclusive, in key order. Nothing may be committed meanwhile. */
+  *from(key: string): Generator<[string, Value]> {
+    const cursor = this.#entries.cursor({ lower: key });
+    while (cursor.next()) yield [cursor.key, cursor.value.value];
+  }
+
+  /** Committed entries whose key begins with `prefix`, in key order, from the key `from` on. */
+  range(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
+    return this.#entries.entries(prefix, from);
+  }
+
+  /** As `range`, backwards: from the key `from`, or the one before it, on. */
+  rangeDown(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
+    return this.#entries.entriesDown(prefix, from);
+  }
+
   /** As `withPrefix`, over what a writer builds on. */
-  *newestWithPrefix(prefix: string): Generator<[string, Readonly<Entry<Value>>]> {
-    yield* this.#entries.newestEntries(prefix);
+  newestWithPrefix(prefix: string): Generator<[string, Readonly<Entry<Value>>]> {
+    return this.#entries.newestEntries(prefix);
+  }
+
+  /** As `range`, over what a writer builds on. */
+  newestRange(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
+    return this.#entries.newestEntries(prefix, from);
+  }
+
+  /** As `rangeDown`, over what a writer builds on. */
+  newestRangeDown(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
+    return this.#entries.newestEntriesDown(prefix, from);
   }
 
   /** Bytes of the record for `key` and `value`. Writes it when `target` has room from `at` on. */
@@ -186,7 +231,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     let used = 0;
     for (const [key, entry] of this.#entries.entries()) {
       const keyBytes = Buffer.from(key);
-      const value = Buffer.from(JSON.stringify(entry.value));
+      const value = this.codec.encode(entry.value);
       const needed = 8 + EntryKeyspace.encodedLength(keyBytes.length, value.length);
       if (used + needed > part.length) {
         parts.push(part.subarray(0, used));
@@ -204,9 +249,8 @@ export class EntryKeyspace<Value> implements Keyspace {
 
   restore(sections: ReadonlyMap<string, Buffer>): void {
     const bytes = sections.get(`entries.${this.name}`);
-    if (bytes === undefined) {
-      throw new EngineError("database-damaged", `the index snapshot has no ${this.name}`);
-    }
+    // An older version wrote the snapshot and did not know this keyspace: then it was empty.
+    if (bytes === undefined) return;
     for (let at = 0; at < bytes.length; ) {
       const length = bytes.readUInt32LE(at + 8 + recordLengthAt);
       this.replay(bytes, at + 8, length, bytes.readDoubleLE(at));
@@ -221,8 +265,8 @@ export class EntryKeyspace<Value> implements Keyspace {
   #decode(bytes: Buffer, start: number, length: number, position: Position): Entry<Value> {
     const valueStart = start + recordHeaderBytes + bytes.readUInt16LE(start + recordKeyLengthAt);
     const valueLength = bytes.readUInt32LE(start + recordWordAt);
-    const text = bytes.toString("utf8", valueStart, valueStart + valueLength);
-    return { value: JSON.parse(text) as Value, etag: etagOf(bytes, start), position, length };
+    const value = this.codec.decode(bytes, valueStart, valueStart + valueLength);
+    return { value, etag: etagOf(bytes, start), position, length };
   }
 
   #changed(key: string, entry: Entry<Value> | undefined, previous: Entry<Value> | undefined): void {

@@ -1,5 +1,5 @@
 /**
- * All small keyspaces of a database, by name and by the kind of their records: what replay, commits, compaction and
+ * All keyspaces of a database but documents and shapes, by name and by the kind of their records: what replay, commits, compaction and
  * snapshots go through.
  */
 import { assert } from "../assert.ts";
@@ -7,12 +7,17 @@ import { type Attachment, makeAttachments } from "./attachments.ts";
 import { Collections } from "./collections.ts";
 import { type CompareExchangeValue, makeCompareExchange } from "./compare-exchange.ts";
 import { type Counter, CounterOwners, makeCounters } from "./counters.ts";
+import type { DocumentTable } from "./document-table.ts";
 import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
 import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
+import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
+import { RevisionTable } from "./revision-table.ts";
+import type { Segment } from "./series-segment.ts";
+import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
-import { makeValues } from "./values.ts";
+import { clusterCountKey, makeValues } from "./values.ts";
 
 export class KeyspaceTable {
   readonly collections: Collections;
@@ -23,11 +28,18 @@ export class KeyspaceTable {
   readonly identities: EntryKeyspace<number>;
   readonly compareExchange: EntryKeyspace<CompareExchangeValue>;
   readonly indexDefinitions: EntryKeyspace<JsonObject>;
+  readonly timeSeries: EntryKeyspace<TimeSeries>;
+  readonly timeSeriesSegments: EntryKeyspace<Segment>;
   readonly values: EntryKeyspace<unknown>;
+  readonly revisions: RevisionTable;
+  readonly revisionRules: RevisionRules;
+  /** See `clusterCountKey`; 0 before the first cluster-wide transaction. */
+  clusterCount = 0;
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
 
-  constructor(dead: DeadRecordListener) {
+  /** `documents`: revisions go by the numbers that it gives to ids. */
+  constructor(documents: DocumentTable, dead: DeadRecordListener) {
     this.collections = new Collections(dead);
     this.tombstones = new Tombstones(dead);
     this.counters = makeCounters(dead);
@@ -36,9 +48,15 @@ export class KeyspaceTable {
     this.identities = makeIdentities(dead);
     this.compareExchange = makeCompareExchange(dead);
     this.indexDefinitions = makeIndexDefinitions(dead);
+    this.timeSeries = makeTimeSeries(dead);
+    this.timeSeriesSegments = makeTimeSeriesSegments(dead);
     this.values = makeValues(dead);
+    this.revisions = new RevisionTable(documents, dead);
+    this.revisionRules = new RevisionRules(this.collections);
     this.values.listen((key, value) => {
       if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
+      else if (key === databaseRecordKey) this.revisionRules.configure(value);
+      else if (key === clusterCountKey) this.clusterCount = Number(value);
     });
     this.all = [
       this.collections.records,
@@ -49,6 +67,9 @@ export class KeyspaceTable {
       this.compareExchange,
       this.indexDefinitions,
       this.values,
+      this.timeSeries,
+      this.timeSeriesSegments,
+      this.revisions,
     ];
     for (const keyspace of this.all) {
       assert(this.#byKind[keyspace.kind] === undefined, "a record kind has one keyspace");

@@ -2,7 +2,8 @@
  * Tombstones: what was deleted, in the order of etags, for whoever follows the changes of a database (indexes,
  * subscriptions, exports). The cleaner drops those that all followers have passed.
  *
- * A document that is stored again loses its tombstone: that needs no record, replay of the document does it too.
+ * A document that is stored again in its collection loses its tombstone: that needs no record, replay of the document
+ * does it too.
  */
 
 import { recordKinds } from "../log/record.ts";
@@ -13,6 +14,8 @@ import type { DeadRecordListener } from "./keyspace.ts";
 export interface Tombstone {
   readonly type: "document" | "attachment" | "revision";
   readonly id: string;
+  /** Of a revision: its own etag. */
+  readonly revision?: number;
   readonly collection: string;
   readonly etag: number;
   readonly changeVector: string;
@@ -34,6 +37,9 @@ export class Tombstones {
   purgedThrough = 0;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
+  /** Lower-cased collection -> the etag of the last document that was deleted from it. */
+  readonly #newest = new Map<string, number>();
+  #newestOfAll = 0;
 
   constructor(dead: DeadRecordListener) {
     this.records = new EntryKeyspace<Tombstone>("tombstones", recordKinds.tombstone, dead);
@@ -43,20 +49,53 @@ export class Tombstones {
         if (this.#byDocument.get(id) === key) this.#byDocument.delete(id);
       }
       if (tombstone?.type === "document") {
-        this.dropDocument(tombstone.id.toLowerCase());
+        this.dropDocument(tombstone.id.toLowerCase(), tombstone.collection);
         this.#byDocument.set(tombstone.id.toLowerCase(), key);
+        this.#note(tombstone);
       }
     });
+  }
+
+  /** The etag of the newest deletion from a collection (null: any), as far as tombstones tell; 0 for none. */
+  newestEtagOf(collection: string | null): number {
+    if (collection === null) return this.#newestOfAll;
+    return this.#newest.get(collection.toLowerCase()) ?? 0;
+  }
+
+  /** Tombstones of documents of a collection (null: any) with a greater etag, in the order of etags. */
+  *documentsSince(collection: string | null, etag: number): Generator<Tombstone> {
+    const lower = collection?.toLowerCase();
+    for (const [, tombstone] of this.records.from(tombstoneKey(etag + 1))) {
+      if (tombstone.type !== "document") continue;
+      if (lower === undefined || tombstone.collection.toLowerCase() === lower) yield tombstone;
+    }
+  }
+
+  #note({ collection, etag }: Tombstone): void {
+    const lower = collection.toLowerCase();
+    if (etag > (this.#newest.get(lower) ?? 0)) this.#newest.set(lower, etag);
+    if (etag > this.#newestOfAll) this.#newestOfAll = etag;
+  }
+
+  /** Is the deletion of the document with this lower-cased id still remembered? */
+  hasDocument(lowerId: string): boolean {
+    return this.#byDocument.has(lowerId);
   }
 
   get isEmpty(): boolean {
     return this.#byDocument.size === 0;
   }
 
-  /** The document is stored again, or deleted once more. */
-  dropDocument(lowerId: string): void {
+  /**
+   * The document is stored again, or deleted once more, in this collection. A tombstone of another collection stays:
+   * only it tells the followers of that one.
+   */
+  dropDocument(lowerId: string, collection: string): void {
     const key = this.#byDocument.get(lowerId);
-    if (key !== undefined) this.records.drop(key);
+    if (key === undefined) return;
+    const tombstone = this.records.get(key);
+    if (tombstone?.collection.toLowerCase() !== collection.toLowerCase()) return;
+    this.records.drop(key);
   }
 
   get count(): number {

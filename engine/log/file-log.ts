@@ -71,6 +71,8 @@ export interface LogMetrics {
   readonly segments: number;
   /** Of the segments' files (or images, in memory), with those that a pin still holds. */
   readonly segmentBytes: number;
+  /** Of the images of segments in memory. */
+  readonly imageBytes: number;
   /** Of all records, live and dead. */
   readonly recordBytes: number;
   readonly deadBytes: number;
@@ -488,6 +490,7 @@ export class FileLog implements CommitLog {
     return {
       segments: order.length,
       segmentBytes: this.#store.segmentBytes(),
+      imageBytes: this.#store.imageBytes(),
       recordBytes,
       deadBytes,
       snapshots: this.#store.snapshots.length,

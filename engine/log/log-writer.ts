@@ -31,6 +31,10 @@ import type { SpaceGuard } from "./space-guard.ts";
 /** After this long without a write an empty frame covers the last one. */
 const barrierDelayMs = 50;
 
+/** A new segment has room for the live bytes divided by this, or is small. */
+const liveSharePerSegment = 8;
+const smallSegmentBytes = 4 * 1024 * 1024;
+
 /** One group commit on its way. */
 interface Frame {
   readonly segment: Segment;
@@ -228,8 +232,17 @@ export class LogWriter {
     return this.#store.newSegment("log", Math.max(planned, needed));
   }
 
+  /**
+   * Twice as large as the last one, but not large beside what is alive: the active segment and the spare are space that
+   * compaction cannot give back.
+   */
   #planNext(size: number): void {
-    this.#plannedSize = Math.min(size * 2, this.#segmentBytesMax);
+    const share = Math.floor(this.#store.liveBytes() / liveSharePerSegment / 8) * 8;
+    this.#plannedSize = Math.min(
+      size * 2,
+      this.#segmentBytesMax,
+      Math.max(this.#segmentBytesMin, smallSegmentBytes, share),
+    );
   }
 
   /** Writes the header of the open frame into the image, and opens the next one behind it. */

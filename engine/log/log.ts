@@ -54,6 +54,10 @@ export interface CommitLog {
   flush(): Promise<void>;
   /** The bytes at `position` when they are in memory, else null. No copy: valid until the next turn of the event loop. */
   peek(position: Position, length: number): Buffer | null;
+  /** The image of the whole segment of `position` from its byte 0 on, for loops over many records; null when not in memory. */
+  peekSegment(position: Position): Buffer | null;
+  /** Brings that segment into memory. @returns whether `peek` finds it now; false when it is damaged. */
+  load(position: Position): Promise<boolean>;
   /** The bytes at `position`, from memory or disk, their check verified. @throws EngineError record-damaged */
   read(position: Position, length: number): Promise<Buffer>;
   /** The record there is no longer needed: what supersedes it is durable. Once for each record; counts towards compaction. */

@@ -50,6 +50,8 @@ export const recordKinds = {
   operation: 13,
   subscription: 14,
   sequence: 15,
+  timeSeries: 16,
+  timeSeriesSegment: 17,
 } as const;
 
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];

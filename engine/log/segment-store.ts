@@ -261,6 +261,20 @@ export class SegmentStore {
     return bytes;
   }
 
+  /** Bytes of durable records that are still needed. */
+  liveBytes(): number {
+    let bytes = 0;
+    for (const segment of this.order) bytes += segment.payloadBytes - segment.deadBytes;
+    return bytes;
+  }
+
+  /** Bytes of the images of segments that are in memory now. */
+  imageBytes(): number {
+    let bytes = 0;
+    for (const segment of this.#byNumber.values()) bytes += segment.image?.length ?? 0;
+    return bytes;
+  }
+
   /** See `CommitLog.read`. */
   async read(position: Position, length: number): Promise<Buffer> {
     const inMemory = this.peek(position, length);

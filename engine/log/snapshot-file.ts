@@ -24,6 +24,8 @@ import type { Throttle } from "./throttle.ts";
 
 const edgeBytes = 64;
 const blockBytes = 1024 * 1024;
+/** Bytes of a section that are read before they are checked: whole blocks. */
+const readBytes = 8 * blockBytes;
 const formatVersion = 1;
 
 /** What the snapshot knows of one segment, as of the cut. */
@@ -171,11 +173,15 @@ async function readWholeFile(
   try {
     const text = await readText(file, identity);
     if (text === null) return null;
+    // All at once: the device and the checks of what has come work side by side. The file is open until the last is read.
+    const reads = await Promise.allSettled(
+      text.sections.map((section) => readSection(file, section)),
+    );
     const sections = new Map<string, Buffer>();
-    for (const section of text.sections) {
-      const bytes = await readSection(file, section);
-      if (bytes === null) return null;
-      sections.set(section.name, bytes);
+    for (const [at, read] of reads.entries()) {
+      if (read.status === "rejected") throw read.reason;
+      if (read.value === null) return null;
+      sections.set((text.sections[at] as SectionText).name, read.value); // one read for each
     }
     const { throughNumber, throughCrc, segments } = text;
     return { cut: { throughNumber, throughCrc, segments }, sections };
@@ -216,12 +222,13 @@ async function readEdge(file: FileHandle, at: number, magic: string): Promise<Bu
 
 async function readSection(file: FileHandle, section: SectionText): Promise<Buffer | null> {
   const bytes = Buffer.from(new ArrayBuffer(section.length));
-  const count = await file.read(bytes, 0, section.length, section.offset);
-  if (count !== section.length) return null;
-  for (let block = 0; block < section.crcs.length; block++) {
-    const at = block * blockBytes;
-    const crc = crc32(bytes.subarray(at, Math.min(at + blockBytes, section.length)));
-    if (crc !== section.crcs[block]) return null;
+  for (let from = 0; from < section.length; from += readBytes) {
+    const length = Math.min(readBytes, section.length - from);
+    if ((await file.read(bytes, from, length, section.offset + from)) !== length) return null;
+    for (let at = from; at < from + length; at += blockBytes) {
+      const crc = crc32(bytes.subarray(at, Math.min(at + blockBytes, section.length)));
+      if (crc !== section.crcs[at / blockBytes]) return null;
+    }
   }
   return bytes;
 }

@@ -12,11 +12,13 @@ export class Throttle {
   #hurried = false;
   #timer: Timer | null = null;
   #goOn: (() => void) | null = null;
+  readonly #ending: AbortSignal | undefined;
 
-  /** `bytesPerSecond` may be infinite. */
-  constructor(clock: Clock, bytesPerSecond: number) {
+  /** `bytesPerSecond` may be infinite. When `ending` is aborted there is no bound any more, as after `hurry`. */
+  constructor(clock: Clock, bytesPerSecond: number, ending?: AbortSignal) {
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;
+    this.#ending = ending;
     this.#sliceStartMs = clock.monotonicMs();
   }
 
@@ -40,20 +42,31 @@ export class Throttle {
 
   /** Waits as long as `bytes` take at the given speed. */
   async spend(bytes: number): Promise<void> {
-    if (Number.isFinite(this.#bytesPerSecond) && !this.#hurried) {
+    const isHurried = this.#hurried || this.#ending?.aborted === true;
+    if (Number.isFinite(this.#bytesPerSecond) && !isHurried) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
       // Shorter waits are not worth a timer.
       if (this.#owedMs >= sliceMs) {
         const ms = this.#owedMs;
         this.#owedMs = 0;
-        await new Promise<void>((resolve) => {
-          this.#goOn = resolve;
-          this.#timer = this.#clock.setTimer(ms, resolve);
-        });
+        await this.#sleep(ms);
         this.#sliceStartMs = this.#clock.monotonicMs();
         return;
       }
     }
     if (this.isDue()) await this.yield();
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const wake = () => {
+      this.#timer?.cancel();
+      this.#goOn?.();
+    };
+    this.#ending?.addEventListener("abort", wake);
+    await new Promise<void>((resolve) => {
+      this.#goOn = resolve;
+      this.#timer = this.#clock.setTimer(ms, resolve);
+    });
+    this.#ending?.removeEventListener("abort", wake);
   }
 }

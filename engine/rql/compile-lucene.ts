@@ -114,7 +114,7 @@ class LuceneQuery {
     const slop = source.slice(end + 1).startsWith("~") ? Number(source.slice(end + 2)) : 0;
     const text = source.slice(1, end).replace(/\\(.)/gsu, "$1");
     const whole = this.#field.equalsTerm(lowerInvariant(text));
-    const words: (string | null)[] = [];
+    const words: string[] = [];
     standardAnalyzer(text, (word) => words.push(word));
     return words.length === 0 ? whole : union(whole, this.#field.phrase(words, slop));
   }

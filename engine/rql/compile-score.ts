@@ -95,13 +95,14 @@ function addWordScores(
   context: WhereContext,
 ): void {
   const column = context.reader.column(field, "words");
-  if (column === undefined) return;
+  const search = context.reader.field(field, "words");
+  if (column === undefined || search === undefined) return;
   const total = context.reader.store.liveCount;
   const averageLength = column.valueCount / Math.max(1, column.entryCount);
   standardAnalyzer(text, (word) => {
-    const term = word === null ? -1 : findWord(column, word);
+    const term = findWord(column, word);
     if (term < 0) return;
-    const weight = factor * rarity(total, Math.min(total, column.counts[term] ?? 0));
+    const weight = factor * rarity(total, search.equalsTerm(word).count);
     for (let i = 0; i < entries.length; i++) {
       const entry = entries[i] as number;
       const count = occurrences(column, entry, term);

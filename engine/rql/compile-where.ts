@@ -350,8 +350,6 @@ function findNear(condition: ConditionOf<"proximity">, context: WhereContext): E
   const field = fieldOf(condition.field, "words", context);
   if (field === undefined) return EntrySet.empty;
   const words: string[] = [];
-  standardAnalyzer(condition.text, (word) => {
-    if (word !== null) words.push(word);
-  });
-  return words.length === 0 ? EntrySet.empty : field.phrase(words, condition.distance + 1);
+  standardAnalyzer(condition.text, (word) => words.push(word));
+  return words.length === 0 ? EntrySet.empty : field.phrase(words, condition.distance);
 }

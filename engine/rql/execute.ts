@@ -81,7 +81,6 @@ interface Candidates {
   readonly cursor: RowCursor;
   /** -1: nobody counted. */
   readonly total: number;
-  readonly scores: ReadonlyMap<number, number> | null;
 }
 
 class Execution {
@@ -163,6 +162,23 @@ class Execution {
     };
   }
 
+  async entries(): Promise<EntriesOutcome> {
+    const { access, paging } = this.#query;
+    if (access.kind === "collection") {
+      throw new EngineError("index-missing", "A query of a collection has no index entries.");
+    }
+    const index = await this.#readyIndex();
+    const reader = index.reader();
+    const entries = this.#foundEntries(reader, index);
+    const page = entries.subarray(paging.skip, Math.min(entries.length, paging.skip + paging.take));
+    return {
+      totalResults: entries.length,
+      indexName: index.name,
+      isStale: index.isStale,
+      entries: Array.from(page, (entry) => reader.entryText(entry)),
+    };
+  }
+
   async #readyIndex(): Promise<QueryIndex> {
     const { access } = this.#query;
     const { indexes } = this.#host;
@@ -188,11 +204,11 @@ class Execution {
     const { ids } = access;
     if (ids === null) {
       const total = source.countOf(this.#collection);
-      return { cursor: source.rows(this.#collection), total, scores: null };
+      return { cursor: source.rows(this.#collection), total };
     }
     if (ids.kind === "prefix") {
       const cursor = source.rowsByPrefix(ids.prefix);
-      return { cursor, total: -1, scores: null };
+      return { cursor, total: -1 };
     }
     const found = new Set<number>();
     for (const id of ids.ids) {
@@ -200,13 +216,25 @@ class Execution {
       if (docNum >= 0 && source.isIn(docNum, this.#collection)) found.add(docNum);
     }
     const docNums = Uint32Array.from([...found].sort((a, b) => source.compareIds(a, b)));
-    return { cursor: new ListCursor(docNums, 0, source), total: docNums.length, scores: null };
+    return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
   #indexRows(index: QueryIndex): Candidates {
+    const { source } = this.#host;
+    const reader = index.reader();
+    const entries = this.#foundEntries(reader, index);
+    const total = entries.length;
+    if (index.outputs !== null) {
+      return { cursor: new GroupCursor(entries, index.outputs), total };
+    }
+    const cursor = new ListCursor(this.#documentsOf(entries, reader), 0, source);
+    return { cursor, total };
+  }
+
+  /** The entries that fulfil the condition, in the order of the query. */
+  #foundEntries(reader: IndexReader, index: QueryIndex): Uint32Array {
     const query = this.#query;
     const { source, scripts } = this.#host;
-    const reader = index.reader();
     const context: WhereContext = {
       reader,
       indexName: index.name,
@@ -216,14 +244,7 @@ class Execution {
       textTest: (pattern) => scripts.textTest(pattern),
     };
     const set = query.where === null ? reader.all() : findEntries(query.where, context);
-    const entries = this.#ordered(set, reader, index, context);
-    const total = entries.length;
-    if (index.outputs !== null) {
-      return { cursor: new GroupCursor(entries, index.outputs), total, scores: null };
-    }
-    const docNums = this.#documentsOf(entries, reader);
-    const cursor = new ListCursor(docNums, 0, source);
-    return { cursor, total, scores: null };
+    return this.#ordered(set, reader, index, context);
   }
 
   #ordered(
@@ -248,13 +269,13 @@ class Execution {
     });
   }
 
-  /** The documents of entries, each once: several entries of one are duplicates of the first. */
+  /** The documents of entries; whole documents each once: several entries of one are duplicates of the first. */
   #documentsOf(entries: Uint32Array, reader: IndexReader): Uint32Array {
-    const { documents, entryCount, liveCount } = reader.store;
+    const { documents } = reader.store;
     const docNums = new Uint32Array(entries.length);
     for (let i = 0; i < entries.length; i++) docNums[i] = documents[entries[i] as number] as number;
-    if (this.#request.keepsDuplicates || entryCount === 0 || liveCount === 0) return docNums;
-    if (!reader.store.hasSeveral) return docNums;
+    const isWhole = this.#query.projection.kind === "document";
+    if (!isWhole || this.#request.keepsDuplicates || !reader.store.hasSeveral) return docNums;
     const unique = new Set(docNums);
     this.#skippedCount += docNums.length - unique.size;
     return Uint32Array.from(unique);
@@ -263,7 +284,7 @@ class Execution {
   /** Visits candidates until the page is full. */
   async #walk(candidates: Candidates): Promise<void> {
     const { filter, paging, isDistinct } = this.#query;
-    const { cursor, scores } = candidates;
+    const { cursor } = candidates;
     const test = filter === null ? null : this.#filterTest();
     const isPrefix = this.#idsKind() === "prefix";
     const isFilteredList = filter !== null && this.#idsKind() === "ids";
@@ -302,7 +323,7 @@ class Execution {
           continue;
         }
       }
-      const waiting = this.#emit(row, rowSkip, scores);
+      const waiting = this.#emit(row, rowSkip);
       if (waiting !== null) await waiting;
     }
   }
@@ -350,11 +371,7 @@ class Execution {
   }
 
   /** Projects a row and gives it to the sink, unless it is a duplicate or before the page. */
-  #emit(
-    row: StoredRow,
-    rowSkip: number,
-    scores: ReadonlyMap<number, number> | null,
-  ): Promise<void> | null {
+  #emit(row: StoredRow, rowSkip: number): Promise<void> | null {
     this.#matchCount++;
     const { projection, paging } = this.#query;
     const isWhole = projection.kind === "document" && projection.alias === null;
@@ -362,8 +379,7 @@ class Execution {
     if (this.#query.load.length > 0) {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }
-    const score = scores?.get(row.docNum) ?? null;
-    return this.#emitParts({ row, loaded: noLoaded, score }, rowSkip);
+    return this.#emitParts({ row, loaded: noLoaded, score: null }, rowSkip);
   }
 
   async #emitLoaded(
@@ -521,6 +537,24 @@ class GroupCursor implements RowCursor {
     this.row.bytes = Buffer.from(this.#texts[this.#at++] as string);
     return true;
   }
+}
+
+/** The entries of an index that a query finds, on the page it asks for. */
+export interface EntriesOutcome {
+  readonly totalResults: number;
+  readonly indexName: string;
+  readonly isStale: boolean;
+  /** JSON texts: fields and their terms. */
+  readonly entries: readonly string[];
+}
+
+/** `debug=entries`: what an index knows of the documents that a query finds. @throws index-missing, as `executeQuery` */
+export async function executeEntries(
+  query: AnalyzedQuery,
+  host: QueryHost,
+  request: QueryRequest,
+): Promise<EntriesOutcome> {
+  return new Execution(query, host, request, { add: () => null }).entries();
 }
 
 /** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */

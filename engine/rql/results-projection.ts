@@ -13,6 +13,7 @@ import {
   idOf,
   lastModifiedOf,
 } from "../document.ts";
+import { normalDate } from "../indexing/date-terms.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -192,7 +193,7 @@ function compileMember(name: string, source: RowSource): TextOf {
 function textAt(finder: FieldFinder, row: StoredRow): string | null {
   if (!finder.find(row, bodyOf(row))) return null;
   const { from } = finder.span;
-  return row.bytes.toString("utf8", from, skipValue(row.bytes, from));
+  return normalDate(row.bytes.toString("utf8", from, skipValue(row.bytes, from)));
 }
 
 /**
@@ -300,9 +301,26 @@ function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: 
     const { bytes } = parts.row;
     const at = finder.span.from;
     if (bytes[at] !== byteArrayOpen && first.arrays > 0) return isAliased ? "[]" : "null";
+    const array = first.arrays === 0 ? plainStart(bytes, at, rest) : at;
+    if (array < 0) return isAliased ? "[]" : "null";
     collectEach(bytes, at, first.arrays, rest, values);
-    return `[${values.join(",")}]`;
+    // The array is not where the path has it: without an alias what there is stands alone.
+    const isAlone = bytes[array] !== byteArrayOpen && !isAliased;
+    return isAlone ? (values[0] ?? "null") : `[${values.join(",")}]`;
   };
+}
+
+/** Where the value of the first part with `[]` begins, or -1. */
+function plainStart(bytes: Buffer, from: number, rest: readonly PathPart[]): number {
+  const span = new ValueSpan();
+  let at = from;
+  for (const part of rest) {
+    if (bytes[at] === byteArrayOpen) return at;
+    if (!findMember(bytes, at, quoteString(part.name), span)) return -1;
+    at = span.from;
+    if (part.arrays > 0) return at;
+  }
+  return at;
 }
 
 function collectEach(

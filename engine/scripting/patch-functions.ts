@@ -356,13 +356,13 @@ function seriesEntries(
 
 function seriesStats(run: Run, series: ScriptTimeSeries): Value {
   run.burn(hostCallUnits);
-  const entries = series.entries(null, null);
+  const known = series.stats();
   const stats = newObject();
-  const first = entries[0];
-  const last = entries.at(-1);
-  setOwn(stats, "Start", first === undefined ? null : isoTime(first.time));
-  setOwn(stats, "End", last === undefined ? null : isoTime(last.time));
-  setOwn(stats, "Count", entries.length);
+  // Without entries RavenDB 7.2.7 gives .NET's least date, and no `Z` to it.
+  const never = "0001-01-01T00:00:00.0000000";
+  setOwn(stats, "Start", known === null ? never : isoTime(known.first));
+  setOwn(stats, "End", known === null ? never : isoTime(known.last));
+  setOwn(stats, "Count", known?.count ?? 0);
   return stats;
 }
 

@@ -14,12 +14,22 @@ export interface ScriptTimeSeriesEntry {
   readonly isRollup: boolean;
 }
 
+/** What is known of a time series that has entries. */
+export interface ScriptTimeSeriesStats {
+  readonly count: number;
+  /** Milliseconds since 1970 of the first and last entry. */
+  readonly first: number;
+  readonly last: number;
+}
+
 /** A time series of a document. Times are milliseconds since 1970, bounds inclusive, null = open. */
 export interface ScriptTimeSeries {
   append(time: number, values: readonly number[], tag: string | null): void;
   increment(time: number, values: readonly number[]): void;
   delete(from: number | null, to: number | null): void;
   entries(from: number | null, to: number | null): readonly ScriptTimeSeriesEntry[];
+  /** Null when there is no such series. */
+  stats(): ScriptTimeSeriesStats | null;
 }
 
 export interface ScriptHost {

@@ -43,6 +43,12 @@ export class EtagList {
     return this.#live;
   }
 
+  /** The greatest etag in the list, dead or alive; 0 when it is empty. Cost: O(1). */
+  get newestEtag(): number {
+    const tail = this.#chunks.length - 1;
+    return tail < 0 ? 0 : (this.#bases[tail] as number) + this.#lastDelta(tail);
+  }
+
   /** Adds an entry; usually its etag is the greatest. Cost: O(1), or O(chunks) for a late one. */
   add(docNum: number, etag: number): void {
     this.#live++;

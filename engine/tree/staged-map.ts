@@ -114,20 +114,43 @@ export class StagedMap<V> {
     return this.#committed.cursor(range);
   }
 
-  /** The committed entries whose key starts with `prefix`, in order. Nothing may be committed meanwhile. */
-  *entries(prefix = ""): Generator<[string, V]> {
-    const cursor = this.#committed.cursor({ lower: prefix });
+  /**
+   * The committed entries whose key starts with `prefix`, in order, from the key `from` on. Nothing may be committed
+   * meanwhile.
+   */
+  *entries(prefix = "", from = prefix): Generator<[string, V]> {
+    const cursor = this.#committed.cursor({ lower: from });
     while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value];
   }
 
-  /** The newest entries whose key starts with `prefix`, in order. Nothing may be changed meanwhile. */
-  *newestEntries(prefix = ""): Generator<[string, V]> {
-    const committed = this.#committed.cursor({ lower: prefix });
-    const staged = this.#newest.cursor({ lower: prefix });
+  /** As `entries`, backwards: from the key `from`, or what is before it, on. */
+  *entriesDown(prefix: string, from: string): Generator<[string, V]> {
+    const cursor = this.#committed.cursor({ upper: from, descending: true });
+    while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value];
+  }
+
+  /** The newest entries whose key starts with `prefix`, in order, from the key `from` on. Nothing may be changed meanwhile. */
+  newestEntries(prefix = "", from = prefix): Generator<[string, V]> {
+    return this.#newestEntries(prefix, { lower: from }, 1);
+  }
+
+  /** As `newestEntries`, backwards: from the key `from`, or what is before it, on. */
+  newestEntriesDown(prefix: string, from: string): Generator<[string, V]> {
+    return this.#newestEntries(prefix, { upper: from, descending: true }, -1);
+  }
+
+  *#newestEntries(
+    prefix: string,
+    range: KeyRange<string>,
+    direction: 1 | -1,
+  ): Generator<[string, V]> {
+    const committed = this.#committed.cursor(range);
+    const staged = this.#newest.cursor(range);
     let hasCommitted = committed.next() && committed.key.startsWith(prefix);
     let hasStaged = staged.next() && staged.key.startsWith(prefix);
     while (hasCommitted || hasStaged) {
-      const order = !hasStaged ? -1 : !hasCommitted ? 1 : compareStrings(committed.key, staged.key);
+      let order = hasStaged ? 1 : -1;
+      if (hasStaged && hasCommitted) order = compareStrings(committed.key, staged.key) * direction;
       if (order < 0) yield [committed.key, committed.value];
       else if (staged.value.value !== undefined) yield [staged.key, staged.value.value];
       if (order <= 0) hasCommitted = committed.next() && committed.key.startsWith(prefix);

@@ -2,9 +2,11 @@
  * What a transaction may do with attachments. The content is in the blob store before the transaction begins; here
  * names are bound to it. The document's `@attachments` is written once more at the end of the transaction.
  */
+import type { DatabaseState } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { type Attachment, attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
 import type { Transaction } from "../transaction.ts";
+import { keepUnkeptState } from "./revisions.ts";
 
 /**
  * Binds `name` of a document to stored content. `expectedChangeVector` is the attachment's own: undefined for no
@@ -18,12 +20,7 @@ export function putAttachment(
 ): Attachment {
   checkAttachmentName(attachment.name);
   const document = transaction.find(documentId);
-  if (document < 0) {
-    throw new EngineError(
-      "document-missing",
-      `Cannot put attachment ${attachment.name} on a non existent document '${documentId}'.`,
-    );
-  }
+  if (document < 0) throw documentMissing(documentId, attachment.name);
   const key = attachmentKey(documentId, attachment.name);
   const { attachments } = transaction.keyspaces;
   const current = transaction.entry(attachments, key);
@@ -60,6 +57,7 @@ export function deleteAttachment(
   if (expectedChangeVector !== undefined && current.changeVector !== expectedChangeVector) {
     throw conflict("delete", documentId, name, current, expectedChangeVector);
   }
+  keepUnkeptState(transaction, document);
   removeAttachment(transaction, documentId, current, transaction.collectionOf(document));
   transaction.touch(document);
   return true;
@@ -87,10 +85,7 @@ export function copyAttachment(
 ): Attachment {
   const current = sourceAttachment(transaction, source, expectedChangeVector);
   if (transaction.find(target.documentId) < 0) {
-    throw new EngineError(
-      "document-missing",
-      `Cannot put attachment ${target.name} on a non existent document '${target.documentId}'.`,
-    );
+    throw documentMissing(target.documentId, target.name);
   }
   const taken = transaction.entry(
     transaction.keyspaces.attachments,
@@ -134,6 +129,27 @@ function sourceAttachment(
     throw conflict("copy", source.documentId, source.name, current, expectedChangeVector);
   }
   return current;
+}
+
+/**
+ * Tells before a content is uploaded that storing it would fail. What it lets pass may fail all the same.
+ * @throws document-missing, invalid-argument
+ */
+export function checkAttachmentTarget(
+  { documents }: DatabaseState,
+  documentId: string,
+  name: string,
+): void {
+  checkAttachmentName(name);
+  const document = documents.lookup(documentId);
+  if (document < 0 || documents.newestEtag(document) === 0) throw documentMissing(documentId, name);
+}
+
+function documentMissing(documentId: string, name: string): EngineError {
+  return new EngineError(
+    "document-missing",
+    `Cannot put attachment ${name} on a non existent document '${documentId}'.`,
+  );
 }
 
 function conflict(

@@ -10,8 +10,23 @@ import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { patchJson, patchMany, patchOne } from "./batch-patch.ts";
 import { applyCounters, parseDocumentCounters } from "./counter-operations.ts";
-import { currentChangeVector, deleteDocument, putParsed, storedIdOf } from "./documents.ts";
+import {
+  currentChangeVector,
+  deleteDocument,
+  forceRevisionBefore,
+  forceRevisionOf,
+  putParsed,
+  storedIdOf,
+} from "./documents.ts";
+import { copySeries } from "./time-series.ts";
+import {
+  applySeriesOperations,
+  optionalTime,
+  parseBulkAppends,
+  parseSeriesOperations,
+} from "./time-series-operations.ts";
 
 export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, BatchHandler>([
   ["PUT", put],
@@ -21,32 +36,46 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["AttachmentMOVE", attachmentMove],
   ["AttachmentCOPY", attachmentCopy],
   ["Counters", counters],
+  ["TimeSeries", timeSeries],
+  ["TimeSeriesWithIncrements", timeSeries],
+  ["TimeSeriesBulkInsert", timeSeriesBulkInsert],
+  ["TimeSeriesCopy", timeSeriesCopy],
+  ["PATCH", patchOne],
+  ["BatchPATCH", patchMany],
+  ["JsonPatch", patchJson],
+  ["ForceRevisionCreation", forceRevision],
   ["HeartBeat", () => null],
-  // Known, and still to come:
-  ...[
-    "PATCH",
-    "BatchPATCH",
-    "JsonPatch",
-    "TimeSeries",
-    "TimeSeriesWithIncrements",
-    "TimeSeriesBulkInsert",
-    "TimeSeriesCopy",
-    "ForceRevisionCreation",
-    "CompareExchangePUT",
-    "CompareExchangeDELETE",
-  ].map((type): [string, BatchHandler] => [type, notSupported]),
+  // Only cluster-wide transactions carry these out: RavenDB 7.2.7 passes over them in others.
+  ["CompareExchangePUT", () => null],
+  ["CompareExchangeDELETE", () => null],
 ]);
 
-/** `{"Type":"PUT","Id","Document","ChangeVector"?}` */
-function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
-  const { state } = transaction;
+/** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
+export function parseDocumentOf({ state }: Transaction, command: BatchCommand): void {
   const span = command.span("Document");
   if (span === undefined) {
     throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
   }
-  const id = command.text("Id") || state.newGuid();
-  const expected = command.text("ChangeVector") ?? undefined;
   state.parser.parse(command.bytes, span.from, span.to);
+}
+
+/** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
+function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const id = command.text("Id") || transaction.state.newGuid();
+  const expected = command.text("ChangeVector") ?? undefined;
+  switch (command.text("ForceRevisionCreationStrategy") ?? "None") {
+    case "Before":
+      forceRevisionBefore(transaction, id);
+      break;
+    case "None":
+      break;
+    default:
+      throw new EngineError(
+        "invalid-operation",
+        `Invalid property name: ${command.text("ForceRevisionCreationStrategy")}`,
+      );
+  }
+  parseDocumentOf(transaction, command);
   const stored = putParsed(transaction, id, expected);
   const collection = transaction.keyspaces.collections.nameOf(
     transaction.collectionOf(stored.document),
@@ -55,6 +84,18 @@ function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const row =
     `{"Type":"PUT","@id":${JSON.stringify(stored.id)},"@collection":${JSON.stringify(collection)}` +
     `,"@change-vector":"${stored.changeVector}","@last-modified":"${formatTimestamp(stored.lastModified)}"${flags}}`;
+  return () => row;
+}
+
+/** `{"Type":"ForceRevisionCreation","Id"}` */
+function forceRevision({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const stored = forceRevisionOf(transaction, requiredText(command, "Id"));
+  if (stored === null) return () => '{"RevisionCreated":false,"Type":"ForceRevisionCreation"}';
+  const vector = currentChangeVector(transaction, stored.document);
+  const row =
+    `{"RevisionCreated":true,"Type":"ForceRevisionCreation","@id":${JSON.stringify(stored.id)}` +
+    `,"@change-vector":"${vector}","@last-modified":"${formatTimestamp(stored.lastModified)}"` +
+    `,"@flags":"${flagsText(stored.flags)}"}`;
   return () => row;
 }
 
@@ -161,8 +202,40 @@ function counters({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   };
 }
 
-function notSupported(_run: BatchRun, { type }: BatchCommand): never {
-  throw new EngineError("not-supported", `Commands of type ${type} are not supported.`);
+/** `{"Type":"TimeSeries","Id","TimeSeries":{"Name","Appends"?,"Deletes"?,"Increments"?}}` */
+function timeSeries({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const documentId = requiredText(command, "Id");
+  const operations = parseSeriesOperations(command.value("TimeSeries"));
+  const etag = applySeriesOperations(transaction, documentId, operations);
+  return seriesRow(transaction, documentId, etag, command);
+}
+
+/** `{"Type":"TimeSeriesBulkInsert","Id","TimeSeries":{"Name","Appends":[[time,count,…values,tag?],…]}}`: no row */
+function timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand): null {
+  const documentId = requiredText(command, "Id");
+  applySeriesOperations(transaction, documentId, parseBulkAppends(command.value("TimeSeries")));
+  return null;
+}
+
+/** `{"Type":"TimeSeriesCopy","Id","Name","DestinationId","DestinationName","From"?,"To"?}` */
+function timeSeriesCopy({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const source = endOf(command, "Id", "Name");
+  const target = endOf(command, "DestinationId", "DestinationName");
+  const from = optionalTime(command.value("From"));
+  const to = optionalTime(command.value("To"));
+  const etag = copySeries(transaction, { ...source, from, to }, target);
+  return seriesRow(transaction, target.documentId, etag, command);
+}
+
+/** @param etag 0 when nothing was changed. */
+function seriesRow(
+  transaction: Transaction,
+  documentId: string,
+  etag: number,
+  { type }: BatchCommand,
+): BatchRow {
+  const vector = etag === 0 ? "null" : `"${transaction.changeVectorAt(etag)}"`;
+  return () => `{"Id":${JSON.stringify(documentId)},"ChangeVector":${vector},"Type":"${type}"}`;
 }
 
 function endOf(command: BatchCommand, idKey: string, nameKey: string) {

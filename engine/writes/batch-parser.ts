@@ -27,8 +27,8 @@ import {
   rawKey,
   rawString,
   rawValueEnd,
-  tokenName,
   truncated,
+  unexpected,
 } from "../json/raw-scan.ts";
 
 /** A value's place in the text of the batch. */
@@ -45,12 +45,14 @@ export class BatchCommand {
   /** Values by key; undefined for `Document`, which is a span only. */
   readonly #values = new Map<string, unknown>();
   readonly #spans = new Map<string, TextSpan>();
+  readonly startAt: number;
   /** Behind the command. */
   readonly endAt: number;
 
   /** @throws EngineError json-…, invalid-operation without a `Type` */
   constructor(bytes: Buffer, at: number, end: number) {
     this.bytes = bytes;
+    this.startAt = at;
     this.endAt = eachRawMember(bytes, at, end, (key, from, to) => {
       this.#spans.set(key, { from, to });
       if (key === "Document") return;
@@ -62,6 +64,9 @@ export class BatchCommand {
       throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
     }
     this.type = type;
+    const document = this.#spans.get("Document");
+    // What is stored is checked then.
+    if (document !== undefined && type !== "PUT") parsedText(bytes, document.from, document.to);
   }
 
   /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
@@ -84,8 +89,12 @@ export class BatchCommand {
   /** Where a member's value stands; undefined when it is absent or null. */
   span(key: string): TextSpan | undefined {
     const span = this.#spans.get(key);
-    if (span === undefined || tokenName(this.bytes, span.from) === "Null") return undefined;
+    if (span === undefined || this.#isNull(span)) return undefined;
     return span;
+  }
+
+  #isNull({ from, to }: TextSpan): boolean {
+    return to - from === 4 && this.bytes.latin1Slice(from, to) === "null";
   }
 }
 
@@ -165,10 +174,4 @@ function parseRest(
 function expectByte(bytes: Uint8Array, at: number, end: number, byte: number, token: string): void {
   if (at >= end) throw truncated();
   if (bytes[at] !== byte) throw unexpected(token, bytes, at);
-}
-
-function unexpected(token: string, bytes: Uint8Array, at: number): EngineError {
-  const found = tokenName(bytes, at);
-  if (found === "") return misplaced(bytes, at);
-  return new EngineError("invalid-operation", `Expected ${token} , but got ${found}`);
 }

@@ -2,6 +2,7 @@
  * Carries out a batch as one transaction: everything in it becomes durable and visible together, or nothing does.
  * What a command does is in the table of batch-commands.ts.
  */
+import { assert } from "../assert.ts";
 import type { BlobStore, Lease } from "../blob-store.ts";
 import type { Database } from "../database.ts";
 import { EngineError } from "../errors.ts";
@@ -44,6 +45,7 @@ export async function storeContents(
       if (next.done) break;
       leases.push(await blobs.store(next.value));
     }
+    if (leases.length === count) await contents.next(); // to the end of the body
     return leases;
   } catch (error) {
     for (const lease of leases) lease.release();
@@ -61,9 +63,7 @@ export async function executeBatch(
   { commands, transactionMode }: Batch,
   contents: readonly Lease[] = [],
 ): Promise<string> {
-  if (transactionMode === "ClusterWide") {
-    throw new EngineError("not-supported", "Cluster-wide transactions are not supported.");
-  }
+  assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
   return await database.write(

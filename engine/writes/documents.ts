@@ -1,17 +1,21 @@
 /**
  * What a transaction may do with documents: store, delete, and write again when their lists of attachments or
- * counters changed. Error texts are those of RavenDB 7.2.7.
+ * counters or time series changed. Error texts are those of RavenDB 7.2.7.
  */
 
-import { nodeTag } from "../database-state.ts";
+import { type DatabaseState, nodeTag } from "../database-state.ts";
 import {
+  bodyLengthOf,
+  bodyStartOf,
   changeVectorOf,
+  collectionIdOf,
   DocumentFields,
   documentFlags,
   documentRecordLength,
   encodeDocumentRecord,
   explicitVectorRowFlag,
   idOf,
+  lastModifiedOf,
   metadataLengthOf,
   metadataStartOf,
   recordLengthOf,
@@ -19,30 +23,74 @@ import {
 import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
+import { bytesEqual } from "../json/bytes.ts";
 import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
+import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import { sealRecord } from "../log/record.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
+import {
+  copyOfRecord,
+  dropAll,
+  dropOld,
+  forceRevision,
+  keepDeletion,
+  keepNewState,
+  keepOldState,
+  keepUnkeptState,
+} from "./revisions.ts";
+import { removeSeriesOf } from "./time-series.ts";
 
 /** What is known of a document that was stored. */
-export interface StoredDocument {
+export class StoredDocument {
   readonly id: string;
   readonly document: number;
-  readonly changeVector: string;
+  readonly etag: number;
   /** The collection as the document spells it, `@empty` when it names none. */
   readonly collection: string;
   /** Microseconds since 1970. */
   readonly lastModified: number;
   /** Bits of `documentFlags`. */
   readonly flags: number;
+  readonly #state: DatabaseState;
+  /** "": the usual one. */
+  readonly #vector: string;
+
+  constructor(
+    state: DatabaseState,
+    id: string,
+    document: number,
+    etag: number,
+    collection: string,
+    lastModified: number,
+    flags: number,
+    vector: string,
+  ) {
+    this.#state = state;
+    this.#vector = vector;
+    this.id = id;
+    this.document = document;
+    this.etag = etag;
+    this.collection = collection;
+    this.lastModified = lastModified;
+    this.flags = flags;
+  }
+
+  /** Its text is made when it is asked for: a bulk insert never does. */
+  get changeVector(): string {
+    return this.#vector === "" ? this.#state.changeVectorAt(this.etag) : this.#vector;
+  }
 }
 
-const listFlags = documentFlags.HasAttachments | documentFlags.HasCounters;
-const keptFlags = listFlags | documentFlags.HasRevisions | documentFlags.HasTimeSeries;
+const noMembers: readonly ServerMember[] = [];
+const listFlags =
+  documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
+/** Flags of a document that stay when it is written again. */
+export const keptFlags = listFlags | documentFlags.HasRevisions;
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
@@ -91,9 +139,15 @@ export function seedIdentity(
 /**
  * Stores the document that the database's parser parsed last.
  * @param expected undefined: no check; "": must not exist; else the current change vector.
+ * @param clusterVector the change vector that a cluster-wide transaction gives it.
  * @throws EngineError concurrency, collection-mismatch, invalid-argument, not-supported
  */
-export function putParsed(transaction: Transaction, id: string, expected?: string): StoredDocument {
+export function putParsed(
+  transaction: Transaction,
+  id: string,
+  expected?: string,
+  clusterVector?: string,
+): StoredDocument {
   const resolved = resolveId(transaction, id);
   checkDocumentId(resolved.id);
   const { state } = transaction;
@@ -103,21 +157,108 @@ export function putParsed(transaction: Transaction, id: string, expected?: strin
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  const flags = exists ? transaction.flagsOf(document) & keptFlags : 0;
+  let flags = exists ? keptFlagsOf(transaction, document) : 0;
+  if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
   const { collection } = state.metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  if (rule === null) {
+    fields.setBody(parser);
+    return write(
+      transaction,
+      document,
+      resolved.id,
+      resolved.etag,
+      collectionId,
+      flags,
+      clusterVector,
+    );
+  }
+  const old = exists ? copyOfRecord(transaction, document) : null;
+  if (old !== null && holdsParsed(state, old, 0, collectionId)) {
+    // The same once more is no new state.
+    fields.setBody(parser);
+    return write(
+      transaction,
+      document,
+      resolved.id,
+      resolved.etag,
+      collectionId,
+      flags,
+      clusterVector,
+    );
+  }
+  const versioned = flags | documentFlags.HasRevisions;
   fields.setBody(parser);
-  return write(transaction, document, resolved.id, resolved.etag, collectionId, flags);
+  const stored = write(transaction, document, resolved.id, resolved.etag, collectionId, versioned);
+  if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
+    keepOldState(transaction, document, old);
+  }
+  keepNewState(transaction, document, rule);
+  return stored;
+}
+
+/** The flags of the lists that have anything in them: see `listsOf`. */
+function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
+  return (
+    (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
+    (counters?.valueText == null ? 0 : documentFlags.HasCounters) |
+    (series?.valueText == null ? 0 : documentFlags.HasTimeSeries)
+  );
+}
+
+/** Flags that stay when a document is written again. One that has revisions says so, whoever made them. */
+function keptFlagsOf(transaction: Transaction, document: number): number {
+  const hasRevisions = transaction.revisionCountOf(document) > 0 ? documentFlags.HasRevisions : 0;
+  return (transaction.flagsOf(document) & keptFlags) | hasRevisions;
+}
+
+/** Has the record the body that was parsed last, and the metadata that the writer of metadata made last? */
+function holdsParsed(
+  state: DatabaseState,
+  bytes: Buffer,
+  start: number,
+  collectionId: number,
+): boolean {
+  const { parser, metadata } = state;
+  const bodyStart = bodyStartOf(bytes, start);
+  const isSameBody =
+    bodyLengthOf(bytes, start) === parser.bodyLength &&
+    bytesEqual(bytes, bodyStart, parser.body, 0, parser.bodyLength);
+  if (!isSameBody) return false;
+  const length = metadataLengthOf(bytes, start);
+  if (length === 0) return metadata.isOnly(state.collectionMember(collectionId));
+  return (
+    length === metadata.length &&
+    bytesEqual(bytes, metadataStartOf(bytes, start), metadata.text, 0, length)
+  );
+}
+
+/** Would storing the document that the database's parser parsed last under `id` leave everything as it is? */
+export function isUnchanged(transaction: Transaction, id: string): boolean {
+  const document = transaction.find(id);
+  if (document < 0) return false;
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  if (idOf(bytes, start) !== id) return false;
+  state.metadata.fromParser(state.parser, listsOf(transaction, id, transaction.flagsOf(document)));
+  return holdsParsed(state, bytes, start, transaction.collectionOf(document));
 }
 
 /**
- * Deletes a document with its attachments and counters.
+ * Deletes a document with its attachments, counters and time series.
+ * @param clusterVector as for `putParsed`.
  * @returns false when there was none. @throws EngineError concurrency
  */
-export function deleteDocument(transaction: Transaction, id: string, expected?: string): boolean {
+export function deleteDocument(
+  transaction: Transaction,
+  id: string,
+  expected?: string,
+  clusterVector?: string,
+): boolean {
   const { state } = transaction;
   const document = transaction.find(id);
   if (expected !== undefined) {
@@ -126,9 +267,14 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
   if (document < 0) return false;
   const collectionId = transaction.collectionOf(document);
   // What this transaction added is not in the flags before its end.
-  const flags = transaction.isTouched(document) ? listFlags : transaction.flagsOf(document);
+  const added = transaction.isTouched(document) ? listFlags : 0;
+  const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
-  const { attachments, counters } = transaction.keyspaces;
+  const { attachments, counters, revisionRules } = transaction.keyspaces;
+  const rule = revisionRules.of(collectionId);
+  const isVersioned = rule !== null || (flags & documentFlags.HasRevisions) !== 0;
+  const old = isVersioned ? copyOfRecord(transaction, document) : null;
+  if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
   if ((flags & documentFlags.HasAttachments) !== 0) {
     for (const [, attachment] of transaction.entriesWithPrefix(
       attachments,
@@ -142,10 +288,17 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
       transaction.putEntry(counters, key, undefined);
     }
   }
+  if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
   const etag = transaction.nextEtag();
+  const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
+  const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
   transaction.putTombstone("document", storedId, collectionId, etag);
-  const at = transaction.scratch.length;
-  transaction.stageDocument({ document, etag, at, recordLength: 0, collectionId, flags: 0 });
+  if (rule?.purgesOnDelete === true) dropAll(transaction, document);
+  else if (old !== null) {
+    keepDeletion(transaction, document, old, changeVector, state.lastModified);
+    if (rule !== null) dropOld(transaction, document, rule);
+  }
+  transaction.stageDocument(document, etag, 0, collectionId, 0);
   transaction.untouch(document);
   transaction.changed({
     kind: "document",
@@ -153,7 +306,7 @@ export function deleteDocument(transaction: Transaction, id: string, expected?: 
     id: storedId,
     collectionId,
     etag,
-    changeVector: state.changeVectorAt(etag),
+    changeVector,
   });
   return true;
 }
@@ -181,7 +334,41 @@ export function storedIdOf(transaction: Transaction, document: number): string {
   return idOf(bytes, start);
 }
 
-function rewriteLists(transaction: Transaction, document: number): void {
+/**
+ * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body.
+ * @throws RecordNotResident
+ */
+export function putBody(transaction: Transaction, document: number): void {
+  const { state } = transaction;
+  const { bytes, start } = transaction.recordOf(document);
+  const collectionId = transaction.collectionOf(document);
+  const stored = metadataLengthOf(bytes, start);
+  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, start), stored, []);
+  else {
+    const member = state.collectionMember(collectionId);
+    state.metadata.fromStored(member, 0, member.length, []);
+  }
+  const id = idOf(bytes, start);
+  fields.setBody(state.parser);
+  write(transaction, document, id, 0, collectionId, transaction.flagsOf(document) & keptFlags);
+}
+
+/** Writes a touched document again now, for who must know its change vector. */
+export function rewriteNow(transaction: Transaction, document: number): StoredDocument {
+  transaction.untouch(document);
+  return rewriteLists(transaction, document);
+}
+
+/** Writes a document again without its `@refresh`. */
+export function refreshDocument(transaction: Transaction, document: number): void {
+  rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]);
+}
+
+function rewriteLists(
+  transaction: Transaction,
+  document: number,
+  others: readonly ServerMember[] = noMembers,
+): StoredDocument {
   const { state } = transaction;
   const record = transaction.recordOf(document);
   // A copy: the scratch buffer, where the record may be, can move when there is more to write.
@@ -190,18 +377,132 @@ function rewriteLists(transaction: Transaction, document: number): void {
   const id = idOf(bytes, 0);
   const collectionId = transaction.collectionOf(document);
   const lists = listsOf(transaction, id, listFlags);
-  const stored = metadataLengthOf(bytes, 0);
-  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, 0), stored, lists);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  const flags =
+    (keptFlagsOf(transaction, document) & ~listFlags) |
+    (rule === null ? 0 : documentFlags.HasRevisions) |
+    listFlagsOf(lists);
+  if (rule !== null && transaction.revisionCountOf(document) === 0) {
+    keepOldState(transaction, document, bytes);
+  }
+  storedMetadata(state, bytes, collectionId, [...lists, ...others]);
+  fields.setBodyOf(bytes, 0);
+  const stored = write(transaction, document, id, 0, collectionId, flags);
+  if (rule !== null) keepNewState(transaction, document, rule);
+  return stored;
+}
+
+/**
+ * Makes a revision of a document as it is, whatever the rules say. One without revisions is written again, to say
+ * that it has some. @returns null when the state had its revision already. @throws EngineError invalid-operation
+ */
+export function forceRevisionOf(transaction: Transaction, id: string): StoredDocument | null {
+  const document = transaction.find(id);
+  if (document < 0) {
+    throw new EngineError(
+      "invalid-operation",
+      `Failed to create revision for document ${id} because document doesn't exits.`,
+    );
+  }
+  const flags = transaction.flagsOf(document);
+  if ((flags & documentFlags.HasRevisions) === 0) {
+    const record = copyOfRecord(transaction, document);
+    const stored = rewriteWithFlags(
+      transaction,
+      document,
+      record,
+      flags | documentFlags.HasRevisions,
+    );
+    forceRevision(transaction, document, copyOfRecord(transaction, document));
+    return stored;
+  }
+  const record = copyOfRecord(transaction, document);
+  if (!forceRevision(transaction, document, record)) return null;
+  return new StoredDocument(
+    transaction.state,
+    idOf(record, 0),
+    document,
+    transaction.etagOf(document),
+    "",
+    lastModifiedOf(record, 0),
+    flags & ~explicitVectorRowFlag,
+    currentChangeVector(transaction, document),
+  );
+}
+
+/** Makes a revision of the state that a document has before it is written. @throws EngineError invalid-operation */
+export function forceRevisionBefore(transaction: Transaction, id: string): void {
+  const document = transaction.find(id);
+  if (document < 0) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't force revision creation - the document was not saved on the server yet. document: ${id}.`,
+    );
+  }
+  forceRevision(transaction, document, copyOfRecord(transaction, document));
+}
+
+/** Writes a document once more, as it is in `record`, with other flags. */
+export function rewriteWithFlags(
+  transaction: Transaction,
+  document: number,
+  record: Buffer,
+  flags: number,
+): StoredDocument {
+  const { state } = transaction;
+  const collectionId = transaction.collectionOf(document);
+  storedMetadata(state, record, collectionId, noMembers);
+  fields.setBodyOf(record, 0);
+  return write(transaction, document, idOf(record, 0), 0, collectionId, flags & keptFlags);
+}
+
+/**
+ * Stores the state that a record of the document or of a revision has, with its attachments' and counters' names as
+ * they are now, and another flag; a revision is made of it as of any write.
+ */
+export function putStored(
+  transaction: Transaction,
+  document: number,
+  record: Buffer,
+  flag: number,
+): StoredDocument {
+  const { state } = transaction;
+  const id = idOf(record, 0);
+  const collectionId = collectionIdOf(record, 0);
+  const rule = state.keyspaces.revisionRules.of(collectionId);
+  const exists = transaction.exists(document);
+  if (exists && rule !== null) keepUnkeptState(transaction, document);
+  const lists = listsOf(transaction, id, listFlags);
+  const flags =
+    (exists ? keptFlagsOf(transaction, document) & ~listFlags : 0) |
+    (rule === null && transaction.revisionCountOf(document) === 0
+      ? 0
+      : documentFlags.HasRevisions) |
+    listFlagsOf(lists) |
+    flag;
+  storedMetadata(state, record, collectionId, [
+    ...lists,
+    { key: "@counters-snapshot", valueText: null },
+  ]);
+  fields.setBodyOf(record, 0);
+  const stored = write(transaction, document, id, 0, collectionId, flags);
+  if (rule !== null) keepNewState(transaction, document, rule);
+  return stored;
+}
+
+/** Puts the stored members of a record's metadata into the writer, some of them replaced. */
+function storedMetadata(
+  state: DatabaseState,
+  record: Buffer,
+  collectionId: number,
+  members: readonly ServerMember[],
+): void {
+  const length = metadataLengthOf(record, 0);
+  if (length > 0) state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
   else {
     const member = state.collectionMember(collectionId);
-    state.metadata.fromStored(member, 0, member.length, lists);
+    state.metadata.fromStored(member, 0, member.length, members);
   }
-  const flags =
-    (transaction.flagsOf(document) & keptFlags & ~listFlags) |
-    (lists[0]?.valueText == null ? 0 : documentFlags.HasAttachments) |
-    (lists[1]?.valueText == null ? 0 : documentFlags.HasCounters);
-  fields.setBodyOf(bytes, 0);
-  write(transaction, document, id, 0, collectionId, flags);
 }
 
 /** Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next. */
@@ -212,6 +513,7 @@ function write(
   reservedEtag: number,
   collectionId: number,
   flags: number,
+  clusterVector?: string,
 ): StoredDocument {
   const { state, scratch } = transaction;
   const { metadata } = state;
@@ -222,25 +524,40 @@ function write(
   fields.collectionId = collectionId;
   fields.flags = flags;
   fields.setId(id);
-  fields.setChangeVector("");
+  const vector = clusterVector ?? writtenVector(transaction, document, etag);
+  fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
   sealRecord(scratch.bytes, at);
-  transaction.stageDocument({ document, etag, at, recordLength, collectionId, flags });
-  const changeVector = state.changeVectorAt(etag);
-  transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
-  return { id, document, changeVector, collection: metadata.collection, lastModified, flags };
+  const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
+  transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
+  if (!transaction.isUnwatched) {
+    const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
+    transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
+  }
+  const { collection } = metadata;
+  return new StoredDocument(state, id, document, etag, collection, lastModified, flags, vector);
 }
 
-/** The genuine `@attachments` and `@counters`, in this order; empty when the flags say that there are none. */
+/** The change vector of a document that is written at `etag`; "" for the usual one. @throws RecordNotResident */
+function writtenVector(transaction: Transaction, document: number, etag: number): string {
+  const hasOwn = (transaction.flagsOf(document) & explicitVectorRowFlag) !== 0;
+  if (!hasOwn && transaction.keyspaces.clusterCount === 0) return "";
+  const current = hasOwn ? currentChangeVector(transaction, document) : "";
+  return transaction.state.mergedChangeVector(current, etag);
+}
+
+/** The genuine `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags say that there are none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
-  if ((flags & listFlags) === 0) return [];
-  const { attachments, counters } = transaction.keyspaces;
+  if ((flags & listFlags) === 0) return noMembers;
+  const { attachments, counters, timeSeries } = transaction.keyspaces;
   const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
   const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
+  const series = transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""));
+  const seriesText = seriesNamesText(series.map(([, value]) => value));
   const filesText = attachmentsText(files.map(([, attachment]) => attachment));
   return [
     { key: "@attachments", valueText: filesText === null ? null : Buffer.from(filesText) },
@@ -249,15 +566,22 @@ function listsOf(transaction: Transaction, id: string, flags: number): readonly 
       valueText:
         names.length === 0 ? null : Buffer.from(JSON.stringify(names.map(([, { name }]) => name))),
     },
+    { key: "@timeseries", valueText: seriesText === null ? null : Buffer.from(seriesText) },
   ];
 }
+
+/** Bytes of `"@expires"` and of `"@refresh"`. */
+const dateKeyBytes = 10;
 
 /** @throws EngineError invalid-operation when `@expires` or `@refresh` is text and not a date of 7 digits */
 function checkDates(parser: DocumentParser): void {
   for (let i = 0; i < parser.metadataCount; i++) {
     const at = i * metadataSpanSlots;
     const spans = parser.metadataSpans;
-    const key = parser.metadata.latin1Slice(spans[at], spans[at + 1]);
+    const keyFrom = spans[at] as number;
+    const keyTo = spans[at + 1] as number;
+    if (keyTo - keyFrom !== dateKeyBytes) continue;
+    const key = parser.metadata.latin1Slice(keyFrom, keyTo);
     if (key !== '"@expires"' && key !== '"@refresh"') continue;
     const value = parser.metadata.toString("utf8", spans[at + 2], spans[at + 3]);
     if (!value.startsWith('"') || !Number.isNaN(parseTimestamp(JSON.parse(value) as string))) {

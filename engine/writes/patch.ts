@@ -15,7 +15,7 @@ import {
   TransactionScriptHost,
   withMetadata,
 } from "../transaction-script-host.ts";
-import { currentChangeVector, putParsed } from "./documents.ts";
+import { currentChangeVector, putParsed, rewriteNow, type StoredDocument } from "./documents.ts";
 
 /** A script and the JSON text of its arguments' object. */
 export interface PatchScript {
@@ -72,12 +72,18 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
   const target = scriptDocumentOf(transaction.state, bytes, start);
   const original = shownText(target);
   const host = new TransactionScriptHost(transaction);
+  const wasTouched = transaction.isTouched(document);
   run(request.patch, { host, document: target }, request.limits);
   const { actions } = host;
   const modified = shownText(target);
   if (!transaction.exists(document) || !target.changed()) {
     // The script deleted it, or left it as it was.
     if (target.changed()) throw notCurrent(transaction, document, request);
+    if (!wasTouched && transaction.isTouched(document)) {
+      // Its lists of counters or time series changed: then it is another document.
+      const written = writtenOf(transaction, rewriteNow(transaction, document));
+      return { status: "Patched", modified, original, actions, ...written };
+    }
     return { status: "NotModified", modified, original, actions, ...unwritten };
   }
   const id = target.id ?? request.id;
@@ -101,17 +107,23 @@ function createDocument(transaction: Transaction, request: PatchRequest): PatchR
   return { status: "Created", modified, original: null, actions: host.actions, ...written };
 }
 
-function store(
-  transaction: Transaction,
-  id: string,
-  target: ScriptDocument,
-): Pick<PatchResult, "changeVector" | "lastModified" | "collection"> {
-  const { state } = transaction;
+function store(transaction: Transaction, id: string, target: ScriptDocument): Written {
+  const { parser } = transaction.state;
   const bytes = Buffer.from(withMetadata(target.bodyText(), target.metadataText()));
-  state.parser.parse(bytes, 0, bytes.length);
-  const stored = putParsed(transaction, id);
-  const collection = state.keyspaces.collections.nameOf(transaction.collectionOf(stored.document));
-  return { changeVector: stored.changeVector, lastModified: stored.lastModified, collection };
+  parser.parse(bytes, 0, bytes.length);
+  return writtenOf(transaction, putParsed(transaction, id));
+}
+
+type Written = Pick<PatchResult, "changeVector" | "lastModified" | "collection">;
+
+function writtenOf(transaction: Transaction, stored: StoredDocument): Written {
+  const { changeVector, lastModified, document } = stored;
+  const { collections } = transaction.keyspaces;
+  return {
+    changeVector,
+    lastModified,
+    collection: collections.nameOf(transaction.collectionOf(document)),
+  };
 }
 
 function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefined): void {
@@ -122,7 +134,7 @@ function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefin
 }
 
 /** As replies show a document that a script had: numbers normalised, stored metadata only. */
-function shownText(document: ScriptDocument): string {
+export function shownText(document: ScriptDocument): string {
   return normalizedText(withMetadata(document.bodyText(), document.metadataText()));
 }
 

@@ -5,14 +5,24 @@
  * Invariants:
  * - A content is never shown by a browser as a page of this server: it is always a download.
  */
+import { etagOf } from "../../engine/document.ts";
 import { EngineError } from "../../engine/errors.ts";
-import { type Attachment, attachmentKey } from "../../engine/keyspaces/attachments.ts";
-import { deleteAttachment, putAttachment } from "../../engine/writes/attachments.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  revisionAttachmentKey,
+} from "../../engine/keyspaces/attachments.ts";
+import {
+  checkAttachmentTarget,
+  deleteAttachment,
+  putAttachment,
+} from "../../engine/writes/attachments.ts";
 import { byteRangeOf } from "../byte-range.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional.ts";
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import { jsonContentType, type ReplyHeaders } from "../response.ts";
+import { revisionByVector } from "../revision-reading.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 import type { Database } from "../services.ts";
 
@@ -73,7 +83,26 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
       "Change Vector cannot be empty for attachment type Revision",
     );
   }
-  exchange.reply(404, jsonHeaders);
+  await replyContent(
+    exchange,
+    database,
+    await attachmentOfRevision(exchange, database, body["ChangeVector"]),
+  );
+}
+
+/** What a revision of the document has under the name. */
+async function attachmentOfRevision(
+  { query }: Exchange,
+  database: Database,
+  changeVector: string,
+): Promise<Attachment | undefined> {
+  const id = query.required("id");
+  const revision = await revisionByVector(database, changeVector);
+  if (revision === null || revision.id.toLowerCase() !== id.toLowerCase()) return undefined;
+  const etag = etagOf(revision.record, 0);
+  return database.state.keyspaces.attachments.get(
+    revisionAttachmentKey(id, etag, query.required("name")),
+  );
 }
 
 /** PUT attachments?id=…&name=…&contentType=…, If-Match: 201 with what was stored */
@@ -82,6 +111,7 @@ async function writeAttachment(exchange: Exchange, { database }: DatabaseContext
   const name = exchange.query.required("name");
   const contentType = exchange.query.get("contentType") ?? "";
   const expected = expectedVector(exchange);
+  checkAttachmentTarget(database.state, id, name);
   const content = await database.blobs.store(exchange.hasBody ? exchange.bodyStream() : []);
   let stored: Attachment;
   try {

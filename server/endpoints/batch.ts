@@ -6,6 +6,7 @@ import type { Database } from "../../engine/database.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
+import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { multipartBoundary, multipartContents } from "../multipart.ts";
@@ -25,11 +26,17 @@ export const batchRoutes: readonly Route[] = [
 /** POST bulk_docs: 201 `{"Results":[row, …]}`. */
 async function postBatch(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
   const wait = waitOf(exchange);
+  const indexWait = indexWaitOf(exchange);
   const boundary = multipartBoundary(exchange.header("content-type"));
   const { batch, contents } =
     boundary === undefined
       ? { batch: parseBatch(await exchange.body()), contents: [] }
       : await readParts(exchange, database, boundary, server.config.limits.bodyBytesMax);
+  if (batch.transactionMode === "ClusterWide") {
+    for (const lease of contents) lease.release();
+    await runClusterWide(exchange, database, batch);
+    return;
+  }
   let rows: string;
   try {
     rows = await executeBatch(database, batch, contents);
@@ -37,8 +44,22 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
     for (const lease of contents) lease.release();
   }
   if (wait !== undefined) waitForReplicas(wait, database);
+  if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
+}
+
+/** Only clients that know of guards, and do not refuse them, get them. */
+async function runClusterWide(
+  exchange: Exchange,
+  database: Database,
+  { commands }: Batch,
+): Promise<void> {
+  const hasGuards =
+    exchange.header("raven-client-version") !== undefined &&
+    !exchange.query.bool("disableAtomicDocumentWrites", false);
+  const { rows, index } = await executeClusterBatch(database, commands, hasGuards);
+  exchange.replyJson(201, `{"Results":[${rows}],"TransactionIndex":${index}}`);
 }
 
 /** The first part is the JSON, the others are contents of attachments, in the order of the commands. */
@@ -92,5 +113,47 @@ function waitForReplicas({ replicas, timeoutMs }: ReplicaWait, database: Databas
   throw new EngineError(
     "timeout",
     `Could not verify that the change vector '${database.changeVector}' was replicated to ${replicas} servers in ${timeSpanText(timeoutMs)}. So far, it only replicated to 0`,
+  );
+}
+
+/** Which indexes are to have seen the batch before it is answered. */
+interface IndexWait {
+  /** None: all. */
+  readonly names: readonly string[];
+  readonly timeoutMs: number;
+  readonly isThrowing: boolean;
+}
+
+/** @throws EngineError invalid-argument */
+function indexWaitOf({ query }: Exchange): IndexWait | undefined {
+  const timeoutMs = query.timeSpanMs("waitForIndexesTimeout", undefined);
+  const isThrowing = query.bool("waitForIndexThrow", true);
+  if (timeoutMs === undefined) return undefined;
+  return { names: query.all("waitForSpecificIndex"), timeoutMs, isThrowing };
+}
+
+/** Names of indexes that are not there are passed over, as RavenDB 7.2.7 does. @throws EngineError timeout */
+async function waitForIndexes(
+  { names, timeoutMs, isThrowing }: IndexWait,
+  { queries }: Database,
+): Promise<void> {
+  const wanted = names.map((name) => name.toLowerCase());
+  const indexes = queries.indexes
+    .all()
+    .filter(({ name }) => wanted.length === 0 || wanted.includes(name.toLowerCase()));
+  const startedMs = performance.now();
+  const late: string[] = [];
+  await Promise.all(
+    indexes.map(async ({ name }) => {
+      await queries.indexes.waitForNonStale(name, timeoutMs);
+      // Before its time is up it has seen the batch, though it may be stale again by now.
+      const isLate = performance.now() - startedMs >= timeoutMs;
+      if (isLate && queries.indexes.byName(name)?.isStale === true) late.push(name);
+    }),
+  );
+  if (late.length === 0 || !isThrowing) return;
+  throw new EngineError(
+    "timeout",
+    `The indexes ${late.map((name) => `'${name}'`).join(", ")} did not become non-stale within ${timeSpanText(timeoutMs)}. The batch itself is stored.`,
   );
 }

@@ -13,6 +13,8 @@ import { errorBody } from "../response.ts";
 import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
 
 const path = `${databasePrefix}multi_get`;
+/** Bytes of all results together: they are gathered in memory. */
+const replyBytesMax = 128 * 1024 * 1024;
 
 export const multiGetRoutes: readonly Route[] = [
   { kind: "database", method: "POST", path, access: "read", handle: postMultiGet },
@@ -52,7 +54,7 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
       text.addText(`{"Result":${refusal},"StatusCode":400,"Headers":{}}`);
       continue;
     }
-    const inner = new InternalExchange(exchange, item);
+    const inner = new InternalExchange(exchange, item, replyBytesMax - text.length);
     await server.dispatch(inner);
     addResult(text, item, await inner.captureReply());
     if (exchange.isClosed) return;
@@ -90,7 +92,11 @@ function refusalOf({ method, path: itemPath, target }: Item): string | undefined
 
 function addResult(text: ReplyText, item: Item, captured: CapturedReply | undefined): void {
   if (captured === undefined) {
-    const error = errorBody(item.target, "System.Exception", "The reply was cut off.");
+    const error = errorBody(
+      item.target,
+      "System.Exception",
+      "The reply was cut off: it is too large for a multi_get.",
+    );
     text.addText(`{"Result":${error},"StatusCode":500,"Headers":{}}`);
     return;
   }

@@ -65,7 +65,9 @@ function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): stri
     text += `,"OriginalDocument":${original},"Debug":{"Info":${output},"Actions":${result.actions?.text ?? "{}"}}`;
   }
   if (result.status === "NotModified") return `${text}}`;
-  if (isTest) return `${text},"LastModified":"${neverText}","ChangeVector":null,"Collection":null}`;
+  if (isTest && result.status === "Created") {
+    return `${text},"LastModified":"${neverText}","ChangeVector":null,"Collection":null}`;
+  }
   return `${text},"LastModified":"${formatTimestamp(result.lastModified)}","ChangeVector":${JSON.stringify(result.changeVector)},"Collection":${JSON.stringify(result.collection)}}`;
 }
 

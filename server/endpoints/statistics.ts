@@ -1,9 +1,11 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
 import { nodeTag } from "../../engine/database-state.ts";
+import type { IndexStatistics } from "../../engine/indexing/index-set.ts";
 import {
   type CollectionCounts,
-  collectionBytes,
+  type CollectionFigures,
   collectionCounts,
+  collectionFigures,
   databaseCounts,
 } from "../../engine/statistics.ts";
 import { formatTimestamp } from "../../engine/timestamp.ts";
@@ -89,7 +91,18 @@ function getDetailedStatistics(exchange: Exchange, { database }: DatabaseContext
 
 /** GET stats/essential */
 function getEssentialStatistics(exchange: Exchange, { database }: DatabaseContext): void {
-  exchange.replyJson(200, { CountOfIndexes: 0, ...databaseCounts(database), Indexes: [] });
+  const indexes = database.queries.indexes.all().map((index) => {
+    const { name, lockMode, priority, type } = index.statistics();
+    return {
+      Name: name,
+      LockMode: lockMode,
+      Priority: priority,
+      Type: type,
+      SourceType: "Documents",
+      ArchivedDataProcessingBehavior: "ExcludeArchived",
+    };
+  });
+  exchange.replyJson(200, { ...databaseCounts(database), Indexes: indexes });
 }
 
 /** GET collections/stats: `{…,"Collections":{"Users":3}}` */
@@ -105,7 +118,7 @@ async function getDetailedCollections(
 ): Promise<void> {
   const rows: [string, object][] = [];
   for (const counts of collectionCounts(database)) {
-    rows.push([counts.name, detailsOf(counts, await collectionBytes(database, counts.id))]);
+    rows.push([counts.name, detailsOf(counts, await collectionFigures(database, counts.id))]);
   }
   replyCollections(exchange, database, Object.fromEntries(rows));
 }
@@ -117,20 +130,22 @@ function getHealth(exchange: Exchange, { database }: DatabaseContext): void {
 }
 
 function statisticsOf(database: Database): object {
-  const { blobs, state } = database;
+  const { blobs, queries, state } = database;
+  const indexes = queries.indexes.all().map((index) => index.statistics());
+  const lastIndexedAt = Math.max(0, ...indexes.map(({ indexedAtMicros }) => indexedAtMicros));
   return {
-    CountOfIndexes: 0,
     ...databaseCounts(database),
-    Indexes: [],
+    Indexes: indexes.map(indexRow),
     CountOfUniqueAttachments: blobs.count,
     DatabaseChangeVector: database.changeVector,
     DatabaseId: state.databaseHash,
     NumberOfTransactionMergerQueueOperations: 0,
     Is64Bit: true,
-    Pager: "append-only log",
+    // RavenDB 7.2.7 names its own; clients only print it.
+    Pager: "Voron.Platform.Posix.PosixTempMemoryMapPager",
     LastDocEtag: state.documents.lastEtag,
     LastDatabaseEtag: state.committedEtag,
-    LastIndexingTime: null,
+    LastIndexingTime: timeOrNull(lastIndexedAt),
     SizeOnDisk: sizeOf(database.sizeBytes),
     TempBuffersSizeOnDisk: sizeOf(0),
   };
@@ -157,7 +172,10 @@ function replyCollections(
 }
 
 /** Sizes of what is not kept apart by collection are 0. */
-function detailsOf({ name, documents, tombstones }: CollectionCounts, bytes: number): object {
+function detailsOf(
+  { name, documents, tombstones, revisions }: CollectionCounts,
+  { bytes, counterOwners, seriesSegments, seriesSegmentBytes }: CollectionFigures,
+): object {
   return {
     Name: name,
     CountOfDocuments: documents,
@@ -165,15 +183,33 @@ function detailsOf({ name, documents, tombstones }: CollectionCounts, bytes: num
     DocumentsSize: sizeOf(bytes),
     CountOfTombstones: tombstones,
     TombstonesSize: sizeOf(0),
-    CountOfRevisions: 0,
+    CountOfRevisions: revisions,
     RevisionsSize: sizeOf(0),
     CountOfTimeSeriesDeletedRanges: 0,
     TimeSeriesDeletedRangesSize: sizeOf(0),
-    CountOfCounterEntries: 0,
+    CountOfCounterEntries: counterOwners,
     CounterEntriesSize: sizeOf(0),
-    CountOfTimeSeriesSegments: 0,
-    TimeSeriesSegmentsSize: sizeOf(0),
+    CountOfTimeSeriesSegments: seriesSegments,
+    TimeSeriesSegmentsSize: sizeOf(seriesSegmentBytes),
   };
+}
+
+function indexRow(index: IndexStatistics): object {
+  return {
+    Name: index.name,
+    IsStale: index.isStale,
+    State: index.state,
+    LockMode: index.lockMode,
+    Priority: index.priority,
+    Type: index.type,
+    SourceType: "Documents",
+    LastIndexingTime: timeOrNull(index.indexedAtMicros),
+  };
+}
+
+/** The text of a moment; 0 is never. */
+function timeOrNull(micros: number): string | null {
+  return micros === 0 ? null : formatTimestamp(micros);
 }
 
 function sizeOf(bytes: number): { HumaneSize: string; SizeInBytes: number } {

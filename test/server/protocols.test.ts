@@ -392,7 +392,7 @@ describe("errors", () => {
       expect((await secure.request(path)).status, path).toBe(400);
     }
     const wrong = await secure.request("/build/version", { method: "DELETE" });
-    expect(wrong.status).toBe(405);
+    expect(wrong.status).toBe(400);
     expect(wrong.headers.allow).toBe("GET");
     const socket = await secure.request("/test/socket");
     expect(socket.json).toMatchObject({ Message: expect.stringContaining("web socket") });

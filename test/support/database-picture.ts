@@ -4,9 +4,16 @@
  */
 import assert from "node:assert/strict";
 import type { Database } from "../../engine/database.ts";
-import { bodyTextOf, idOf, shapeIdOf } from "../../engine/document.ts";
+import {
+  bodyTextOf,
+  changeVectorOf,
+  documentFlags,
+  idOf,
+  shapeIdOf,
+} from "../../engine/document.ts";
+import { revisionAttachmentKey } from "../../engine/keyspaces/attachments.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
-import type { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
+import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
 import { compareStrings } from "../../engine/tree/compare.ts";
 import { describe } from "./model-database.ts";
 
@@ -14,6 +21,7 @@ import { describe } from "./model-database.ts";
 export interface DatabasePicture {
   readonly documents: readonly object[];
   readonly entries: Readonly<Record<string, readonly object[]>>;
+  readonly revisions: readonly object[];
   readonly counts: object;
   readonly committedEtag: number;
   readonly recordBytes: number;
@@ -32,7 +40,8 @@ export function pictureOf(database: Database): DatabasePicture {
     flags: documents.flagsOf(document),
   }));
   const entries: Record<string, object[]> = {};
-  for (const keyspace of keyspaces.all as readonly EntryKeyspace<unknown>[]) {
+  for (const keyspace of keyspaces.all) {
+    if (!(keyspace instanceof EntryKeyspace)) continue;
     entries[keyspace.name] = [...keyspace.newestWithPrefix("")].map(([key, entry]) => ({
       key,
       ...entry,
@@ -42,6 +51,12 @@ export function pictureOf(database: Database): DatabasePicture {
   return {
     documents: rows,
     entries,
+    revisions: keyspaces.revisions.rowsFrom(0).map((row) => ({
+      ...keyspaces.revisions.factsOf(row),
+      document: documents.lowerIdOf(keyspaces.revisions.documentOf(row)),
+      position: keyspaces.revisions.positionOfRow(row),
+      length: keyspaces.revisions.lengthOf(row),
+    })),
     counts: {
       documents: documents.documentCount,
       collections: [...collections]
@@ -99,8 +114,11 @@ async function describeDocument(database: Database, document: number) {
   const text = (await database.getText(id))?.toString() ?? "null";
   const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
   const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
-  const names = counters.map(({ name }) => name);
-  assert.deepEqual(metadata["@counters"] ?? [], names);
+  const series = [...keyspaces.timeSeries.withPrefix(prefix)].map(([, one]) => one);
+  const namesOf = (entries: readonly { readonly name: string }[]): string[] =>
+    entries.map(({ name }) => name);
+  assert.deepEqual(metadata["@timeseries"] ?? [], namesOf(series));
+  assert.deepEqual(metadata["@counters"] ?? [], namesOf(counters));
   const hashes = attachments.map(({ name, hash }) => [name, hash]);
   assert.deepEqual(
     listed.map(({ Name, Hash }) => [Name, Hash]),
@@ -108,6 +126,9 @@ async function describeDocument(database: Database, document: number) {
   );
   const vector = database.state.changeVectorAt(documents.etagOf(document));
   assert.equal(metadata["@change-vector"], vector);
+  if (String(metadata["@flags"]).includes("HasRevisions")) {
+    await expectRevision(database, document, record);
+  }
   const contents: [string, string][] = [];
   for (const { name, hash } of attachments) contents.push([name, await contentOf(database, hash)]);
   return {
@@ -115,7 +136,34 @@ async function describeDocument(database: Database, document: number) {
     body: bodyWithMetadata(body, metadata),
     counters: counters.map(({ name, value }) => [name, value]),
     attachments: contents,
+    series: series.map(({ name }) => [
+      name,
+      [...keyspaces.timeSeriesSegments.withPrefix(`${prefix}${name.toLowerCase()}\u0000`)]
+        .flatMap(([, segment]) => segment.toEntries())
+        .map(({ time, values }) => [time, values[0]]),
+    ]),
   };
+}
+
+/** The newest revision of a document is of the state that the document is in; the contents of all are there. */
+async function expectRevision(database: Database, document: number, record: Buffer): Promise<void> {
+  const { revisions, attachments } = database.state.keyspaces;
+  let row = revisions.newestOf(document);
+  const { databaseHash } = database.state;
+  const [position, length] = [revisions.positionOfRow(row), revisions.lengthOf(row)];
+  const newest = Buffer.from(await database.recordAt(document, position, length));
+  assert.equal(bodyTextOf(newest, 0), bodyTextOf(record, 0));
+  const vector = changeVectorOf(record, 0, databaseHash);
+  assert.equal(changeVectorOf(newest, 0, databaseHash), vector);
+  for (; row >= 0; row = revisions.olderThan(row)) {
+    const prefix = revisionAttachmentKey(idOf(record, 0), revisions.etagOf(row), "");
+    const kept = [...attachments.withPrefix(prefix)];
+    const hasSome = (revisions.flagsOf(row) & documentFlags.HasAttachments) !== 0;
+    assert.equal(kept.length > 0, hasSome);
+    for (const [, { hash, size }] of kept) {
+      assert.equal((await contentOf(database, hash)).length, size);
+    }
+  }
 }
 
 /** The text that was put: the tests name a collection and nothing else in the metadata. */

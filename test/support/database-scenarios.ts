@@ -165,6 +165,54 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
+  async "revisions kept and dropped"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write([put("things/0", "before there were rules")]);
+    const rule = { MinimumRevisionsToKeep: 2 };
+    await shop.database.putSettings({ Revisions: { Collections: { Things: rule } } });
+    for (let round = 0; round < 3; round++) {
+      await shop.write([
+        put("things/0", `${round}`.repeat(250)),
+        { kind: "attach", id: "things/0", name: "file", content: `content ${round}` },
+      ]);
+      const inFlight = [
+        shop.write([put("things/1", `${round}`), put("things/1", `again ${round}`)]),
+        shop.write([put("things/1", "refused"), { kind: "fail" }]),
+        shop.write([{ kind: "increment", id: "things/0", name: `n${round}`, by: 1 }]),
+      ];
+      await Promise.all(inFlight);
+      await shop.write([{ kind: "delete", id: "things/1" }]);
+      if (round === 1) await shop.database.writeSnapshot();
+      await shop.database.compact();
+    }
+    await shop.database.maintenance.cleanTombstones();
+    await shop.database.close();
+  },
+
+  async "time series appended to, cut and gone with their document"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    const append = (name: string, from: number, count: number): Operation => {
+      return { kind: "append", id: "a", name, from, count, value: from + count };
+    };
+    await shop.write([put("a", "A"), append("Heart", 100, 40), append("steps", 0, 1)]);
+    const inFlight = [140, 160, 130].map((from) => shop.write([append("HEART", from, 20)]));
+    await Promise.all(inFlight);
+    await shop.write([
+      { kind: "deleteRange", id: "a", name: "heart", from: 110, to: 150 },
+      append("heart", 90, 3),
+      { kind: "deleteRange", id: "a", name: "Steps", from: 0, to: 9 },
+    ]);
+    const snapshot = beside(shop.database.writeSnapshot());
+    await shop.write([append("heart", 50, 30), append("heart", 500, 700)]);
+    await snapshot;
+    const compaction = beside(shop.database.compact());
+    await shop.write([{ kind: "deleteRange", id: "a", name: "heart", from: 0, to: 900 }]);
+    await compaction;
+    await shop.write([{ kind: "delete", id: "A" }, put("a", "again")]);
+    await shop.write([append("heart", 1, 1)]);
+    await shop.database.close();
+  },
+
   async "closing and opening"(files, history) {
     for (let round = 0; round < 3; round++) {
       const shop = await SimulatedDatabase.open(files, history);

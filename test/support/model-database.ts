@@ -8,6 +8,7 @@ import { deleteAttachment, putAttachment } from "../../engine/writes/attachments
 import { deleteCompareExchange, putCompareExchange } from "../../engine/writes/compare-exchange.ts";
 import { deleteCounter, incrementCounter } from "../../engine/writes/counters.ts";
 import { deleteDocument, nextIdentity, putParsed } from "../../engine/writes/documents.ts";
+import { appendToSeries, deleteFromSeries } from "../../engine/writes/time-series.ts";
 
 /** `expected`: check that it is not there, is as it was last seen, or (`wrong`) is something that it never is. */
 export type Expected = "any" | "absent" | "present" | "wrong";
@@ -19,6 +20,8 @@ export type Operation =
   | { kind: "deleteCounter"; id: string; name: string }
   | { kind: "attach"; id: string; name: string; content: string }
   | { kind: "detach"; id: string; name: string }
+  | { kind: "append"; id: string; name: string; from: number; count: number; value: number }
+  | { kind: "deleteRange"; id: string; name: string; from: number; to: number }
   | { kind: "identity"; name: string }
   | { kind: "exchange"; key: string; text: string | null; expected: Expected }
   | { kind: "value"; key: string; value: unknown }
@@ -36,6 +39,8 @@ interface ModelDocument {
   body: string;
   counters: Map<string, { name: string; value: number }>;
   attachments: Map<string, { name: string; content: string }>;
+  /** Values by time. */
+  series: Map<string, { name: string; values: Map<number, number> }>;
 }
 
 export class ModelDatabase {
@@ -67,6 +72,9 @@ export class ModelDatabase {
       attachments: [...document.attachments]
         .sort(byKey)
         .map(([, { name, content }]) => [name, content]),
+      series: [...document.series]
+        .sort(byKey)
+        .map(([, { name, values }]) => [name, [...values].sort(([a], [b]) => a - b)]),
     }));
     return describe({
       documents,
@@ -109,6 +117,23 @@ export class ModelDatabase {
           .get(operation.id.toLowerCase())
           ?.attachments.delete(operation.name.toLowerCase());
         return;
+      case "append": {
+        const { series } = this.#need(operation.id);
+        const key = operation.name.toLowerCase();
+        const { name, values } = series.get(key) ?? { name: operation.name, values: new Map() };
+        for (let i = 0; i < operation.count; i++) values.set(operation.from + i, operation.value);
+        series.set(key, { name, values });
+        return;
+      }
+      case "deleteRange": {
+        const { series } = this.#need(operation.id);
+        const values = series.get(operation.name.toLowerCase())?.values;
+        for (const time of [...(values?.keys() ?? [])]) {
+          if (time >= operation.from && time <= operation.to) values?.delete(time);
+        }
+        if (values?.size === 0) series.delete(operation.name.toLowerCase());
+        return;
+      }
       case "identity":
         this.#nextIdentity(operation.name);
         return;
@@ -134,6 +159,7 @@ export class ModelDatabase {
       body,
       counters: before?.counters ?? new Map(),
       attachments: before?.attachments ?? new Map(),
+      series: before?.series ?? new Map(),
     });
   }
 
@@ -175,7 +201,13 @@ function byKey([one]: readonly [string, unknown], [other]: readonly [string, unk
 
 /** The common form of both sides. */
 export function describe(state: {
-  documents: { id: string; body: string; counters: unknown[]; attachments: unknown[] }[];
+  documents: {
+    id: string;
+    body: string;
+    counters: unknown[];
+    attachments: unknown[];
+    series: unknown[];
+  }[];
   identities: unknown[];
   exchange: unknown[];
   values: unknown[];
@@ -228,6 +260,19 @@ export function applyTo(
     }
     case "detach":
       deleteAttachment(transaction, operation.id, operation.name);
+      return;
+    case "append": {
+      const { id, name, from, count, value } = operation;
+      const entries = Array.from({ length: count }, (_, i) => ({
+        time: from + i,
+        values: [value],
+        tag: null,
+      }));
+      appendToSeries(transaction, id, name, entries);
+      return;
+    }
+    case "deleteRange":
+      deleteFromSeries(transaction, operation.id, operation.name, operation.from, operation.to);
       return;
     case "identity":
       nextIdentity(transaction, operation.name);

@@ -154,7 +154,7 @@ export class ArrayDatabase implements RowSource, IndexHost {
   }
   isIn(docNum: number, collection: string | null): boolean {
     const document = this.#documents[docNum];
-    return document !== null && document !== undefined && isOf(document, collection);
+    return document ? isOf(document, collection) : false;
   }
   lowerIdOf(docNum: number): string {
     return (this.#ids[docNum] as string).toLowerCase();
@@ -177,7 +177,7 @@ export class ArrayDatabase implements RowSource, IndexHost {
   rowsByPrefix(prefix: string): RowCursor {
     const lower = prefix.toLowerCase();
     const found = this.#documents
-      .filter((one) => one !== null && one.id.toLowerCase().startsWith(lower))
+      .filter((one) => one?.id.toLowerCase().startsWith(lower))
       .map((one) => one as StoredDocument)
       .sort((a, b) => this.compareIds(a.docNum, b.docNum));
     return cursorOver(found);

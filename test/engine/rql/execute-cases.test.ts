@@ -1,12 +1,12 @@
 /**
- * Text cases: documents, queries and the answers of RavenDB 7.2.7, in test/cases/rql/execute-*.txt. A block is separated by an
+ * Text cases: documents, queries and the answers of RavenDB 7.2.7, in test/cases/queries/*.txt. A block is separated by an
  * empty line; `deviation` says why an answer is ours and not the reference's.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ArrayDatabase } from "./execute-array-host.ts";
 
-const folder = new URL("../../cases/rql/", import.meta.url.replace("/dist/", "/"));
+const folder = new URL("../../cases/queries/", import.meta.url.replace("/dist/", "/"));
 
 interface Case {
   readonly query: string;
@@ -54,7 +54,7 @@ async function answer(database: ArrayDatabase, one: Case): Promise<string[]> {
   return [...lines, ...rows.map(rowLine)];
 }
 
-const files = readdirSync(folder).filter((name) => /^execute-.*\.txt$/.test(name));
+const files = readdirSync(folder).filter((name) => /\.txt$/.test(name));
 
 describe.each(files)("%s", (file) => {
   const blocks = readFileSync(new URL(file, folder), "utf8")

@@ -1,0 +1,243 @@
+/**
+ * The server over HTTP/2 with mTLS, in a process of its own, beside a bare node:http2 server that answers the same bytes:
+ * GET by id, durable PUT, and nine GETs to one PUT. The load comes from a third process. What counts is the server's
+ * processor time per request as a ratio to the bare one's: time on the wall is shared with the clients.
+ */
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import * as http2 from "node:http2";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
+import type { BareServerOptions } from "./http/bare-server.ts";
+import type { LoadOptions, LoadResult } from "./http/load.ts";
+
+/** Ticks of a process's times in /proc per second, on every Linux that Node runs on. */
+const ticksPerSecond = 100;
+const connections = 8;
+const inFlightPerConnection = 8;
+
+const body = `${documentText(7).slice(0, -1)},"@metadata":{"@collection":"Users"}}`;
+
+interface Server {
+  readonly url: string;
+  readonly process: ChildProcess;
+}
+
+interface Pair {
+  readonly key: string;
+  readonly cert: string;
+  readonly ca: string;
+}
+
+interface Measured extends LoadResult {
+  readonly processorMs: number;
+}
+
+export async function run(size: BenchSize): Promise<string[]> {
+  const isSmoke = size === "smoke";
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  const folder = temporaryFolder();
+  const children: ChildProcess[] = [];
+  try {
+    const jackdaw = await startJackdaw(folder.path);
+    children.push(jackdaw.process);
+    const certs = join(folder.path, "certs");
+    const read = (name: string) => readFileSync(join(certs, name), "utf8");
+    const ca = read("ca.crt");
+    const client: Pair = {
+      key: read("admin.client.certificate.localhost.key"),
+      cert: read("admin.client.certificate.localhost.crt"),
+      ca,
+    };
+    const samples = await prepare(jackdaw, client);
+    const serverPair = { key: read("server.key"), cert: read("server.crt"), ca };
+    const bare = await startBare({ ...serverPair, ...samples });
+    children.push(bare.process);
+    const load = fork(script("./http/load.js"));
+    children.push(load);
+    const options = {
+      ...client,
+      connections: isSmoke ? 1 : connections,
+      inFlightPerConnection,
+      documents: isSmoke ? 100 : 10_000,
+      body,
+    };
+    await fill(load, jackdaw, options);
+    for (const [name, getShare, requests] of [
+      ["GET", 1, isSmoke ? 100 : 20_000],
+      ["durable PUT", 0, isSmoke ? 100 : 10_000],
+      ["9 GET : 1 PUT", 0.9, isSmoke ? 100 : 20_000],
+    ] as const) {
+      const pair = { jackdaw, bare };
+      print(await compare(name, load, pair, { ...options, getShare, requests }, isSmoke ? 1 : 5));
+    }
+    if (!isSmoke) print(await flatness(load, jackdaw, options));
+  } finally {
+    for (const child of children) await stop(child);
+    folder.remove();
+  }
+  return lines;
+}
+
+function script(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
+async function startJackdaw(folder: string): Promise<Server> {
+  const child = spawn(
+    process.execPath,
+    [script("../server/main.js"), "--ServerUrl=https://127.0.0.1:0", `--DataDir=${folder}`],
+    { stdio: ["pipe", "pipe", "inherit"] },
+  );
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /^Server available on: (.*)$/.exec(line)?.[1];
+    if (url !== undefined) return { url, process: child };
+  }
+  throw new Error("the server did not start");
+}
+
+async function startBare(options: BareServerOptions): Promise<Server> {
+  const child = fork(script("./http/bare-server.js"));
+  child.send(options);
+  const [{ port }] = (await once(child, "message")) as [{ port: number }];
+  return { url: `https://127.0.0.1:${port}`, process: child };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill();
+  await once(child, "exit");
+}
+
+/** Makes the database and one document. @returns how Jackdaw answers, for the bare server to say the same. */
+async function prepare(
+  server: Server,
+  pair: Pair,
+): Promise<Pick<BareServerOptions, "get" | "put">> {
+  const session = http2.connect(server.url, pair);
+  const name = "bench";
+  await ask(session, "PUT", `/admin/databases?name=${name}&replicationFactor=1`, {
+    DatabaseName: name,
+  });
+  const put = await ask(session, "PUT", "/databases/bench/docs?id=users%2F7", JSON.parse(body));
+  const get = await ask(session, "GET", "/databases/bench/docs?id=users%2F7");
+  session.close();
+  return { get, put };
+}
+
+async function ask(
+  session: http2.ClientHttp2Session,
+  method: string,
+  path: string,
+  content?: unknown,
+): Promise<{ headers: Record<string, string>; body: string }> {
+  const stream = session.request({ ":method": method, ":path": path });
+  stream.end(content === undefined ? undefined : JSON.stringify(content));
+  const [headers] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+  const chunks = (await stream.toArray()) as Buffer[];
+  const status = Number(headers[":status"]);
+  if (status >= 300) throw new Error(`${method} ${path}: ${status} ${Buffer.concat(chunks)}`);
+  const plain = Object.entries(headers).filter(
+    (pair): pair is [string, string] =>
+      typeof pair[0] === "string" && !pair[0].startsWith(":") && pair[0] !== "date",
+  );
+  return { headers: Object.fromEntries(plain), body: Buffer.concat(chunks).toString("base64") };
+}
+
+async function runLoad(load: ChildProcess, options: LoadOptions): Promise<LoadResult> {
+  load.send(options);
+  const [result] = (await once(load, "message")) as [LoadResult];
+  if (result.failures > 0) throw new Error(`${result.failures} requests failed`);
+  return result;
+}
+
+type BaseOptions = Omit<LoadOptions, "url" | "requests" | "getShare" | "seed">;
+
+/** Stores a document under every id, then warms up. */
+async function fill(load: ChildProcess, server: Server, options: BaseOptions): Promise<void> {
+  const session = http2.connect(server.url, options);
+  const commands = Array.from({ length: options.documents }, (_, n) => ({
+    Id: `users/${n}`,
+    Type: "PUT",
+    Document: JSON.parse(body),
+  }));
+  await ask(session, "POST", "/databases/bench/bulk_docs", { Commands: commands });
+  session.close();
+  const { url } = server;
+  await runLoad(load, { ...options, url, requests: options.documents / 5, getShare: 0.5, seed: 1 });
+}
+
+async function compare(
+  name: string,
+  load: ChildProcess,
+  servers: { jackdaw: Server; bare: Server },
+  options: Omit<LoadOptions, "url" | "seed">,
+  rounds: number,
+): Promise<string> {
+  const own: Measured[] = [];
+  const bare: Measured[] = [];
+  for (let seed = 0; seed <= rounds; seed++) {
+    const jackdawRun = await measure(load, servers.jackdaw, { ...options, seed });
+    const bareRun = await measure(load, servers.bare, { ...options, seed });
+    if (seed === 0 && rounds > 1) continue; // warms up
+    own.push(jackdawRun);
+    bare.push(bareRun);
+  }
+  const middle = (runs: Measured[], field: keyof Measured) =>
+    median(runs.map((each) => each[field]));
+  const { requests } = options;
+  const ownMicros = (middle(own, "processorMs") / requests) * 1000;
+  const bareMicros = (middle(bare, "processorMs") / requests) * 1000;
+  const times = (["p50", "p95", "p99"] as const).map(
+    (field) => `${field} ${middle(own, field).toFixed(1)} (${middle(bare, field).toFixed(1)})`,
+  );
+  return (
+    `${name}, ${options.connections * options.inFlightPerConnection} in flight: processor ` +
+    `${ownMicros.toFixed(1)} µs a request, ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
+    `${Math.round((requests / middle(own, "ms")) * 1000)}/s (${Math.round((requests / middle(bare, "ms")) * 1000)}/s); ` +
+    `ms ${times.join(", ")}`
+  );
+}
+
+async function measure(
+  load: ChildProcess,
+  server: Server,
+  options: Omit<LoadOptions, "url">,
+): Promise<Measured> {
+  const before = processorMs(server.process);
+  const result = await runLoad(load, { ...options, url: server.url });
+  return { ...result, processorMs: processorMs(server.process) - before };
+}
+
+/** User and system time of a process and its threads; not a number where there is no /proc. */
+function processorMs(child: ChildProcess): number {
+  const fields = statusFields(child, "stat").split(") ")[1]?.split(" ") ?? [];
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+}
+
+function residentBytes(child: ChildProcess): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(statusFields(child, "status"))?.[1]) * 1024;
+}
+
+function statusFields(child: ChildProcess, file: string): string {
+  const path = `/proc/${child.pid}/${file}`;
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+/** Does the server's memory stay where it is over a million requests? */
+async function flatness(load: ChildProcess, server: Server, options: BaseOptions): Promise<string> {
+  const url = server.url;
+  const sizes: number[] = [];
+  for (let part = 0; part < 10; part++) {
+    await runLoad(load, { ...options, url, requests: 100_000, getShare: 1, seed: part });
+    sizes.push(Math.round(residentBytes(server.process) / 1024 ** 2));
+  }
+  return `resident MiB after each 100,000 of 1,000,000 GETs: ${sizes.join(" ")}`;
+}

@@ -1,0 +1,230 @@
+/**
+ * Patches by query against SQLite's json_set on the same documents in the same run, all durable: every document, one in
+ * five by a condition, two fields multiplied; a script with a loop against parse, change and stringify in memory. And how
+ * long a get takes while every document is patched.
+ */
+import { join } from "node:path";
+import { type Database, openEngine } from "../engine/engine.ts";
+import { type SetOperationOptions, startPatchByQuery } from "../engine/set-operations.ts";
+import { putParsed } from "../engine/writes/documents.ts";
+import {
+  type BenchSize,
+  type Cost,
+  costOf,
+  interleavedCosts,
+  noCost,
+  peer,
+  percentile,
+  ratio,
+  seeded,
+  temporaryFolder,
+} from "./harness.ts";
+
+type SqliteConstructor = new (path: string) => Sqlite;
+interface Sqlite {
+  pragma(text: string): unknown;
+  exec(text: string): void;
+  prepare(text: string): { run(...values: unknown[]): unknown };
+  transaction(work: (from: number) => void): (from: number) => void;
+  close(): void;
+}
+
+const batchSize = 1000;
+const metadata = ',"@metadata":{"@collection":"Users"}}';
+const options: SetOperationOptions = {
+  parametersText: null,
+  allowsStale: false,
+  staleTimeoutMs: 600_000,
+  operationsPerSecondMax: undefined,
+  hasDetails: false,
+  liftsLimits: false,
+};
+
+/** About 155 bytes. */
+function textOf(n: number): string {
+  return (
+    `{"Name":"User number ${n}","Age":${18 + (n % 60)},"City":"City ${n % 5}","Price":${(n % 90) + 0.5},` +
+    `"Quantity":${n % 12},"Total":0.5,"Active":${n % 3 === 0},"Notes":"some more text that is here"}`
+  );
+}
+
+function lineText(n: number): string {
+  const line = (k: number) => `{"Product":"products/${n + k}","Quantity":${k + 1},"Price":${k}.5}`;
+  return `{"Name":"Order ${n}","Total":0.5,"Lines":[${[0, 1, 2, 3].map(line).join(",")}]}`;
+}
+
+export async function run(size: BenchSize): Promise<string[]> {
+  const count =
+    size === "smoke" ? 2_000 : Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
+  const rounds = size === "smoke" ? 1 : 3;
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  const folder = temporaryFolder();
+  const engine = await openEngine({ folder: join(folder.path, "jackdaw") });
+  const Sqlite = peer<SqliteConstructor>("better-sqlite3");
+  const sqlite = Sqlite === null ? null : filledSqlite(Sqlite, folder.path, count);
+  try {
+    const database = await engine.databases.create("bench", {});
+    await insertAll(database, count);
+    const compare = async (what: string, query: string, sql: string, patched: number) => {
+      const costs = await interleavedCosts(rounds, {
+        jackdaw: () => costOf(() => patchAll(database, query)),
+        peer: async () => (sqlite === null ? noCost : costOf(() => sqlite.exec(sql))),
+      });
+      print(compared(what, patched, costs, sqlite === null ? null : "SQLite"));
+    };
+    const set = (path: string, value: string) => `json_set(body, '$.${path}', ${value})`;
+    const field = (path: string) => `json_extract(body, '$.${path}')`;
+    await compare(
+      "patch of all, += 1",
+      "from Users update { this.Age += 1 }",
+      `update d set body = ${set("Age", `${field("Age")} + 1`)}`,
+      count,
+    );
+    await compare(
+      "product of two fields",
+      "from Users update { this.Total = this.Price * this.Quantity + this.Age }",
+      `update d set body = ${set("Total", `${field("Price")} * ${field("Quantity")} + ${field("Age")}`)}`,
+      count,
+    );
+    await patchAll(database, "from Users where City = 'City 1' update { this.Age += 0 }");
+    await compare(
+      "patch of one in five by a condition",
+      "from Users where City = 'City 1' update { this.Age += 1 }",
+      `update d set body = ${set("Age", `${field("Age")} + 1`)} where ${field("City")} = 'City 1'`,
+      count / 5,
+    );
+    await benchGets(database, count, print);
+    await benchLoop(database, Math.min(count, 100_000), rounds, print);
+  } finally {
+    sqlite?.close();
+    await engine.close();
+    folder.remove();
+  }
+  return lines;
+}
+
+function filledSqlite(Sqlite: SqliteConstructor, folder: string, count: number): Sqlite {
+  const sqlite = new Sqlite(join(folder, "peer.sqlite"));
+  sqlite.pragma("journal_mode = WAL");
+  sqlite.pragma("synchronous = FULL");
+  sqlite.exec("create table d (id text primary key, body text)");
+  const insert = sqlite.prepare("insert into d values (?, ?)");
+  const batch = sqlite.transaction((from: number) => {
+    for (let n = from; n < from + batchSize && n < count; n++) insert.run(`users/${n}`, textOf(n));
+  });
+  for (let from = 0; from < count; from += batchSize) batch(from);
+  return sqlite;
+}
+
+async function insertAll(
+  database: Database,
+  count: number,
+  collection = "Users",
+  text: (n: number) => string = textOf,
+): Promise<void> {
+  const { state } = database;
+  const member = metadata.replace("Users", collection);
+  for (let from = 0; from < count; from += batchSize) {
+    await database.write((transaction) => {
+      for (let n = from; n < from + batchSize && n < count; n++) {
+        state.parseText(text(n).slice(0, -1) + member);
+        putParsed(transaction, `${collection.toLowerCase()}/${n}`);
+      }
+    });
+  }
+}
+
+async function patchAll(database: Database, query: string): Promise<void> {
+  const { ended } = await startPatchByQuery(database, query, options);
+  const { info } = await ended;
+  if (info.state.status !== "completed") throw new Error(JSON.stringify(info.state));
+}
+
+/** Gets of random documents, one after the other, beside a patch of all. */
+async function benchGets(
+  database: Database,
+  count: number,
+  print: (line: string) => void,
+): Promise<void> {
+  const random = seeded(7);
+  const measure = async (isOver: () => boolean): Promise<number[]> => {
+    const times: number[] = [];
+    while (!isOver()) {
+      const start = performance.now();
+      // As a request does: it waits for its turn of the event loop, and then reads.
+      await new Promise((resolve) => setImmediate(resolve));
+      await database.getText(`users/${random() % count}`);
+      times.push(performance.now() - start);
+    }
+    return times;
+  };
+  const until = performance.now() + 500;
+  const idle = await measure(() => performance.now() > until);
+  let isPatched = false;
+  const patched = patchAll(database, "from Users update { this.Age += 1 }").then(() => {
+    isPatched = true;
+  });
+  const busy = await measure(() => isPatched);
+  await patched;
+  print(
+    `get beside a patch of all: p99 ${percentile(busy, 0.99).toFixed(2)} ms, longest ` +
+      `${percentile(busy, 1).toFixed(1)} ms (idle p99 ${percentile(idle, 0.99).toFixed(2)} ms)`,
+  );
+}
+
+async function benchLoop(
+  database: Database,
+  count: number,
+  rounds: number,
+  print: (line: string) => void,
+): Promise<void> {
+  await insertAll(database, count, "Orders", lineText);
+  const texts = Array.from({ length: count }, (_, n) => lineText(n));
+  const costs = await interleavedCosts(rounds, {
+    jackdaw: () =>
+      costOf(() =>
+        patchAll(
+          database,
+          "from Orders update { let sum = 0; for (const line of this.Lines) { line.Quantity += 1; sum += line.Price * line.Quantity; } this.Total = sum; }",
+        ),
+      ),
+    peer: () =>
+      costOf(() => {
+        for (let n = 0; n < count; n++) texts[n] = changedLines(texts[n] as string);
+      }),
+  });
+  print(compared("loop over an array", count, costs, "JSON in memory"));
+}
+
+function changedLines(text: string): string {
+  const order = JSON.parse(text) as {
+    Total: number;
+    Lines: { Quantity: number; Price: number }[];
+  };
+  let sum = 0;
+  for (const line of order.Lines) {
+    line.Quantity += 1;
+    sum += line.Price * line.Quantity;
+  }
+  order.Total = sum;
+  return JSON.stringify(order);
+}
+
+function compared(
+  what: string,
+  count: number,
+  costs: Readonly<Record<string, Cost>>,
+  peerName: string | null,
+): string {
+  const own = costs["jackdaw"] ?? noCost;
+  const other = peerName === null ? noCost : (costs["peer"] ?? noCost);
+  const micros = ({ processorMs }: Cost) => `${((processorMs * 1000) / count).toFixed(2)} µs`;
+  return (
+    `${what}: ${Math.round(count / own.wallMs)} k/s, ${ratio(other.wallMs, own.wallMs)} ${peerName ?? ""} ` +
+    `(${Math.round(count / other.wallMs)} k/s); processor ${micros(own)} against ${micros(other)}`
+  );
+}

@@ -1,0 +1,399 @@
+/**
+ * Patches that are nothing but assignments to top-level properties, done on the bytes of records: values are read where
+ * they stand, the new ones are spliced in, and no document is parsed or printed.
+ *
+ * What it writes is what the script would have written. Wherever that is not certain it says so and does nothing: another
+ * kind of value than numbers, strings, booleans and null, a missing property, a sum of text and number, a result that is
+ * no finite number.
+ *
+ * Hot: bench/patch.bench.ts.
+ *
+ * Invariants:
+ * - A document that this file patched has the text that the script gives it (test/engine/byte-patch.test.ts).
+ */
+import {
+  documentFlagsOf,
+  FieldPatches,
+  fieldEndOf,
+  fieldStartOf,
+  idOf,
+  patchedRecordLength,
+  patchFields,
+  shapeIdOf,
+} from "./document.ts";
+import { quoteString } from "./json/escape.ts";
+import { decodeNumber, decodeString, findMember, ValueSpan } from "./json/field-access.ts";
+import type { Shape } from "./keyspaces/shapes.ts";
+import { positionSegmentFactor } from "./log/log.ts";
+import { sealRecord } from "./log/record.ts";
+import type { CompiledScript } from "./scripting/script.ts";
+import {
+  type SimpleExpression,
+  type SimpleOperator,
+  simpleUpdates,
+} from "./scripting/script-reading.ts";
+import { doubleText, numberText, stringText } from "./scripting/value-text.ts";
+import type { Transaction } from "./transaction.ts";
+import { keptFlags } from "./writes/documents.ts";
+
+/** A value of an expression; undefined: it is not certain what the script would make of it. */
+type Scalar = null | boolean | number | string;
+type Evaluate = (row: PatchedRow) => Scalar | undefined;
+
+export type BytePatchOutcome = "patched" | "unchanged" | "unsure";
+
+/** The document under the patch, and what was assigned so far, by number of the target. */
+interface PatchedRow {
+  bytes: Buffer;
+  start: number;
+  readonly assigned: (Scalar | undefined)[];
+}
+
+/** The patch for documents of one shape. */
+interface ShapePlan {
+  readonly shape: Shape;
+  /** In the order of the text: which target gets which value. */
+  readonly targets: readonly number[];
+  readonly values: readonly Evaluate[];
+  /** Targets in the order of fields: the field of each, and which target it is. */
+  readonly fields: readonly number[];
+  readonly fieldTargets: readonly number[];
+}
+
+const noVector = Buffer.alloc(0);
+/** Bytes for the new values of one document, at first. */
+const valueBytes = 64 * 1024;
+
+/**
+ * The patch as work on bytes, or null when the script is more than simple assignments.
+ * @param parametersText JSON text of the parameters' object.
+ */
+export function compileBytePatch(script: CompiledScript, parametersText: string): BytePatch | null {
+  const updates = simpleUpdates(script);
+  if (updates === null || updates.length === 0) return null;
+  if (updates.some(({ path }) => path.length !== 1)) return null;
+  const parameters = JSON.parse(parametersText) as Record<string, unknown>;
+  const assignments = updates.map(({ path, value }) => ({ name: path[0] as string, value }));
+  if (!assignments.every(({ value }) => isKnown(value, parameters))) return null;
+  return new BytePatch(assignments, parameters);
+}
+
+/** Are all parameters in it plain values? */
+function isKnown(expression: SimpleExpression, parameters: Record<string, unknown>): boolean {
+  switch (expression.kind) {
+    case "operation":
+      return isKnown(expression.left, parameters) && isKnown(expression.right, parameters);
+    case "parameter":
+      return isScalar(parameters[expression.path[0] ?? ""]) && expression.path.length === 1;
+    default:
+      return true;
+  }
+}
+
+function isScalar(value: unknown): value is Scalar {
+  return value === null || ["boolean", "number", "string"].includes(typeof value);
+}
+
+interface Assignment {
+  readonly name: string;
+  readonly value: SimpleExpression;
+}
+
+export class BytePatch {
+  readonly #assignments: readonly Assignment[];
+  readonly #parameters: Readonly<Record<string, unknown>>;
+  /** Names of the properties that are assigned, each once. */
+  readonly #names: readonly string[];
+  readonly #plans = new Map<number, ShapePlan | null>();
+  readonly #patches = new FieldPatches();
+  readonly #row: PatchedRow;
+  #texts: Buffer = Buffer.allocUnsafeSlow(valueBytes);
+  #textsLength = 0;
+
+  constructor(assignments: readonly Assignment[], parameters: Readonly<Record<string, unknown>>) {
+    this.#assignments = assignments;
+    this.#parameters = parameters;
+    this.#names = [...new Set(assignments.map(({ name }) => name))];
+    const assigned: (Scalar | undefined)[] = this.#names.map(() => undefined);
+    this.#row = { bytes: noVector, start: 0, assigned };
+  }
+
+  /**
+   * Patches a document that exists and that this transaction has not written yet. Hot.
+   * @returns "unsure" when nothing was done and the script must be run.
+   */
+  apply(transaction: Transaction, document: number): BytePatchOutcome {
+    const { state } = transaction;
+    const position = state.documents.newestPosition(document);
+    const bytes = state.log.peekSegment(position);
+    if (bytes === null) return "unsure";
+    const start = position % positionSegmentFactor;
+    const shapeId = shapeIdOf(bytes, start);
+    if (shapeId === 0 || (documentFlagsOf(bytes, start) & ~keptFlags) !== 0) return "unsure";
+    let plan = this.#plans.get(shapeId);
+    if (plan === undefined) {
+      plan = this.#planFor(state.shapes.get(shapeId));
+      this.#plans.set(shapeId, plan);
+    }
+    if (plan === null) return "unsure";
+    const row = this.#row;
+    row.bytes = bytes;
+    row.start = start;
+    if (!evaluateAll(plan, row)) return "unsure";
+    if (!this.#spell(plan, row)) return "unsure";
+    if (this.#patches.count === 0) return "unchanged";
+    this.#write(transaction, document, bytes, start, plan.shape);
+    return "patched";
+  }
+
+  /** Puts the texts of values that are new into the patches. @returns false when one is not certain. Hot. */
+  #spell(plan: ShapePlan, row: PatchedRow): boolean {
+    const patches = this.#patches;
+    patches.count = 0;
+    patches.isAscii = true;
+    this.#textsLength = 0;
+    const { fields, fieldTargets, shape } = plan;
+    for (let i = 0; i < fields.length; i++) {
+      const field = fields[i] as number;
+      const value = row.assigned[fieldTargets[i] as number] as Scalar;
+      const from = fieldStartOf(row.bytes, row.start, field);
+      const to = fieldEndOf(row.bytes, row.start, field, shape);
+      const kind = kindOf(row.bytes, from);
+      if (kind === kinds.other) return false;
+      if (isSame(row.bytes, from, to, kind, value)) continue;
+      const textFrom = this.#textsLength;
+      this.#addText(row.bytes, from, to, kind, value);
+      patches.indexes[patches.count] = field;
+      patches.froms[patches.count] = textFrom;
+      patches.tos[patches.count] = this.#textsLength;
+      patches.count++;
+    }
+    patches.source = this.#texts;
+    return true;
+  }
+
+  #addText(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): void {
+    if (typeof value === "number") {
+      const isDouble = kind === kinds.number && isSpelledAsDouble(bytes, from, to);
+      this.#addAscii(isDouble ? doubleText(value) : numberText(value));
+    } else if (typeof value === "string") {
+      const text = stringText(value);
+      this.#need(text.length * 3);
+      const length = this.#texts.write(text, this.#textsLength);
+      if (length !== text.length) this.#patches.isAscii = false;
+      this.#textsLength += length;
+    } else this.#addAscii(String(value));
+  }
+
+  #addAscii(text: string): void {
+    this.#need(text.length);
+    this.#textsLength += this.#texts.latin1Write(text, this.#textsLength);
+  }
+
+  #need(count: number): void {
+    if (this.#textsLength + count <= this.#texts.length) return;
+    const larger = Buffer.allocUnsafeSlow(2 * (this.#textsLength + count));
+    this.#texts.copy(larger, 0, 0, this.#textsLength);
+    this.#texts = larger;
+  }
+
+  #write(
+    transaction: Transaction,
+    document: number,
+    bytes: Buffer,
+    start: number,
+    shape: Shape,
+  ): void {
+    const { state, scratch } = transaction;
+    const patches = this.#patches;
+    const length = patchedRecordLength(bytes, start, patches, shape, 0);
+    const at = scratch.reserve(length);
+    const etag = transaction.nextEtag();
+    const modified = state.nextModified();
+    patchFields(scratch.bytes, at, bytes, start, patches, shape, etag, modified, noVector);
+    sealRecord(scratch.bytes, at);
+    const collectionId = state.documents.newestCollection(document);
+    const flags = documentFlagsOf(bytes, start);
+    transaction.stageDocument(document, etag, length, collectionId, flags);
+    if (transaction.isUnwatched) return;
+    transaction.changed({
+      kind: "document",
+      type: "Put",
+      id: idOf(bytes, start),
+      collectionId,
+      etag,
+      changeVector: state.changeVectorAt(etag),
+    });
+  }
+
+  /** Null: documents of this shape are for the script. */
+  #planFor(shape: Shape): ShapePlan | null {
+    const indexes: number[] = [];
+    for (const name of this.#names) {
+      const index = shape.indexByName.get(name);
+      // A key that is spelled with escapes would be spelled anew by the script.
+      if (index === undefined || shape.nameLengths[index] !== quotedBytes(name)) return null;
+      indexes.push(index);
+    }
+    const values: Evaluate[] = [];
+    for (const { value } of this.#assignments) {
+      const evaluate = this.#compile(value, shape);
+      if (evaluate === null) return null;
+      values.push(evaluate);
+    }
+    const order = indexes.map((_, target) => target);
+    order.sort((left, right) => (indexes[left] as number) - (indexes[right] as number));
+    return {
+      shape,
+      values,
+      targets: this.#assignments.map(({ name }) => this.#names.indexOf(name)),
+      fields: order.map((target) => indexes[target] as number),
+      fieldTargets: order,
+    };
+  }
+
+  /** Null: the shape lacks a property that is read. */
+  #compile(expression: SimpleExpression, shape: Shape): Evaluate | null {
+    switch (expression.kind) {
+      case "literal": {
+        const { value } = expression;
+        return () => value;
+      }
+      case "parameter": {
+        const value = this.#parameters[expression.path[0] ?? ""] as Scalar;
+        return () => value;
+      }
+      case "path":
+        return this.#compilePath(expression.path, shape);
+      case "operation": {
+        const left = this.#compile(expression.left, shape);
+        const right = this.#compile(expression.right, shape);
+        if (left === null || right === null) return null;
+        return operation(expression.operator, left, right);
+      }
+    }
+  }
+
+  #compilePath(path: readonly string[], shape: Shape): Evaluate | null {
+    const [first = "", ...rest] = path;
+    const index = shape.indexByName.get(first);
+    if (index === undefined) return null;
+    const target = this.#names.indexOf(first);
+    if (rest.length > 0) return target >= 0 ? null : memberOf(index, rest);
+    return function evaluateField(row) {
+      const assigned = target < 0 ? undefined : row.assigned[target];
+      if (assigned !== undefined) return assigned;
+      const from = fieldStartOf(row.bytes, row.start, index);
+      return scalarAt(row.bytes, from, fieldEndOf(row.bytes, row.start, index, shape));
+    };
+  }
+}
+
+function memberOf(index: number, names: readonly string[]): Evaluate {
+  const keys = names.map((name) => quoteString(name));
+  const span = new ValueSpan();
+  return function evaluateMember(row) {
+    let at = fieldStartOf(row.bytes, row.start, index);
+    for (const key of keys) {
+      if (!findMember(row.bytes, at, key, span)) return undefined;
+      at = span.from;
+    }
+    return scalarAt(row.bytes, span.from, span.to);
+  };
+}
+
+/** Runs the assignments in order. @returns false when a value is not certain. Hot. */
+function evaluateAll(plan: ShapePlan, row: PatchedRow): boolean {
+  const { targets, values } = plan;
+  for (let i = 0; i < row.assigned.length; i++) row.assigned[i] = undefined;
+  for (let i = 0; i < values.length; i++) {
+    const value = (values[i] as Evaluate)(row);
+    if (value === undefined) return false;
+    if (typeof value === "number" && !Number.isFinite(value)) return false;
+    row.assigned[targets[i] as number] = value;
+  }
+  return true;
+}
+
+/** Arithmetic of two numbers, and texts joined; all else has rules that the script knows. */
+function operation(operator: SimpleOperator, left: Evaluate, right: Evaluate): Evaluate {
+  switch (operator) {
+    case "+":
+      return function evaluateSum(row) {
+        const a = left(row);
+        const b = right(row);
+        if (typeof a === "number" && typeof b === "number") return a + b;
+        return typeof a === "string" && typeof b === "string" ? a + b : undefined;
+      };
+    case "-":
+      return function evaluateDifference(row) {
+        const a = left(row);
+        const b = right(row);
+        return typeof a === "number" && typeof b === "number" ? a - b : undefined;
+      };
+    case "*":
+      return function evaluateProduct(row) {
+        const a = left(row);
+        const b = right(row);
+        return typeof a === "number" && typeof b === "number" ? a * b : undefined;
+      };
+    case "/":
+      return function evaluateQuotient(row) {
+        const a = left(row);
+        const b = right(row);
+        return typeof a === "number" && typeof b === "number" ? a / b : undefined;
+      };
+    case "%":
+      return function evaluateRemainder(row) {
+        const a = left(row);
+        const b = right(row);
+        return typeof a === "number" && typeof b === "number" ? a % b : undefined;
+      };
+  }
+}
+
+const kinds = { number: 0, string: 1, word: 2, other: 3 } as const;
+
+function kindOf(bytes: Buffer, at: number): number {
+  const first = bytes[at] as number;
+  if (first === 0x22) return kinds.string;
+  if (first === 0x7b || first === 0x5b) return kinds.other;
+  return first === 0x74 || first === 0x66 || first === 0x6e ? kinds.word : kinds.number;
+}
+
+/** The value `[from, to)`; undefined for objects and arrays. */
+function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
+  switch (kindOf(bytes, from)) {
+    case kinds.number:
+      return decodeNumber(bytes, from, to);
+    case kinds.string:
+      return decodeString(bytes, from, to);
+    case kinds.word:
+      return bytes[from] === 0x74 ? true : bytes[from] === 0x66 ? false : null;
+    default:
+      return undefined;
+  }
+}
+
+/** Is the value that stands there this one already? Then its spelling stays. */
+function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): boolean {
+  if (typeof value === "number") {
+    return kind === kinds.number && decodeNumber(bytes, from, to) === value;
+  }
+  if (typeof value === "string") {
+    return kind === kinds.string && decodeString(bytes, from, to) === value;
+  }
+  return kind === kinds.word && scalarAt(bytes, from, to) === value;
+}
+
+function isSpelledAsDouble(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at] as number;
+    if (byte === 0x2e || byte === 0x65 || byte === 0x45) return true;
+  }
+  return false;
+}
+
+function quotedBytes(name: string): number {
+  return Buffer.byteLength(stringText(name));
+}

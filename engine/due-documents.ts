@@ -1,0 +1,185 @@
+/**
+ * Documents for which something is to be done at a time that their metadata names: `@expires` (deleted then) and
+ * `@refresh` (written again without the key). One instance for each key, at work while its configuration says so.
+ *
+ * Writers pay nothing for it: each run first reads the metadata of what has changed since the run before, then does
+ * what is due, a few documents in each transaction. After opening, the first run looks at all documents.
+ *
+ * Invariants:
+ * - `#due` has every document up to `#scannedEtag` that names a time, and maybe some that do not any more: the
+ *   transaction looks again.
+ */
+import { BackgroundTask } from "./background-task.ts";
+import type { Database, DatabaseView } from "./database.ts";
+import { metadataLengthOf, metadataStartOf } from "./document.ts";
+import type { Clock } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+import { quoteString } from "./json/escape.ts";
+import { decodeString, skipString, skipValue } from "./json/field-access.ts";
+import { allCollections } from "./keyspaces/document-table.ts";
+import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "./limits.ts";
+import { parseTimestamp } from "./timestamp.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface DueDocumentsOptions {
+  readonly key: "@expires" | "@refresh";
+  /** Member of the database's record that configures it, and the member of that with the seconds between runs. */
+  readonly settingsKey: string;
+  readonly secondsKey: string;
+  /** Does what is due to a document that exists. */
+  readonly act: (transaction: Transaction, document: number) => void;
+}
+
+/** A longer timer of Node rings at once. */
+const timerMsMax = 2 ** 31 - 1;
+
+type Configuration = Readonly<Record<string, unknown>>;
+
+export class DueDocuments {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #options: DueDocumentsOptions;
+  readonly #keyText: Buffer;
+  readonly #task: BackgroundTask;
+  /** Microseconds since 1970 by document. */
+  readonly #due = new Map<number, number>();
+  #scannedEtag = 0;
+  #isClosed = false;
+
+  constructor(
+    database: Database,
+    clock: Clock,
+    options: DueDocumentsOptions,
+    failed: (error: unknown) => void,
+  ) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#options = options;
+    this.#keyText = quoteString(options.key);
+    this.#task = new BackgroundTask(
+      clock,
+      async () => {
+        await this.run();
+        this.#arm();
+      },
+      failed,
+    );
+  }
+
+  /** The database's record may have changed: plans the next run anew, if it asks for any. */
+  configure(): void {
+    this.#task.disarm();
+    this.#arm();
+  }
+
+  #arm(): void {
+    const configuration = this.#configuration();
+    if (configuration === null) return;
+    const seconds = configuration[this.#options.secondsKey];
+    const ms = typeof seconds === "number" ? seconds * 1000 : dueDocumentsIntervalMs;
+    this.#task.armIn(Math.min(ms, timerMsMax));
+  }
+
+  /** Does what is due now. @returns to how many documents. */
+  async run(): Promise<number> {
+    const configuration = this.#configuration();
+    if (configuration === null) return 0;
+    await this.#scan();
+    const most = configuration["MaxItemsToProcess"];
+    const now = this.#clock.nowMicros();
+    const due = [...this.#due]
+      .filter(([, time]) => time <= now)
+      .sort(([, left], [, right]) => left - right)
+      .map(([document]) => document)
+      .slice(0, typeof most === "number" ? most : undefined);
+    let done = 0;
+    for (let at = 0; at < due.length && !this.#isClosed; at += documentsPerTask) {
+      const some = due.slice(at, at + documentsPerTask);
+      done += await this.#database.write((transaction) => this.#actOn(transaction, some, now));
+      for (const document of some) this.#due.delete(document);
+    }
+    return done;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#task.close();
+  }
+
+  #configuration(): Configuration | null {
+    const configuration = this.#database.settings[this.#options.settingsKey];
+    if (typeof configuration !== "object" || configuration === null) return null;
+    return (configuration as Configuration)["Disabled"] === true
+      ? null
+      : (configuration as Configuration);
+  }
+
+  #actOn(transaction: Transaction, documents: readonly number[], now: number): number {
+    let done = 0;
+    for (const document of documents) {
+      if (!transaction.exists(document)) continue;
+      const { bytes, start } = transaction.recordOf(document);
+      const time = this.#timeIn(bytes, start);
+      if (Number.isNaN(time) || time > now) continue;
+      this.#options.act(transaction, document);
+      done++;
+    }
+    return done;
+  }
+
+  /** Learns of what has changed since the last time. */
+  async #scan(): Promise<void> {
+    const view = this.#database.view();
+    try {
+      const { documents } = view;
+      const cursor = documents.byEtag(allCollections, this.#scannedEtag + 1);
+      const batch = new Uint32Array(documentsPerTask);
+      let sliceEnd = this.#clock.monotonicMs() + sliceMs;
+      for (let count = batch.length; count === batch.length && !this.#isClosed; ) {
+        count = cursor.fill(batch, batch.length);
+        for (const document of batch.subarray(0, count)) {
+          const time = await this.#timeOf(view, document);
+          if (Number.isNaN(time)) this.#due.delete(document);
+          else this.#due.set(document, time);
+          this.#scannedEtag = documents.etagOf(document);
+        }
+        if (this.#clock.monotonicMs() < sliceEnd) continue;
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        sliceEnd = this.#clock.monotonicMs() + sliceMs;
+      }
+    } finally {
+      view.release();
+    }
+  }
+
+  /** As `#timeIn`, of a row of a view; NaN too for a record that is damaged: others must not wait for it. */
+  async #timeOf({ documents }: DatabaseView, document: number): Promise<number> {
+    const position = documents.positionOf(document);
+    try {
+      const read = this.#database.recordAt(document, position, documents.lengthOf(document));
+      return this.#timeIn(read instanceof Promise ? await read : read, 0);
+    } catch (error) {
+      if (error instanceof EngineError && error.code === "record-damaged") return Number.NaN;
+      throw error;
+    }
+  }
+
+  /** The time that a document's record names, NaN for none. */
+  #timeIn(bytes: Buffer, start: number): number {
+    const length = metadataLengthOf(bytes, start);
+    if (length === 0) return Number.NaN;
+    const from = metadataStartOf(bytes, start);
+    const text = bytes.subarray(from, from + length);
+    if (!text.includes(this.#keyText)) return Number.NaN;
+    for (let keyFrom = 0; keyFrom < length; ) {
+      const keyTo = skipString(text, keyFrom);
+      const valueTo = Math.min(skipValue(text, keyTo + 1), length);
+      if (text.subarray(keyFrom, keyTo).equals(this.#keyText)) {
+        const isText = text[keyTo + 1] === 0x22;
+        return isText ? parseTimestamp(decodeString(text, keyTo + 1, valueTo)) : Number.NaN;
+      }
+      keyFrom = valueTo + 1;
+    }
+    return Number.NaN;
+  }
+}

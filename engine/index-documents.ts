@@ -1,0 +1,136 @@
+/**
+ * The documents and deletions of a database as its indexes follow them: committed ones, in the order of etags. Knows
+ * nothing of what indexes make of them.
+ *
+ * Cursors read the table as it is, so one is good for a single turn of the event loop.
+ */
+import type { Database } from "./database.ts";
+import type { DatabaseState } from "./database-state.ts";
+import { idOf } from "./document.ts";
+import type { Clock, Timer } from "./environment.ts";
+import type { IndexDefinition } from "./indexing/index-definition.ts";
+import type {
+  CollectionEtags,
+  DeletionCursor,
+  IndexHost,
+  RowCursor,
+  StoredRow,
+} from "./indexing/index-host.ts";
+import { allCollections } from "./keyspaces/document-table.ts";
+import type { Tombstone } from "./keyspaces/tombstones.ts";
+import {
+  collectionIdNamed,
+  DocumentCursor,
+  metadataTextOf,
+  nextTurn,
+  RecordReader,
+} from "./query-rows.ts";
+
+const noExtra = Buffer.alloc(0);
+
+export class IndexedDocuments implements IndexHost {
+  readonly #database: Database;
+  readonly #state: DatabaseState;
+  readonly #clock: Clock;
+  readonly #definitionChanged: (name: string, definition: IndexDefinition | null) => void;
+
+  constructor(
+    database: Database,
+    clock: Clock,
+    definitionChanged: (name: string, definition: IndexDefinition | null) => void,
+  ) {
+    this.#database = database;
+    this.#state = database.state;
+    this.#clock = clock;
+    this.#definitionChanged = definitionChanged;
+  }
+
+  etagsOf(collection: string | null): CollectionEtags {
+    const { documents, keyspaces } = this.#state;
+    return {
+      document: documents.newestEtagOf(this.#idOfCollection(collection)),
+      deletion: keyspaces.tombstones.newestEtagOf(collection),
+    };
+  }
+
+  rowsSince(collection: string | null, etag: number): RowCursor {
+    const { documents } = this.#state;
+    const numbers = documents.byEtag(this.#idOfCollection(collection), etag + 1);
+    return new DocumentCursor(documents, numbers, new RecordReader(this.#database));
+  }
+
+  deletionsSince(collection: string | null, etag: number): DeletionCursor {
+    const tombstones = this.#state.keyspaces.tombstones.documentsSince(collection, etag);
+    return new TombstoneCursor(tombstones, this.#state);
+  }
+
+  countSince(collection: string | null, etag: number): number {
+    const { documents } = this.#state;
+    const cursor = documents.byEtag(this.#idOfCollection(collection), etag + 1);
+    const batch = new Uint32Array(4096);
+    for (let total = 0; ; ) {
+      const count = cursor.fill(batch, batch.length);
+      total += count;
+      if (count < batch.length) return total;
+    }
+  }
+
+  metadataOf(row: StoredRow): Buffer {
+    return metadataTextOf(this.#state, row, noExtra);
+  }
+
+  idOf(docNum: number): string {
+    const { documents } = this.#state;
+    const length = documents.lengthOf(docNum);
+    const record = length === 0 ? null : this.#state.log.peek(documents.positionOf(docNum), length);
+    return record === null ? documents.lowerIdOf(docNum) : idOf(record, 0);
+  }
+
+  monotonicMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  yieldTurn(): Promise<void> {
+    return nextTurn();
+  }
+
+  setTimer(ms: number, run: () => void): Timer {
+    return this.#clock.setTimer(ms, run);
+  }
+
+  indexChanged(name: string, definition: IndexDefinition | null): void {
+    this.#definitionChanged(name, definition);
+  }
+
+  #idOfCollection(collection: string | null): number {
+    return collection === null ? allCollections : collectionIdNamed(this.#state, collection);
+  }
+}
+
+class TombstoneCursor implements DeletionCursor {
+  docNum = 0;
+  etag = 0;
+  readonly #tombstones: Iterator<Tombstone>;
+  readonly #state: DatabaseState;
+
+  constructor(tombstones: Iterator<Tombstone>, state: DatabaseState) {
+    this.#tombstones = tombstones;
+    this.#state = state;
+  }
+
+  next(): boolean {
+    for (;;) {
+      const step = this.#tombstones.next();
+      if (step.done === true) return false;
+      const docNum = this.#state.documents.lookup(step.value.id);
+      if (docNum < 0) continue; // nobody ever had it under this id since the start
+      this.docNum = docNum;
+      this.etag = step.value.etag;
+      return true;
+    }
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Which documents get revisions and how many of them are kept: the configuration that is part of the database's
+ * record of settings, as whoever writes asks for it.
+ *
+ *   { "Default": rule | null, "Collections": { "Users": rule, … } }
+ *   rule := { "Disabled"?, "MinimumRevisionsToKeep"?, "MinimumRevisionAgeToKeep"?: time span, "PurgeOnDelete"?,
+ *             "MaximumRevisionsToDeleteUponDocumentUpdate"? }
+ */
+import type { Collections } from "./collections.ts";
+
+/** Key of the database's record of settings among the values. */
+export const databaseRecordKey = "record";
+
+/** What is to be done for one collection. */
+export interface RevisionRule {
+  /** Null: their number is no reason to drop any. */
+  readonly countMin: number | null;
+  /** Null: their age is no reason to keep any. */
+  readonly ageMicrosMin: number | null;
+  /** All go with their document, and nothing tells that it was deleted. */
+  readonly purgesOnDelete: boolean;
+  /** How many are dropped at most when the document is written; null: all that may. */
+  readonly dropsMax: number | null;
+}
+
+const timeSpanPattern = /^(\d{1,8}\.)?(\d{1,2}):(\d{2}):(\d{2})(\.\d{1,7})?$/;
+
+/** Microseconds of `[d.]hh:mm:ss[.fffffff]`; null for other text. */
+export function timeSpanMicros(text: string): number | null {
+  const match = timeSpanPattern.exec(text);
+  if (match === null) return null;
+  const [, days, hours, minutes, seconds, fraction] = match;
+  const whole =
+    Number.parseInt(days ?? "0", 10) * 86_400 +
+    Number(hours) * 3600 +
+    Number(minutes) * 60 +
+    Number(seconds);
+  return whole * 1e6 + Math.floor(Number(fraction ?? "0") * 1e6);
+}
+
+type Configuration = Readonly<Record<string, unknown>>;
+
+export class RevisionRules {
+  readonly #collections: Collections;
+  #default: RevisionRule | null = null;
+  /** By lower-cased name; null: none of its documents get revisions. */
+  #named = new Map<string, RevisionRule | null>();
+  /** By number of the collection, filled as they are asked for. */
+  #known: (RevisionRule | null | undefined)[] = [];
+  /** Does no document get any? */
+  isEmpty = true;
+
+  constructor(collections: Collections) {
+    this.#collections = collections;
+  }
+
+  /** The rule for a collection's documents; null: they get no revisions. */
+  of(collectionId: number): RevisionRule | null {
+    if (this.isEmpty) return null;
+    let rule = this.#known[collectionId];
+    if (rule === undefined) {
+      const name = this.#collections.nameOf(collectionId).toLowerCase();
+      rule = this.#named.get(name);
+      // Whoever asks for revisions of everything does not mean the numbers that ids are made of.
+      if (rule === undefined) rule = name === "@hilo" ? null : this.#default;
+      this.#known[collectionId] = rule;
+    }
+    return rule;
+  }
+
+  /** Takes in the database's record of settings; undefined: there is none. */
+  configure(record: unknown): void {
+    const settings = record as Configuration | undefined;
+    const revisions = (settings?.["Revisions"] ?? null) as Configuration | null;
+    this.#known = [];
+    this.#named = new Map();
+    this.#default = ruleOf(revisions?.["Default"]);
+    for (const [name, rule] of Object.entries(revisions?.["Collections"] ?? {})) {
+      this.#named.set(name.toLowerCase(), ruleOf(rule));
+    }
+    this.isEmpty =
+      this.#default === null && [...this.#named.values()].every((rule) => rule === null);
+  }
+}
+
+function ruleOf(configured: unknown): RevisionRule | null {
+  if (typeof configured !== "object" || configured === null) return null;
+  const rule = configured as Configuration;
+  const countMin = rule["MinimumRevisionsToKeep"];
+  const age = rule["MinimumRevisionAgeToKeep"];
+  const dropsMax = rule["MaximumRevisionsToDeleteUponDocumentUpdate"];
+  if (rule["Disabled"] === true || countMin === 0) return null;
+  return {
+    countMin: typeof countMin === "number" ? countMin : null,
+    ageMicrosMin: typeof age === "string" ? timeSpanMicros(age) : null,
+    purgesOnDelete: rule["PurgeOnDelete"] === true,
+    dropsMax: typeof dropsMax === "number" ? dropsMax : null,
+  };
+}

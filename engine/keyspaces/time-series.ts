@@ -1,0 +1,175 @@
+/**
+ * Time series: for a document and a name, entries in the order of time. A series is a name, and segments of
+ * bounded size under it, so that an append to a long series writes one segment and not the series.
+ *
+ * Knows nothing of transactions; they check that the document exists and write its list of names.
+ * Names are compared without regard to case; the spelling of the first write is kept.
+ *
+ * Invariants:
+ * - A series that has a name here has a segment, and the other way round.
+ * - The key of a segment has a time at or before its first entry; its last entry is before the time in the next key.
+ */
+import { assert } from "../assert.ts";
+import { recordKinds } from "../log/record.ts";
+import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
+import type { DeadRecordListener } from "./keyspace.ts";
+import { type Segment, segmentCodec } from "./series-segment.ts";
+
+/** That a series is there. */
+export interface TimeSeries {
+  readonly name: string;
+}
+
+/** Series whose values are sums of increments have names that begin with this, in any case. */
+const incrementalPrefix = "inc:";
+
+/** Milliseconds from the year 1 to 1970: times in keys are counted from there. */
+const keyTimeOffset = 62_135_596_800_000;
+/** Enough for the year 9999 in base 36. */
+const keyTimeDigits = 10;
+
+export const timeMin = -keyTimeOffset;
+export const timeMax = 253_402_300_799_999;
+
+export function makeTimeSeries(dead: DeadRecordListener): EntryKeyspace<TimeSeries> {
+  return new EntryKeyspace<TimeSeries>("timeSeries", recordKinds.timeSeries, dead);
+}
+
+export function makeTimeSeriesSegments(dead: DeadRecordListener): EntryKeyspace<Segment> {
+  const { timeSeriesSegment } = recordKinds;
+  return new EntryKeyspace<Segment>("timeSeriesSegments", timeSeriesSegment, dead, segmentCodec);
+}
+
+/** Key of one series; `seriesKey(id, "")` is the prefix of all series of a document. */
+export function seriesKey(documentId: string, name: string): string {
+  return compositeKey(documentId.toLowerCase(), name.toLowerCase());
+}
+
+/** The prefix of the keys of a series' segments. */
+export function segmentPrefix(documentId: string, name: string): string {
+  return `${seriesKey(documentId, name)}\u0000`;
+}
+
+/** The key of a segment whose first entry is at `time`, or later. Keys sort as their times do. */
+export function segmentKey(prefix: string, time: number): string {
+  assert(time >= timeMin && time <= timeMax, "a time of a series is in the years 1 to 9999");
+  return prefix + (time + keyTimeOffset).toString(36).padStart(keyTimeDigits, "0");
+}
+
+/** The time in the key of a segment. */
+export function timeOfKey(key: string): number {
+  return Number.parseInt(key.slice(-keyTimeDigits), 36) - keyTimeOffset;
+}
+
+export function isIncremental(name: string): boolean {
+  return name.slice(0, incrementalPrefix.length).toLowerCase() === incrementalPrefix;
+}
+
+/** Where segments are read from: what is committed, or what a transaction sees. */
+export interface SegmentSource {
+  /** Segments of a series from a key on. */
+  up(prefix: string, from: string): Iterable<[string, Segment]>;
+  /** As `up`, backwards. */
+  down(prefix: string, from: string): Iterable<[string, Segment]>;
+}
+
+/** What is committed. */
+export function committedSegments(segments: EntryKeyspace<Segment>): SegmentSource {
+  return {
+    up: (prefix, from) => values(segments.range(prefix, from)),
+    down: (prefix, from) => values(segments.rangeDown(prefix, from)),
+  };
+}
+
+function* values(
+  entries: Generator<[string, { readonly value: Segment }]>,
+): Generator<[string, Segment]> {
+  for (const [key, { value }] of entries) yield [key, value];
+}
+
+/** The segment that an entry at `time` would be in; undefined when all are later. */
+export function segmentAt(
+  source: SegmentSource,
+  prefix: string,
+  time: number,
+): [string, Segment] | undefined {
+  for (const found of source.down(prefix, segmentKey(prefix, time))) return found;
+  return undefined;
+}
+
+/** The last segment of a series; undefined when there is none. */
+export function lastSegment(source: SegmentSource, prefix: string): [string, Segment] | undefined {
+  return segmentAt(source, prefix, timeMax);
+}
+
+/** The segments that may have entries from `from` to `to`, both inclusive, in the order of time. */
+export function* segmentsBetween(
+  source: SegmentSource,
+  prefix: string,
+  from: number,
+  to: number,
+): Generator<[string, Segment]> {
+  if (from > to) return;
+  const start = segmentAt(source, prefix, from)?.[0] ?? prefix;
+  for (const found of source.up(prefix, start)) {
+    if (timeOfKey(found[0]) > to) return;
+    if (found[1].last >= from) yield found;
+  }
+}
+
+/** What is known of a series without unpacking it. */
+export interface SeriesSummary {
+  readonly count: number;
+  /** Times of the first and last entry. */
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Undefined when there is no such series. Cost: O(segments). */
+export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary | undefined {
+  let count = 0;
+  let first = 0;
+  let last = 0;
+  for (const [, segment] of source.up(prefix, prefix)) {
+    if (count === 0) first = segment.first;
+    last = segment.last;
+    count += segment.count;
+  }
+  return count === 0 ? undefined : { count, first, last };
+}
+
+/** The text of a document's `@timeseries`: the names, sorted without regard to case. Null when there are none. */
+export function seriesNamesText(series: readonly TimeSeries[]): string | null {
+  return series.length === 0 ? null : JSON.stringify(series.map(({ name }) => name));
+}
+
+/** `yyyy-MM-ddTHH:mm:ss.fff0000Z` */
+export function seriesTimeText(time: number): string {
+  return `${new Date(time).toISOString().slice(0, -1)}0000Z`;
+}
+
+/** @throws InvariantError. Cost: O(entries). */
+export function checkSeries(
+  series: EntryKeyspace<TimeSeries>,
+  segments: EntryKeyspace<Segment>,
+): void {
+  let count = 0;
+  for (const [key, { name }] of series.withPrefix("")) {
+    assert(key.endsWith(name.toLowerCase()), "a series is under its name");
+    const prefix = `${key}\u0000`;
+    let last = timeMin - 1;
+    for (const [segmentKeyText, segment] of segments.withPrefix(prefix)) {
+      const times = segment.unpack().times;
+      assert(last < timeOfKey(segmentKeyText), "a segment begins behind the one before it");
+      assert(
+        timeOfKey(segmentKeyText) <= segment.first,
+        "a segment's key is not after its entries",
+      );
+      assert(segment.first === times[0], "a segment knows its first time");
+      last = segment.last;
+      count++;
+    }
+    assert(last >= timeMin, "a series has a segment");
+  }
+  assert(count === segments.count, "a segment belongs to a series");
+}

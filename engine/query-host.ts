@@ -1,0 +1,494 @@
+/**
+ * Queries of one database: wires rql/, indexing/ and scripting/ to its documents, and keeps its automatic indexes: their
+ * definitions are durable, the indexes themselves are built again after a start.
+ *
+ * Invariants:
+ * - A reply's etag is of the documents before the first of them was read: what it says may be older than the reply,
+ *   never newer.
+ * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
+ */
+import { assert } from "./assert.ts";
+import type { Database } from "./database.ts";
+import type { Clock } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+import { IndexedDocuments } from "./index-documents.ts";
+import { covers, type IndexDefinition, isMergeable } from "./indexing/index-definition.ts";
+import { type AutomaticIndex, IndexSet } from "./indexing/index-set.ts";
+import { allCollections } from "./keyspaces/document-table.ts";
+import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { sliceMs } from "./limits.ts";
+import { collectionIdNamed, fingerprintOf, nextTurn, QueryRows, safeHash } from "./query-rows.ts";
+import { DatabaseScripts, withCallsAsScript } from "./query-scripts.ts";
+import type { AnalyzedQuery, QueryKind } from "./rql/analyzed-query.ts";
+import { automaticIndexName } from "./rql/auto-index-name.ts";
+import {
+  type EntriesOutcome,
+  executeEntries,
+  executeQuery,
+  type QueryRequest,
+} from "./rql/execute.ts";
+import { parseQuery } from "./rql/parser.ts";
+import { printQuery } from "./rql/print.ts";
+import { QueryCompiler } from "./rql/query.ts";
+import { parseQueryParameters, type QueryParameters } from "./rql/query-parameters.ts";
+import type { QueryOutcome, RowSink } from "./rql/results.ts";
+import type { IndexProvider, QueryIndex } from "./rql/row-source.ts";
+import { RecordNotResident } from "./transaction.ts";
+
+/** How a query is asked, beside its text. */
+export interface QueryOptions {
+  /** JSON text of the parameters' object; null: there are none. Longs in it are exact. */
+  readonly parametersText?: string | null;
+  readonly start?: number | undefined;
+  readonly pageSize?: number | undefined;
+  readonly waitForNonStale?: boolean;
+  /** Milliseconds; 15,000 when left out. */
+  readonly timeoutMs?: number | undefined;
+  readonly metadataOnly?: boolean;
+  readonly skipDuplicateChecking?: boolean;
+  /** The etag of an answer that the caller has: when it is still good, nothing is run. */
+  readonly unlessEtag?: number | undefined;
+  /** Told the reply's etag before the first row. Not called when documents may change under it. */
+  readonly onEtag?: (etag: number) => void;
+}
+
+/** The index that fits a query best, and what others lack. */
+export interface IndexExplanation {
+  readonly indexName: string;
+  readonly reasons: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/** Thrown to stop a query whose answer the caller has already. */
+class NotModified extends Error {
+  readonly etag: number;
+
+  constructor(etag: number) {
+    super("not modified");
+    this.etag = etag;
+  }
+}
+
+const defaultTimeoutMs = 15_000;
+/** Runs of one query that may each stop for a record of the disk. */
+const rerunsMax = 1_000;
+/** How often unused indexes are looked for. */
+const tidyMs = 60_000;
+
+/** What is stored of an automatic index. */
+interface StoredIndex {
+  readonly kind: "automatic";
+  readonly definition: IndexDefinition;
+  readonly priority: string;
+  readonly lockMode: string;
+  readonly isDisabled: boolean;
+}
+
+export class DatabaseQueries {
+  readonly indexes: IndexSet;
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #compiler = new QueryCompiler();
+  readonly #stopListening: () => void;
+  /** The last write of a definition. */
+  #writing: Promise<void> = Promise.resolve();
+  #isRestoring = true;
+  #isClosed = false;
+  #hasIndexes = false;
+  /** Makes etags of stale answers different from all others. */
+  #staleCount = 0;
+
+  constructor(database: Database, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+    const documents = new IndexedDocuments(database, clock, (name, definition) =>
+      this.#definitionChanged(name, definition),
+    );
+    this.indexes = new IndexSet(documents, automaticIndexName);
+    this.#stopListening = database.state.feed.listenToCommits(() => {
+      if (this.#hasIndexes) this.indexes.wake();
+    });
+    this.#restore();
+    this.#tidyLater();
+  }
+
+  /** Parses and analyses. @throws query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */
+  compile(
+    text: string,
+    kind: QueryKind,
+    parameters: QueryParameters | null,
+    paging: Pick<QueryOptions, "start" | "pageSize"> = {},
+  ): AnalyzedQuery {
+    const { start, pageSize } = paging;
+    return this.#compiler.compile(text, kind, parameters, { start, pageSize });
+  }
+
+  /** As `compile` and `execute`. */
+  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    const { parametersText = null } = options;
+    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+    return await this.execute(this.compile(text, "read", parameters, options), options, sink);
+  }
+
+  /**
+   * Runs a query; rows go to `sink`, each the JSON text of an object.
+   * @returns null when `options.unlessEtag` still holds: then there were no rows.
+   * @throws index-missing, query-invalid, not-supported, script-failed, record-damaged
+   */
+  async execute(
+    analyzed: AnalyzedQuery,
+    options: QueryOptions,
+    sink: RowSink,
+  ): Promise<QueryOutcome | null> {
+    const query = withCallsAsScript(analyzed);
+    if (query.include.revisions.length > 0) {
+      throw new EngineError("invalid-operation", "There are no revisions that could be included.");
+    }
+    await this.#settleIds(query);
+    const request = requestOf(options);
+    const counted = new CountedSink(sink);
+    for (let run = 0; ; run++) {
+      const rows = new QueryRows(this.#database, this.#clock);
+      const marker = new EtagMarker(this, query, options, () => ++this.#staleCount);
+      counted.restart();
+      try {
+        if (query.access.kind === "collection") marker.mark(null);
+        const scripts = new DatabaseScripts(this.#database.state, rows);
+        const host = { source: rows, indexes: marker, scripts };
+        const outcome = await executeQuery(query, host, request, counted);
+        return { ...outcome, resultEtag: marker.etag };
+      } catch (error) {
+        if (error instanceof NotModified) return null;
+        if (!(error instanceof RecordNotResident) || run === rerunsMax) throw error;
+        // A script loads a document that is only on the disk: again, without the rows that were given.
+        await this.#fetch(error);
+      } finally {
+        rows.close();
+      }
+    }
+  }
+
+  /**
+   * Numbers of the documents that a query finds, each once, in its order: those of its page. Of an index query at once,
+   * however stale the index is.
+   * @throws index-missing, query-invalid, not-supported
+   */
+  async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
+    await this.#settleIds(query);
+    const { access, paging } = query;
+    const numbers =
+      access.kind === "collection"
+        ? collectionNumbers(this.#database, query)
+        : await this.#indexNumbers(query);
+    return Uint32Array.from(numbers.slice(paging.skip, paging.skip + paging.take));
+  }
+
+  async #indexNumbers(query: AnalyzedQuery): Promise<number[]> {
+    const rows = new NumberRows(this.#database, this.#clock);
+    const plain: AnalyzedQuery = {
+      ...query,
+      load: [],
+      isDistinct: false,
+      projection: { kind: "document", alias: null },
+      paging: { skip: 0, take: Number.MAX_SAFE_INTEGER, filterTake: null, inText: null },
+    };
+    try {
+      const scripts = new DatabaseScripts(this.#database.state, rows);
+      const host = { source: rows, indexes: this.indexes, scripts };
+      await executeQuery(plain, host, requestOf({}), { add: () => null });
+      return rows.numbers;
+    } finally {
+      rows.close();
+    }
+  }
+
+  /** The documents that the query reads, as one number that changes when they do. */
+  fingerprintOf(query: AnalyzedQuery): number {
+    const { include, load, source } = query;
+    const isScript = query.projection.kind === "script" || query.projection.kind === "call";
+    const hasOthers =
+      isScript ||
+      load.length > 0 ||
+      include.paths.length > 0 ||
+      include.counters.length > 0 ||
+      include.compareExchange.length > 0;
+    const isWide = hasOthers || source.isAllDocuments || source.form === "index";
+    return fingerprintOf(this.#database.state, isWide ? null : source.name);
+  }
+
+  /**
+   * `debug=entries`: what an index knows of the documents that a query finds.
+   * @throws index-missing when no index fits: none is made for it
+   */
+  async entries(text: string, options: QueryOptions): Promise<EntriesOutcome> {
+    const { parametersText = null } = options;
+    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+    const query = this.compile(text, "read", parameters, options);
+    const { access } = query;
+    if (access.kind === "collection") {
+      throw new EngineError(
+        "not-supported",
+        "Collection query is handled directly by documents storage so index entries aren't created underneath",
+      );
+    }
+    if (access.kind === "automatic-index" && this.#fitting(access.definition) === undefined) {
+      throw new EngineError("index-missing", "No Auto Index matching the given query was found.");
+    }
+    const rows = new QueryRows(this.#database, this.#clock);
+    try {
+      const scripts = new DatabaseScripts(this.#database.state, rows);
+      const host = { source: rows, indexes: this.indexes, scripts };
+      return await executeEntries(query, host, requestOf(options));
+    } finally {
+      rows.close();
+    }
+  }
+
+  #fitting(definition: IndexDefinition): AutomaticIndex | undefined {
+    return this.indexes.all().find((index) => covers(index.definition, definition));
+  }
+
+  /** The query as it is understood, written in one way. @throws query-syntax, query-invalid */
+  canonicalText(text: string): string {
+    return printQuery(parseQuery(text));
+  }
+
+  /**
+   * Which index a query would use, and why others do not fit. Makes none.
+   * @throws query-syntax, query-invalid, not-supported, invalid-argument
+   */
+  explain(text: string, options: QueryOptions): IndexExplanation {
+    const { parametersText = null } = options;
+    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+    const { access } = this.compile(text, "read", parameters, options);
+    if (access.kind !== "automatic-index") {
+      const name = access.kind === "index" ? access.name : (this.indexes.all()[0]?.name ?? "");
+      return { indexName: name, reasons: [] };
+    }
+    const { definition } = access;
+    const candidates = this.indexes
+      .all()
+      .filter((index) => isMergeable(index.definition, definition));
+    const fitting = this.#fitting(definition);
+    if (fitting !== undefined) return { indexName: fitting.name, reasons: [] };
+    const reasons = candidates.map(({ name, definition: existing }) => {
+      const has = new Set(existing.fields.map((field) => field.name));
+      const missing = definition.fields.find((field) => !has.has(field.name));
+      const reason =
+        missing === undefined
+          ? "A field is indexed in another way than the query needs"
+          : `The following field is missing: ${missing.name}`;
+      return { name, reason };
+    });
+    return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
+  }
+
+  /** Deletions up to this etag are taken in by all indexes. */
+  get lastDeletionEtagNeeded(): number {
+    let needed = Number.MAX_SAFE_INTEGER;
+    for (const { index } of this.indexes.all()) needed = Math.min(needed, index.deletionEtag);
+    return needed;
+  }
+
+  /** Keeps an index's lock mode, priority and state over a restart. Resolves when they are durable. */
+  async saveIndex(index: AutomaticIndex): Promise<void> {
+    this.#write(index.name, index);
+    await this.#writing;
+  }
+
+  /** Stops the indexes. Definitions that are being written still are. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopListening();
+    this.indexes.close();
+    await this.#writing;
+  }
+
+  /** Puts new documents in the order of ids, in slices, before a walk by id. */
+  async #settleIds({ access }: AnalyzedQuery): Promise<void> {
+    if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
+    while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
+  }
+
+  async #fetch({ position, length }: RecordNotResident): Promise<void> {
+    const { log } = this.#database.state;
+    if (await log.load(position)) return;
+    await log.read(position, length);
+    throw new EngineError(
+      "record-damaged",
+      "A document that the script loads is in a damaged segment; load it by itself.",
+    );
+  }
+
+  #restore(): void {
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    for (const [, stored] of indexDefinitions.withPrefix("")) {
+      const { kind, definition, priority, lockMode, isDisabled } = stored as unknown as StoredIndex;
+      if (kind !== "automatic") continue;
+      const index = this.indexes.restore(definition);
+      index.priority = priority as AutomaticIndex["priority"];
+      index.lockMode = lockMode as AutomaticIndex["lockMode"];
+      index.isDisabled = isDisabled;
+    }
+    this.#isRestoring = false;
+  }
+
+  #definitionChanged(name: string, definition: IndexDefinition | null): void {
+    this.#hasIndexes = true;
+    if (this.#isRestoring || this.#isClosed) return;
+    this.#write(name, definition === null ? null : (this.indexes.byName(name) ?? null));
+  }
+
+  /** What cannot be written (a full disk) is not kept: the next query that needs the index makes it again. */
+  #write(name: string, index: AutomaticIndex | null): void {
+    const stored: StoredIndex | undefined =
+      index === null
+        ? undefined
+        : {
+            kind: "automatic",
+            definition: index.definition,
+            priority: index.priority,
+            lockMode: index.lockMode,
+            isDisabled: index.isDisabled,
+          };
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    const value = stored as unknown as JsonObject | undefined;
+    const written = this.#database.write((transaction) => {
+      const key = name.toLowerCase();
+      if (value === undefined && transaction.entry(indexDefinitions, key) === undefined) return;
+      transaction.putEntry(indexDefinitions, key, value);
+    });
+    this.#writing = Promise.allSettled([this.#writing, written]).then(() => undefined);
+  }
+
+  #tidyLater(): void {
+    this.#clock.setTimer(tidyMs, () => {
+      if (this.#isClosed) return;
+      this.indexes.tidy();
+      this.#tidyLater();
+    });
+  }
+}
+
+/**
+ * Hands out indexes, and takes the reply's etag whenever it does: the last time is right before entries are looked up, in
+ * the same turn.
+ */
+class EtagMarker implements IndexProvider {
+  etag = 0;
+  readonly #queries: DatabaseQueries;
+  readonly #query: AnalyzedQuery;
+  readonly #options: QueryOptions;
+  readonly #nextStale: () => number;
+
+  constructor(
+    queries: DatabaseQueries,
+    query: AnalyzedQuery,
+    options: QueryOptions,
+    nextStale: () => number,
+  ) {
+    this.#queries = queries;
+    this.#query = query;
+    this.#options = options;
+    this.#nextStale = nextStale;
+  }
+
+  automatic(definition: IndexDefinition): QueryIndex {
+    const index = this.#queries.indexes.automatic(definition);
+    this.mark(index);
+    return index;
+  }
+
+  byName(name: string): QueryIndex | undefined {
+    const index = this.#queries.indexes.byName(name);
+    if (index !== undefined) this.mark(index);
+    return index;
+  }
+
+  waitForNonStale(name: string, timeoutMs: number): Promise<void> {
+    return this.#queries.indexes.waitForNonStale(name, timeoutMs);
+  }
+
+  /** @throws NotModified */
+  mark(index: AutomaticIndex | null): void {
+    const fingerprint = this.#queries.fingerprintOf(this.#query);
+    const isRandom = this.#query.orderBy.some(({ kind }) => kind === "random");
+    if (isRandom || index?.isStale === true) {
+      this.etag = safeHash(fingerprint, -this.#nextStale());
+      return;
+    }
+    this.etag = fingerprint;
+    if (this.#options.unlessEtag === fingerprint) throw new NotModified(fingerprint);
+    this.#options.onEtag?.(fingerprint);
+  }
+}
+
+/** Passes rows on, but on a second run not those that were given before. */
+class CountedSink implements RowSink {
+  readonly #sink: RowSink;
+  #given = 0;
+  #seen = 0;
+
+  constructor(sink: RowSink) {
+    this.#sink = sink;
+  }
+
+  restart(): void {
+    this.#seen = 0;
+  }
+
+  add(row: Buffer): Promise<void> | null {
+    if (++this.#seen <= this.#given) return null;
+    this.#given++;
+    return this.#sink.add(row);
+  }
+}
+
+/** Takes down which documents a query of an index comes to, and shows it none of them. */
+class NumberRows extends QueryRows {
+  readonly numbers: number[] = [];
+
+  override read(docNum: number): boolean {
+    this.numbers.push(docNum);
+    return false;
+  }
+
+  override pending(): null {
+    return null;
+  }
+}
+
+/** Documents of a collection, all or by an id condition, in the order in which a query gives them. */
+function collectionNumbers(database: Database, { access, source }: AnalyzedQuery): number[] {
+  assert(access.kind === "collection", "it is a query of a collection");
+  const { documents } = database.state;
+  const id = source.isAllDocuments ? null : collectionIdNamed(database.state, source.name);
+  const isWanted = (docNum: number) =>
+    docNum >= 0 && (id === null || documents.collectionOf(docNum) === id);
+  if (access.ids?.kind === "ids") {
+    const found = new Set(access.ids.ids.map((one) => documents.find(one)).filter(isWanted));
+    return [...found].sort((left, right) => documents.compareIds(left, right));
+  }
+  const cursor =
+    access.ids === null
+      ? documents.byEtag(id ?? allCollections, 0)
+      : documents.byId(access.ids.prefix);
+  const numbers: number[] = [];
+  const batch = new Uint32Array(1024);
+  for (let count = batch.length; count === batch.length; ) {
+    count = cursor.fill(batch, batch.length);
+    for (let i = 0; i < count; i++) {
+      const docNum = batch[i] as number; // i < count
+      if (isWanted(docNum)) numbers.push(docNum);
+    }
+  }
+  return numbers;
+}
+
+function requestOf(options: QueryOptions): QueryRequest {
+  return {
+    waitForNonStale: options.waitForNonStale === true,
+    waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
+    isMetadataOnly: options.metadataOnly === true,
+    keepsDuplicates: options.skipDuplicateChecking === true,
+  };
+}

@@ -1,0 +1,314 @@
+/**
+ * The documents of a database as a query reads them: by number, by id, in the order of etags or ids. Made for one query
+ * and closed after it.
+ *
+ * A walk over a collection sees the documents of one moment, through a view. Single documents are read as they are now.
+ * Rows lie in images of whole segments: no object is made for each.
+ *
+ * Hot: bench/query.bench.ts.
+ */
+import type { Database, DatabaseView } from "./database.ts";
+import type { DatabaseState } from "./database-state.ts";
+import {
+  changeVectorOf,
+  collectionIdOf,
+  composedMetadataLength,
+  composeMetadata,
+} from "./document.ts";
+import type { Clock } from "./environment.ts";
+import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
+import { counterKey } from "./keyspaces/counters.ts";
+import { allCollections, type DocumentReader } from "./keyspaces/document-table.ts";
+import type { Shape } from "./keyspaces/shapes.ts";
+import { type Position, positionSegmentFactor } from "./log/log.ts";
+import { xxHash64 } from "./rql/auto-index-name.ts";
+import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
+
+const noExtra = Buffer.alloc(0);
+const metadataOpen = '"@metadata":'.length;
+const batchRows = 256;
+/** Records read one by one from the disk before whole segments are read. */
+const singleReadsMax = 16;
+
+/** Gives document numbers in some order, a batch at a time. */
+interface NumberCursor {
+  fill(batch: Uint32Array, limit: number): number;
+}
+
+/** Puts records of documents under rows; those on the disk are fetched when asked for. */
+export class RecordReader {
+  readonly #database: Database;
+  readonly #state: DatabaseState;
+  #readCount = 0;
+  /** The record that was read last from the disk alone. */
+  #readPosition: Position = -1;
+  #readBytes: Buffer = noExtra;
+  /** What to wait for after `place` gave false. */
+  pending: Promise<void> | null = null;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#state = database.state;
+  }
+
+  /** Sets the bytes of `row`. @returns false when they must be fetched first. Hot. */
+  place(docNum: number, position: Position, length: number, row: StoredRow): boolean {
+    const image = this.#state.log.peekSegment(position);
+    if (image !== null) {
+      row.bytes = image;
+      row.start = position % positionSegmentFactor;
+      return true;
+    }
+    if (position === this.#readPosition) {
+      row.bytes = this.#readBytes;
+      row.start = 0;
+      return true;
+    }
+    this.pending = this.#fetch(docNum, position, length);
+    return false;
+  }
+
+  async #fetch(docNum: number, position: Position, length: number): Promise<void> {
+    this.#readCount++;
+    if (this.#readCount > singleReadsMax && (await this.#state.log.load(position))) return;
+    this.#readBytes = await this.#database.recordAt(docNum, position, length);
+    this.#readPosition = position;
+  }
+}
+
+/** A walk over documents. Each is taken as `reader` has it when the walk comes to it. */
+export class DocumentCursor implements RowCursor {
+  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0 };
+  pending: Promise<void> | null = null;
+  readonly #documents: DocumentReader;
+  readonly #records: RecordReader;
+  readonly #numbers: NumberCursor;
+  readonly #batch = new Uint32Array(batchRows);
+  #at = 0;
+  #count = 0;
+  #isLast = false;
+
+  constructor(documents: DocumentReader, numbers: NumberCursor, records: RecordReader) {
+    this.#documents = documents;
+    this.#numbers = numbers;
+    this.#records = records;
+  }
+
+  next(): boolean {
+    this.pending = null;
+    const documents = this.#documents;
+    const { row } = this;
+    for (;;) {
+      if (this.#at === this.#count && !this.#fill()) return false;
+      const docNum = this.#batch[this.#at] as number; // #at < #count
+      const etag = documents.etagOf(docNum);
+      if (etag === 0) {
+        this.#at++;
+        continue;
+      }
+      const position = documents.positionOf(docNum);
+      if (!this.#records.place(docNum, position, documents.lengthOf(docNum), row)) {
+        this.pending = this.#records.pending;
+        return false;
+      }
+      row.docNum = docNum;
+      row.etag = etag;
+      this.#at++;
+      return true;
+    }
+  }
+
+  #fill(): boolean {
+    if (this.#isLast) return false;
+    this.#count = this.#numbers.fill(this.#batch, batchRows);
+    this.#isLast = this.#count < batchRows;
+    this.#at = 0;
+    return this.#count > 0;
+  }
+}
+
+const noNumbers: NumberCursor = { fill: () => 0 };
+
+export class QueryRows implements RowSource {
+  readonly #database: Database;
+  readonly #state: DatabaseState;
+  readonly #clock: Clock;
+  readonly #records: RecordReader;
+  readonly #views: DatabaseView[] = [];
+  #pending: Promise<void> | null = null;
+
+  constructor(database: Database, clock: Clock) {
+    this.#database = database;
+    this.#state = database.state;
+    this.#clock = clock;
+    this.#records = new RecordReader(database);
+  }
+
+  /** Lets go of what walks needed. No cursor is used after it. */
+  close(): void {
+    for (const view of this.#views) view.release();
+    this.#views.length = 0;
+  }
+
+  countOf(collection: string | null): number {
+    const { documents } = this.#state;
+    return collection === null
+      ? documents.documentCount
+      : documents.countOfCollection(this.#collectionId(collection));
+  }
+
+  resultEtagOf(collection: string | null): number {
+    return fingerprintOf(this.#state, collection);
+  }
+
+  findDocument(id: string): number {
+    return this.#state.documents.find(id);
+  }
+
+  isIn(docNum: number, collection: string | null): boolean {
+    const { documents } = this.#state;
+    if (documents.etagOf(docNum) === 0) return false;
+    return collection === null || documents.collectionOf(docNum) === this.#collectionId(collection);
+  }
+
+  lowerIdOf(docNum: number): string {
+    return this.#state.documents.lowerIdOf(docNum);
+  }
+
+  compareIds(left: number, right: number): number {
+    return this.#state.documents.compareIds(left, right);
+  }
+
+  read(docNum: number, row: StoredRow): boolean {
+    this.#pending = null;
+    const { documents } = this.#state;
+    const etag = documents.etagOf(docNum);
+    if (etag === 0) return false;
+    const position = documents.positionOf(docNum);
+    if (!this.#records.place(docNum, position, documents.lengthOf(docNum), row)) {
+      this.#pending = this.#records.pending;
+      return false;
+    }
+    row.docNum = docNum;
+    row.etag = etag;
+    return true;
+  }
+
+  pending(): Promise<void> | null {
+    return this.#pending;
+  }
+
+  rows(collection: string | null): RowCursor {
+    const { documents } = this.#view();
+    const id = collection === null ? allCollections : this.#collectionId(collection);
+    const numbers = id === missingCollection ? noNumbers : documents.byEtag(id, 0);
+    return new DocumentCursor(documents, numbers, this.#records);
+  }
+
+  rowsByPrefix(prefix: string): RowCursor {
+    const { documents } = this.#view();
+    return new DocumentCursor(documents, documents.byId(prefix), this.#records);
+  }
+
+  shapeOf(shapeId: number): Shape {
+    return this.#state.shapes.get(shapeId);
+  }
+
+  metadataOf(row: StoredRow, extra: Buffer): Buffer {
+    return metadataTextOf(this.#state, row, extra);
+  }
+
+  changeVectorOf(row: StoredRow): string {
+    return changeVectorOf(row.bytes, row.start, this.#state.databaseHash);
+  }
+
+  counterOf(documentId: string, name: string): bigint | null {
+    const counter = this.#state.keyspaces.counters.get(counterKey(documentId, name));
+    return counter === undefined ? null : BigInt(counter.value);
+  }
+
+  rawCounterOf(documentId: string, name: string): string | null {
+    const value = this.counterOf(documentId, name);
+    return value === null ? null : `{"A-${this.#state.databaseHash}":${value}}`;
+  }
+
+  counterNamesOf(documentId: string): readonly string[] {
+    const names: string[] = [];
+    const { counters } = this.#state.keyspaces;
+    for (const [, { name }] of counters.withPrefix(counterKey(documentId, ""))) names.push(name);
+    return names;
+  }
+
+  compareExchangeOf(key: string): string | null {
+    const stored = this.#state.keyspaces.compareExchange.get(compareExchangeKey(key));
+    if (stored === undefined) return null;
+    return JSON.stringify((JSON.parse(stored.text) as { Object?: unknown }).Object ?? null);
+  }
+
+  monotonicMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  yieldTurn(): Promise<void> {
+    return nextTurn();
+  }
+
+  #collectionId(collection: string): number {
+    return collectionIdNamed(this.#state, collection);
+  }
+
+  #view(): DatabaseView {
+    const view = this.#database.view();
+    this.#views.push(view);
+    return view;
+  }
+}
+
+/** No collection has this number: a row's has 16 bits. */
+export const missingCollection = 0x1_0000;
+
+/** The number of a collection, or `missingCollection`. */
+export function collectionIdNamed(state: DatabaseState, name: string): number {
+  const id = state.keyspaces.collections.find(name);
+  return id < 0 ? missingCollection : id;
+}
+
+/** Gives the event loop a turn. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
+export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buffer): Buffer {
+  const { bytes, start } = row;
+  const member = state.collectionMember(collectionIdOf(bytes, start));
+  const hash = state.databaseHashBytes;
+  const target = Buffer.allocUnsafe(composedMetadataLength(bytes, start, member, hash, extra));
+  composeMetadata(target, 0, bytes, start, member, hash, extra);
+  return target.subarray(metadataOpen);
+}
+
+/**
+ * A safe integer for what the documents of a collection (null: all) are: as long as it is the same, so are they. The
+ * greatest etag that any ever had and their number say it: with no write the documents can only become fewer.
+ */
+export function fingerprintOf(state: DatabaseState, collection: string | null): number {
+  const { documents } = state;
+  const id = collection === null ? allCollections : collectionIdNamed(state, collection);
+  const count = collection === null ? documents.documentCount : documents.countOfCollection(id);
+  return safeHash(documents.newestEtagOf(id), count);
+}
+
+const hashed = Buffer.alloc(16);
+const safeMask = 2n ** 53n - 1n;
+
+/** 53 bits of a hash of two whole numbers. */
+export function safeHash(first: number, second: number): number {
+  hashed.writeDoubleLE(first, 0);
+  hashed.writeDoubleLE(second, 8);
+  return Number(xxHash64(hashed) & safeMask);
+}

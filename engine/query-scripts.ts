@@ -1,0 +1,320 @@
+/**
+ * Scripts inside queries: `select { … }`, calls of declared functions, and conditions of `filter` that call what only
+ * scripts know. They read documents as they are now and change nothing.
+ */
+import { assert } from "./assert.ts";
+import type { DatabaseState } from "./database-state.ts";
+import { EngineError } from "./errors.ts";
+import type {
+  AnalyzedQuery,
+  ProjectedCall,
+  ProjectedField,
+  ProjectedValue,
+} from "./rql/analyzed-query.ts";
+import type { Argument, Declaration, Field, PathPart } from "./rql/ast.ts";
+import { jsonText, scalarOf } from "./rql/query-parameters.ts";
+import type {
+  LoadedValue,
+  QueryScripts,
+  RowSource,
+  ScriptInput,
+  ScriptProvider,
+} from "./rql/row-source.ts";
+import { scriptCache } from "./script-cache.ts";
+import { compileTextTest } from "./scripting/regular-expression.ts";
+import { type CompiledScript, resultTexts, ScriptParameters } from "./scripting/script.ts";
+import { ScriptDocument, type ShapeHint } from "./scripting/script-document.ts";
+import type { ScriptHost, ScriptTimeSeries } from "./scripting/script-host.ts";
+import { truthy } from "./scripting/script-operators.ts";
+import { ScriptArray, type Value } from "./scripting/script-values.ts";
+import { RecordNotResident } from "./transaction.ts";
+import { scriptDocumentOf } from "./transaction-script-host.ts";
+
+/** The name of the document in scripts of queries without an alias; no query can write it. */
+const rowName = "__document";
+
+export class DatabaseScripts implements ScriptProvider {
+  readonly #host: ReadingScriptHost;
+  readonly #state: DatabaseState;
+
+  constructor(state: DatabaseState, source: RowSource) {
+    this.#state = state;
+    this.#host = new ReadingScriptHost(state, source);
+  }
+
+  forQuery(query: AnalyzedQuery): QueryScripts {
+    return new ScriptsOfQuery(query, this.#host, this.#state);
+  }
+
+  textTest(pattern: string): (text: string) => boolean {
+    return compileTextTest(pattern);
+  }
+}
+
+class ScriptsOfQuery implements QueryScripts {
+  readonly #query: AnalyzedQuery;
+  readonly #host: ScriptHost;
+  readonly #state: DatabaseState;
+  readonly #parameters: ScriptParameters;
+  readonly #names: readonly string[];
+  #projection: CompiledScript | null = null;
+  #filter: CompiledScript | null = null;
+
+  constructor(query: AnalyzedQuery, host: ScriptHost, state: DatabaseState) {
+    this.#query = query;
+    this.#host = host;
+    this.#state = state;
+    this.#parameters = new ScriptParameters(query.parameters?.text ?? "{}");
+    this.#names = [query.source.alias ?? rowName, ...query.load.map(({ alias }) => alias)];
+  }
+
+  project(input: ScriptInput): readonly string[] {
+    this.#projection ??= this.#compile(projectionText(this.#query.projection, rowName));
+    const outcome = this.#run(this.#projection, input);
+    const isNothing = outcome.value === null || outcome.value === undefined;
+    if (isNothing && this.#query.projection.kind === "call") {
+      throw new EngineError(
+        "invalid-operation",
+        `Query returning a single function call result must return an object, but got: ${outcome.value}`,
+      );
+    }
+    return resultTexts(outcome);
+  }
+
+  passes(input: ScriptInput): boolean {
+    const { filter } = this.#query;
+    assert(filter !== null, "there is a filter");
+    this.#filter ??= this.#compile(`!!(${conditionText(filter, new Set(this.#names))})`);
+    return truthy(this.#run(this.#filter, input).value);
+  }
+
+  #compile(text: string): CompiledScript {
+    const functions = this.#query.functions.map(functionText);
+    const { groupBy } = this.#query;
+    if (groupBy !== null) {
+      const keys = groupBy.keys.map(({ field }) => field.name);
+      functions.push(...groupFunctions(this.#names[0] ?? rowName, keys));
+    }
+    return scriptCache.get(text, { kind: "projection", parameters: this.#names, functions });
+  }
+
+  #run(script: CompiledScript, input: ScriptInput) {
+    const args: Value[] = [this.#documentOf(input, script.hint).root];
+    for (const { alias } of this.#query.load) args.push(loadedValue(input.loaded.get(alias)));
+    return script.run({ host: this.#host, args, parameters: this.#parameters });
+  }
+
+  #documentOf({ row, text }: ScriptInput, hint: ShapeHint): ScriptDocument {
+    if (row === null) return ScriptDocument.fromText(text ?? "{}", null, null, hint);
+    return scriptDocumentOf(this.#state, row.bytes, row.start, hint);
+  }
+}
+
+/** What `key()`, `count()` and `sum(x => x.F)` give in a script over groups: members of the reduced object. */
+function groupFunctions(name: string, keys: readonly string[]): string[] {
+  const members = keys.map((key) => `${JSON.stringify(key)}: ${name}[${JSON.stringify(key)}]`);
+  const [only] = keys;
+  const key =
+    keys.length === 1 ? `${name}[${JSON.stringify(only)}]` : `({ ${members.join(", ")} })`;
+  return [
+    `function key() { return ${key}; }`,
+    `function count() { return ${name}.Count; }`,
+    `function sum(field) { return field(${name}); }`,
+  ];
+}
+
+function functionText({ name, parameters, body }: Declaration): string {
+  return `function ${name}(${parameters}) ${body.text}`;
+}
+
+/** A loaded document's text: body and metadata, as one value of the script. */
+function loadedValue(loaded: LoadedValue | undefined): Value {
+  if (loaded === null || loaded === undefined) return null;
+  if (typeof loaded !== "string") {
+    const present = loaded.filter((text) => text !== null);
+    return new ScriptArray(present.map((text) => loadedValue(text)));
+  }
+  const { "@metadata": metadata } = JSON.parse(loaded) as { "@metadata"?: { "@id"?: string } };
+  // The server composed the text: its metadata is the last member.
+  const at = loaded.lastIndexOf(',"@metadata":{');
+  const open = at < 0 ? loaded.indexOf('"@metadata":{') : at + 1;
+  const body = at < 0 ? "{}" : `${loaded.slice(0, at)}}`;
+  const metadataText = loaded.slice(open + '"@metadata":'.length, -1);
+  return ScriptDocument.fromText(body, metadataText, metadata?.["@id"] ?? null).root;
+}
+
+/** The expression whose value is the row. */
+function projectionText(projection: AnalyzedQuery["projection"], root: string): string {
+  if (projection.kind === "script") return projection.script.text;
+  assert(projection.kind === "call", "a script makes the rows");
+  return callText(projection.call, root);
+}
+
+function callText(call: ProjectedCall, root: string): string {
+  return `${call.name}(${call.args.map((argument) => valueText(argument, root)).join(", ")})`;
+}
+
+function valueText(value: ProjectedValue, root: string): string {
+  switch (value.kind) {
+    case "call":
+      return callText(value, root);
+    case "whole":
+      return value.alias;
+    case "path":
+      return `${value.root ?? root}${membersText(value.path)}`;
+    case "constant":
+      return jsonText(value.value);
+    case "id":
+      return `id(${root})`;
+    case "counter": {
+      const of =
+        value.of === null ? root : `${value.of.alias ?? root}${membersText(value.of.path)}`;
+      return `${value.isRaw ? "counterRaw" : "counter"}(${of}, ${JSON.stringify(value.name)})`;
+    }
+    case "compare-exchange":
+      return `cmpxchg(${valueText(value.key, root)})`;
+    case "group-key":
+      return "key()";
+    case "count":
+      return "count()";
+    case "sum":
+      return `sum(x => x${membersText(value.field.path)})`;
+  }
+}
+
+/** `["A"]["B"]`; each `[]` is a walk over the elements. */
+function membersText(path: readonly PathPart[]): string {
+  let text = "";
+  for (const [at, { name, arrays }] of path.entries()) {
+    text += `[${JSON.stringify(name)}]`;
+    const rest = membersText(path.slice(at + 1));
+    if (arrays > 0) return `${text}.map(x => x${rest})`;
+  }
+  return text;
+}
+
+/** A query whose columns call declared functions, with one script that makes all of them. */
+export function withCallsAsScript(query: AnalyzedQuery): AnalyzedQuery {
+  const { projection, source } = query;
+  if (projection.kind !== "fields") return query;
+  if (!projection.fields.some(({ value }) => value.kind === "call")) return query;
+  const root = source.alias ?? rowName;
+  const member = ({ key, value }: ProjectedField) =>
+    `${JSON.stringify(key)}: ${valueText(value, root)}`;
+  const text = `{ ${projection.fields.map(member).join(", ")} }`;
+  return { ...query, projection: { kind: "script", script: { kind: "script", offset: 0, text } } };
+}
+
+/** `filter` as a script's expression. */
+function conditionText(node: Argument, roots: ReadonlySet<string>): string {
+  const text = (operand: Argument) => conditionText(operand, roots);
+  switch (node.kind) {
+    case "and":
+      return `(${node.operands.map(text).join(" && ")})`;
+    case "or":
+      return `(${node.operands.map(text).join(" || ")})`;
+    case "not":
+      return `!(${text(node.operand)})`;
+    case "true":
+      return "true";
+    case "comparison": {
+      const operators = { "=": "===", "!=": "!==", "<": "<", "<=": "<=", ">": ">", ">=": ">=" };
+      return `(${text(node.left)} ${operators[node.operator]} ${text(node.right)})`;
+    }
+    case "between":
+      return "false";
+    case "in":
+      return `[${node.values.map(text).join(", ")}].includes(${text(node.left)})`;
+    case "call":
+      return `${node.name}(${node.args.map(text).join(", ")})`;
+    case "literal":
+      return jsonText(scalarOf(node));
+    case "parameter":
+      return `$${node.name}`;
+    case "field":
+      return fieldText(node, roots);
+  }
+}
+
+function fieldText({ path }: Field, roots: ReadonlySet<string>): string {
+  const [first, ...rest] = path;
+  if (first !== undefined && roots.has(first.name) && first.arrays === 0) {
+    return `${first.name}${membersText(rest)}`;
+  }
+  return `${rowName}${membersText(path)}`;
+}
+
+/** What scripts of queries may do: read. */
+class ReadingScriptHost implements ScriptHost {
+  readonly readOnly = true;
+  readonly #state: DatabaseState;
+  readonly #source: RowSource;
+
+  constructor(state: DatabaseState, source: RowSource) {
+    this.#state = state;
+    this.#source = source;
+  }
+
+  now(): number {
+    return Math.floor(this.#state.nowMicros() / 1000);
+  }
+
+  random(): number {
+    return Math.random();
+  }
+
+  load(id: string): ScriptDocument | null {
+    const { documents, log } = this.#state;
+    const docNum = documents.find(id);
+    if (docNum < 0) return null;
+    const position = documents.positionOf(docNum);
+    const length = documents.lengthOf(docNum);
+    const record = log.peek(position, length);
+    if (record === null) throw new RecordNotResident(docNum, position, length);
+    return scriptDocumentOf(this.#state, record, 0);
+  }
+
+  put(): string {
+    throw readOnly();
+  }
+
+  delete(): boolean {
+    throw readOnly();
+  }
+
+  counter(id: string, name: string): number | null {
+    const value = this.#source.counterOf(id, name);
+    return value === null ? null : Number(value);
+  }
+
+  counterParts(id: string, name: string): Readonly<Record<string, number>> | null {
+    const text = this.#source.rawCounterOf(id, name);
+    return text === null ? null : (JSON.parse(text) as Record<string, number>);
+  }
+
+  incrementCounter(): void {
+    throw readOnly();
+  }
+
+  deleteCounter(): void {
+    throw readOnly();
+  }
+
+  timeSeries(): ScriptTimeSeries {
+    throw new EngineError("not-supported", "Time series are not supported yet.");
+  }
+
+  compareExchange(key: string): string | null {
+    return this.#source.compareExchangeOf(key);
+  }
+
+  include(): void {}
+
+  includeCompareExchange(): void {}
+
+  output(): void {}
+}
+
+function readOnly(): EngineError {
+  return new EngineError("invalid-operation", "Cannot make modifications in readonly context");
+}

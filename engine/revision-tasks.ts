@@ -1,0 +1,245 @@
+/**
+ * Work on the revisions of many documents: dropping what the rules do not keep, going back to a moment, dropping what
+ * somebody names. A bounded number of documents in each transaction, so that writers wait for one of them at most.
+ *
+ * Knows nothing of requests: see server/endpoints/revisions.ts.
+ */
+import type { Database } from "./database.ts";
+import { bodyStartOf, documentFlags, recordLengthOf } from "./document.ts";
+import { EngineError } from "./errors.ts";
+import type { RevisionFacts } from "./keyspaces/revision-table.ts";
+import { documentsPerTask } from "./limits.ts";
+import type { OperationFigures } from "./operations.ts";
+import type { Transaction } from "./transaction.ts";
+import { deleteDocument, putStored, rewriteWithFlags } from "./writes/documents.ts";
+import {
+  copyOfRecord,
+  copyOfRevision,
+  dropAll,
+  dropOld,
+  dropRevision,
+  findRevision,
+} from "./writes/revisions.ts";
+
+const { DeleteRevision, ForceCreated, HasRevisions, Reverted } = documentFlags;
+
+type Progress = (figures: OperationFigures) => void;
+
+/** What is to be looked at. */
+export interface RevisionScope {
+  /** Lower-cased names; null: all. */
+  readonly collections: ReadonlySet<string> | null;
+}
+
+/** Drops what the rules do not keep. @returns the figures of RavenDB's result */
+export async function enforceRevisionRules(
+  database: Database,
+  scope: RevisionScope & { readonly includesForced: boolean },
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<OperationFigures> {
+  let scannedRevisions = 0;
+  let removed = 0;
+  const scanned = await eachDocument(database, scope, signal, (transaction, document) => {
+    const before = transaction.revisionCountOf(document);
+    const dropped = enforceOn(transaction, document, scope.includesForced);
+    return () => {
+      scannedRevisions += before;
+      removed += dropped;
+      progress({ ScannedRevisions: scannedRevisions, RemovedRevisions: removed });
+    };
+  });
+  return {
+    Message: null,
+    ScannedRevisions: scannedRevisions,
+    ScannedDocuments: scanned,
+    Warnings: {},
+    RemovedRevisions: removed,
+  };
+}
+
+/** @returns how many revisions of the document were dropped. */
+function enforceOn(transaction: Transaction, document: number, includesForced: boolean): number {
+  const { revisionRules } = transaction.keyspaces;
+  const [oldest] = transaction.revisionsOf(document);
+  if (oldest === undefined) return 0;
+  const rule = revisionRules.of(oldest.collectionId);
+  let dropped = 0;
+  if (rule === null) {
+    for (const facts of [...transaction.revisionsOf(document)]) {
+      if (!includesForced && (facts.flags & ForceCreated) !== 0) continue;
+      dropRevision(transaction, facts);
+      dropped++;
+    }
+  } else if (rule.purgesOnDelete && !transaction.exists(document)) {
+    dropped = dropAll(transaction, document);
+  } else dropped = dropOld(transaction, document, { ...rule, dropsMax: null });
+  forgetRevisions(transaction, document);
+  return dropped;
+}
+
+/** Takes the flag from a document that has lost its last revision. */
+function forgetRevisions(transaction: Transaction, document: number): void {
+  if (transaction.revisionCountOf(document) > 0 || !transaction.exists(document)) return;
+  const flags = transaction.flagsOf(document);
+  if ((flags & HasRevisions) === 0) return;
+  const record = copyOfRecord(transaction, document);
+  rewriteWithFlags(transaction, document, record, flags & ~HasRevisions);
+}
+
+/**
+ * Brings documents that have revisions back to what they were at a moment; those that were made later go to the bin.
+ * A document whose revisions do not reach back, because the oldest were dropped, gets the oldest one.
+ * @param moment microseconds since 1970. @returns the figures of RavenDB's result
+ */
+export async function revertToMoment(
+  database: Database,
+  scope: RevisionScope,
+  moment: number,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<OperationFigures> {
+  let scannedRevisions = 0;
+  let reverted = 0;
+  const scanned = await eachDocument(database, scope, signal, (transaction, document) => {
+    const before = transaction.revisionCountOf(document);
+    const isReverted = revertOne(transaction, document, moment);
+    return () => {
+      scannedRevisions += before;
+      if (isReverted) reverted++;
+      progress({ ScannedRevisions: scannedRevisions, RevertedDocuments: reverted });
+    };
+  });
+  return {
+    Message: null,
+    ScannedRevisions: scannedRevisions,
+    ScannedDocuments: scanned,
+    Warnings: {},
+    RevertedDocuments: reverted,
+  };
+}
+
+function revertOne(transaction: Transaction, document: number, moment: number): boolean {
+  const all = [...transaction.revisionsOf(document)];
+  const newest = all.at(-1);
+  const [oldest] = all;
+  if (newest === undefined || oldest === undefined || newest.lastModified <= moment) return false;
+  let wanted: RevisionFacts | undefined = all.findLast((facts) => facts.lastModified <= moment);
+  if (wanted === undefined) {
+    const rule = transaction.keyspaces.revisionRules.of(oldest.collectionId);
+    const isCutOff = rule?.countMin != null && all.length >= rule.countMin;
+    if (isCutOff) wanted = oldest;
+  }
+  return revertTo(transaction, document, wanted);
+}
+
+/** @param wanted undefined: the document is to be gone. @returns whether anything was to be done. */
+function revertTo(
+  transaction: Transaction,
+  document: number,
+  wanted: RevisionFacts | undefined,
+): boolean {
+  if (wanted === undefined || (wanted.flags & DeleteRevision) !== 0) {
+    if (!transaction.exists(document)) return false;
+    return deleteDocument(transaction, transaction.state.documents.lowerIdOf(document));
+  }
+  const record = copyOfRevision(transaction, wanted);
+  if (transaction.exists(document)) {
+    const current = copyOfRecord(transaction, document);
+    if (isSameContent(current, record)) return false;
+  }
+  putStored(transaction, document, record, Reverted);
+  return true;
+}
+
+function isSameContent(one: Buffer, other: Buffer): boolean {
+  return one
+    .subarray(bodyStartOf(one, 0), recordLengthOf(one, 0))
+    .equals(other.subarray(bodyStartOf(other, 0), recordLengthOf(other, 0)));
+}
+
+/** Brings documents back to named revisions of theirs, all or none. @throws EngineError invalid-operation */
+export async function revertToVectors(
+  database: Database,
+  vectors: readonly (readonly [id: string, changeVector: string])[],
+): Promise<void> {
+  await database.write((transaction) => {
+    for (const [id, changeVector] of vectors) {
+      const document = database.state.documents.lookup(id);
+      const facts = document < 0 ? null : findRevision(transaction, document, changeVector);
+      if (facts === null) {
+        throw new EngineError(
+          "invalid-operation",
+          `Revision with the cv "${changeVector}" doesn't exist (id: '${id}')`,
+        );
+      }
+      revertTo(transaction, document, facts);
+    }
+  });
+}
+
+/** Which revisions of some documents somebody wants to be rid of. */
+export interface RevisionDeletion {
+  readonly ids: readonly string[];
+  /** Null: not only those of these states. */
+  readonly changeVectors: readonly string[] | null;
+  /** Only those of this time, microseconds since 1970, both inclusive. */
+  readonly from: number;
+  readonly to: number;
+  readonly includesForced: boolean;
+  readonly countMax: number;
+}
+
+/** @returns how many were dropped. */
+export async function deleteRevisions(
+  database: Database,
+  { ids, changeVectors, from, to, includesForced, countMax }: RevisionDeletion,
+): Promise<number> {
+  return await database.write((transaction) => {
+    let dropped = 0;
+    for (const id of ids) {
+      const document = database.state.documents.lookup(id);
+      if (document < 0) continue;
+      const chosen =
+        changeVectors === null
+          ? [...transaction.revisionsOf(document)]
+          : changeVectors.flatMap((vector) => findRevision(transaction, document, vector) ?? []);
+      for (const facts of chosen) {
+        if (dropped === countMax) break;
+        if (facts.lastModified < from || facts.lastModified > to) continue;
+        if (!includesForced && (facts.flags & ForceCreated) !== 0) continue;
+        dropRevision(transaction, facts);
+        dropped++;
+      }
+      forgetRevisions(transaction, document);
+    }
+    return dropped;
+  });
+}
+
+/**
+ * Runs `change` over each document that has revisions now, a few in each transaction; what it returns is called when
+ * that is durable. @returns how many there were.
+ */
+async function eachDocument(
+  database: Database,
+  { collections }: RevisionScope,
+  signal: AbortSignal,
+  change: (transaction: Transaction, document: number) => () => void,
+): Promise<number> {
+  const { revisions, collections: names } = database.state.keyspaces;
+  const documents = revisions.documentsWithRevisions().filter((document) => {
+    if (collections === null) return true;
+    const collection = revisions.collectionOf(revisions.newestOf(document));
+    return collections.has(names.nameOf(collection).toLowerCase());
+  });
+  for (let at = 0; at < documents.length; at += documentsPerTask) {
+    signal.throwIfAborted();
+    const some = documents.slice(at, at + documentsPerTask);
+    const done = await database.write((transaction) =>
+      some.map((document) => change(transaction, document)),
+    );
+    for (const note of done) note();
+  }
+  return documents.length;
+}

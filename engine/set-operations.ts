@@ -1,0 +1,505 @@
+/**
+ * Patching and deleting by query, in the background. What a query of a collection finds is walked in the order of etags up
+ * to the etag of the start, what an index finds is gathered first; both are changed in transactions of a few
+ * milliseconds and at most `setBatchMax` documents.
+ *
+ * Invariants:
+ * - A document of a collection that was written after the start is not touched: neither a new one, nor what the operation
+ *   itself or somebody else has just written.
+ * - A transaction is durable as a whole; when one fails, those before it stand.
+ */
+import { type BytePatch, compileBytePatch } from "./byte-patch.ts";
+import type { Database } from "./database.ts";
+import { EngineError } from "./errors.ts";
+import { allCollections } from "./keyspaces/document-table.ts";
+import { type Position, positionSegmentFactor } from "./log/log.ts";
+import { bulkResult, type OperationFigures, type StartedOperation } from "./operations.ts";
+import { collectionIdNamed, nextTurn } from "./query-rows.ts";
+import type { AnalyzedQuery } from "./rql/analyzed-query.ts";
+import { parseQueryParameters } from "./rql/query-parameters.ts";
+import type { Transaction } from "./transaction.ts";
+import { deleteDocument, storedIdOf } from "./writes/documents.ts";
+import { ScriptPatch, type WatchedPatch } from "./writes/script-patch.ts";
+
+/** How an operation is to be run. */
+export interface SetOperationOptions {
+  /** JSON text of the query's parameters' object. */
+  readonly parametersText: string | null;
+  /** Use an index that has not taken in all documents yet. */
+  readonly allowsStale: boolean;
+  /** Milliseconds to wait for the index; undefined: it must be up to date at once. */
+  readonly staleTimeoutMs: number | undefined;
+  /** Documents a second; undefined: no limit. */
+  readonly operationsPerSecondMax: number | undefined;
+  /** Tell of each document that an index found. */
+  readonly hasDetails: boolean;
+  /** Scripts may run for longer. */
+  readonly liftsLimits: boolean;
+}
+
+/** Documents of one transaction. */
+const setBatchMax = 1024;
+/** Milliseconds of work before the event loop gets a turn: short, so that readers hardly notice. */
+const setSliceMs = 1;
+/** Documents between two looks at the clock. */
+const clockStride = 16;
+/** Transactions that are on their way to the disk while the next is made. */
+const inFlightMax = 8;
+/** Batches a second when the rate is limited. */
+const pacedBatchesPerSecond = 25;
+const newIndexWaitMs = 15_000;
+/** Records of one segment in a batch from which on the whole segment is read. */
+const wholeSegmentRecordsMin = 32;
+const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
+
+/** What is done to a document. @returns a row of the details, or null when nobody asked for them. */
+interface DocumentChange {
+  readonly isDeletion: boolean;
+  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null;
+}
+
+/** Documents by number, a batch at a time. */
+interface NumberSource {
+  readonly total: number;
+  /** Documents with a greater etag are passed over. */
+  readonly etagMax: number;
+  fill(batch: Uint32Array, limit: number): number;
+}
+
+/**
+ * Starts patching what a query finds. Mistakes in the text are told at once, missing parameters by the operation.
+ * @throws query-syntax, query-invalid, not-supported, script-syntax, invalid-operation
+ */
+export async function startPatchByQuery(
+  database: Database,
+  text: string,
+  options: SetOperationOptions,
+): Promise<StartedOperation> {
+  return await start(database, "patch", text, options);
+}
+
+/** Starts deleting what a query finds. @throws as `startPatchByQuery` */
+export async function startDeleteByQuery(
+  database: Database,
+  text: string,
+  options: SetOperationOptions,
+): Promise<StartedOperation> {
+  return await start(database, "delete", text, options);
+}
+
+/** What a patch by query would do to one document; null when there is none of this id. Nothing of it happens. */
+export async function tryPatchByQuery(
+  database: Database,
+  text: string,
+  parametersText: string | null,
+  id: string,
+): Promise<WatchedPatch | null> {
+  const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+  const patch = new ScriptPatch(database.queries.compile(text, "patch", parameters), false);
+  return await database.write((transaction) => {
+    const document = transaction.find(id);
+    if (document < 0) return null;
+    const watched = patch.applyWatched(transaction, document);
+    transaction.discard();
+    return watched;
+  });
+}
+
+async function start(
+  database: Database,
+  kind: "patch" | "delete",
+  text: string,
+  options: SetOperationOptions,
+): Promise<StartedOperation> {
+  const { operationsPerSecondMax: rate, parametersText } = options;
+  if (rate !== undefined && rate <= 0) {
+    throw new EngineError("invalid-operation", "MaxOpsPerSecond must be greater than 0");
+  }
+  const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
+  let query: AnalyzedQuery | null = null;
+  let mistake: unknown;
+  try {
+    query = database.queries.compile(text, kind, parameters);
+  } catch (error) {
+    if (!isMissingParameter(error)) throw error;
+    mistake = error;
+  }
+  const change = query === null ? null : changeOf(query, options);
+  const word = kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
+  return await database.operations.start(word, describe(query), async (progress, signal) => {
+    if (query === null || change === null) throw mistake;
+    const run = new SetOperation(database, query, change, options, signal);
+    return await run.run(progress);
+  });
+}
+
+/** A parameter that conditions need has no value: the one mistake that RavenDB 7.2.7 finds when it is running. */
+function isMissingParameter(error: unknown): boolean {
+  if (!(error instanceof EngineError) || error.code !== "query-invalid") return false;
+  return /^(The query is parametrized but|Value of parameter '.*' was not provided)/.test(
+    error.message,
+  );
+}
+
+function describe(query: AnalyzedQuery | null): string {
+  if (query === null) return "query";
+  const { access, source } = query;
+  if (access.kind === "index") return access.name;
+  return `${access.kind === "collection" ? "collection" : "dynamic"}/${source.name}`;
+}
+
+function changeOf(query: AnalyzedQuery, options: SetOperationOptions): DocumentChange {
+  if (query.kind === "delete") return deletion;
+  const patch = new ScriptPatch(query, options.liftsLimits);
+  const bytes =
+    query.load.length > 0 ? null : compileBytePatch(patch.script, query.parameters?.text ?? "{}");
+  return new PatchChange(patch, bytes);
+}
+
+const deletion: DocumentChange = {
+  isDeletion: true,
+  apply(transaction, document, hasDetails) {
+    if (!transaction.exists(document)) return null;
+    const id = storedIdOf(transaction, document);
+    deleteDocument(transaction, id);
+    if (!hasDetails) return null;
+    const Etag = transaction.etagOf(document);
+    return { $type: `${detailType}+DeleteDetails, Raven.Client`, Id: id, Etag };
+  },
+};
+
+class PatchChange implements DocumentChange {
+  readonly isDeletion = false;
+  readonly #patch: ScriptPatch;
+  readonly #bytes: BytePatch | null;
+
+  constructor(patch: ScriptPatch, bytes: BytePatch | null) {
+    this.#patch = patch;
+    this.#bytes = bytes;
+  }
+
+  apply(transaction: Transaction, document: number, hasDetails: boolean): object | null {
+    if (!hasDetails) {
+      if (!transaction.exists(document)) return null;
+      const isDone = this.#bytes !== null && this.#bytes.apply(transaction, document) !== "unsure";
+      if (!isDone) this.#patch.apply(transaction, document);
+      return null;
+    }
+    const $type = `${detailType}+PatchDetails, Raven.Client`;
+    if (!transaction.exists(document)) {
+      const Id = transaction.state.documents.lowerIdOf(document);
+      return { $type, Id, ChangeVector: null, Status: "DocumentDoesNotExist" };
+    }
+    const Id = storedIdOf(transaction, document);
+    const outcome = this.#bytes?.apply(transaction, document) ?? "unsure";
+    const isPatched =
+      outcome === "unsure" ? this.#patch.apply(transaction, document) : outcome === "patched";
+    if (!isPatched) return { $type, Id, ChangeVector: null, Status: "NotModified" };
+    const ChangeVector = transaction.changeVectorAt(transaction.etagOf(document));
+    return { $type, Id, ChangeVector, Status: "Patched" };
+  }
+}
+
+/** One run of an operation. */
+class SetOperation {
+  readonly #database: Database;
+  readonly #query: AnalyzedQuery;
+  readonly #change: DocumentChange;
+  readonly #options: SetOperationOptions;
+  readonly #signal: AbortSignal;
+  readonly #details: object[] = [];
+  readonly #inFlight: Promise<void>[] = [];
+  /** Documents that were changed, or need no change, durably. */
+  #durableCount = 0;
+  #hasDetails = false;
+
+  constructor(
+    database: Database,
+    query: AnalyzedQuery,
+    change: DocumentChange,
+    options: SetOperationOptions,
+    signal: AbortSignal,
+  ) {
+    this.#database = database;
+    this.#query = query;
+    this.#change = change;
+    this.#options = options;
+    this.#signal = signal;
+  }
+
+  async run(progress: (figures: OperationFigures) => void): Promise<OperationFigures> {
+    const source = await this.#source();
+    const { total } = source;
+    progress({ Processed: 0, Total: total });
+    const rate = this.#options.operationsPerSecondMax;
+    const limit =
+      rate === undefined
+        ? setBatchMax
+        : Math.min(setBatchMax, Math.max(1, Math.floor(rate / pacedBatchesPerSecond)));
+    const batch = new Uint32Array(limit);
+    const startMs = this.#database.clock.monotonicMs();
+    let visited = 0;
+    try {
+      for (;;) {
+        if (rate !== undefined) await this.#waitUntil(startMs + (visited * 1000) / rate);
+        this.#checkAborted();
+        const count = source.fill(batch, limit);
+        if (count === 0) break;
+        visited += count;
+        await this.#changeAll(batch.subarray(0, count), source.etagMax, (processed) =>
+          progress({ Processed: processed, Total: Math.max(total, processed) }),
+        );
+      }
+    } finally {
+      await Promise.allSettled(this.#inFlight);
+    }
+    await Promise.all(this.#inFlight);
+    return bulkResult({ total: this.#durableCount }, this.#details);
+  }
+
+  /** Changes a batch in as many transactions as it takes to give the event loop its turns. */
+  async #changeAll(
+    batch: Uint32Array,
+    etagMax: number,
+    progress: (processed: number) => void,
+  ): Promise<void> {
+    const fetched = await this.#fetch(batch);
+    const options = { isDeletion: this.#change.isDeletion, fetched };
+    for (let at = 0; at < batch.length; ) {
+      this.#checkAborted();
+      const slice = new Slice(this.#database, this.#change, batch, at, etagMax, this.#hasDetails);
+      const written = this.#database
+        .write((transaction) => slice.run(transaction), options)
+        .then(() => {
+          this.#durableCount += slice.count;
+          for (const row of slice.details) this.#details.push(row);
+          progress(this.#durableCount);
+        });
+      written.catch(() => undefined); // it is awaited below, perhaps after another one failed
+      if (!slice.isDone) await written;
+      at = slice.end;
+      this.#inFlight.push(written);
+      if (this.#inFlight.length > inFlightMax) await this.#inFlight.shift();
+      await nextTurn();
+    }
+  }
+
+  async #source(): Promise<NumberSource> {
+    const { access, source } = this.#query;
+    const { state } = this.#database;
+    if (access.kind !== "collection") return await this.#indexSource();
+    const { skip, take } = this.#query.paging;
+    const etagMax = state.committedEtag;
+    if (access.ids !== null) {
+      const found = await this.#database.queries.findNumbers(this.#query);
+      return new ListSource(found, etagMax);
+    }
+    const collection = source.isAllDocuments
+      ? allCollections
+      : collectionIdNamed(state, source.name);
+    return new CollectionSource(this.#database, collection, etagMax, skip, take);
+  }
+
+  /** @throws index-missing, invalid-operation when it is map-reduce or stale */
+  async #indexSource(): Promise<NumberSource> {
+    const { access } = this.#query;
+    const { queries } = this.#database;
+    const { indexes } = queries;
+    if (access.kind === "collection") throw new Error("a collection has no index");
+    if (this.#query.groupBy !== null) throw mapReduce();
+    const index =
+      access.kind === "index" ? indexes.byName(access.name) : indexes.automatic(access.definition);
+    if (index === undefined) {
+      const name = access.name;
+      throw new EngineError("index-missing", `There is no index with '${name}' name.`);
+    }
+    if (index.outputs !== null) throw mapReduce();
+    if (index.isStale && !this.#options.allowsStale) {
+      const { staleTimeoutMs } = this.#options;
+      const wait = index.isNew ? Math.max(newIndexWaitMs, staleTimeoutMs ?? 0) : staleTimeoutMs;
+      if (wait !== undefined) await indexes.waitForNonStale(index.name, wait);
+      if (index.isStale) {
+        const message = "Cannot perform bulk operation. Index is stale.";
+        throw new EngineError("invalid-operation", message);
+      }
+    }
+    this.#hasDetails = this.#options.hasDetails;
+    return new ListSource(await queries.findNumbers(this.#query), Number.MAX_SAFE_INTEGER);
+  }
+
+  /** Reads the records of a batch that are not in memory: whole segments when many of them are in one. */
+  async #fetch(batch: Uint32Array): Promise<Map<Position, Buffer>> {
+    const { documents, log } = this.#database.state;
+    const fetched = new Map<Position, Buffer>();
+    const bySegment = new Map<number, number[]>();
+    for (const document of batch) {
+      const position = documents.newestPosition(document);
+      if (documents.newestLength(document) === 0 || log.peekSegment(position) !== null) continue;
+      const segment = Math.floor(position / positionSegmentFactor);
+      const members = bySegment.get(segment);
+      if (members === undefined) bySegment.set(segment, [document]);
+      else members.push(document);
+    }
+    for (const members of bySegment.values()) {
+      const [first = 0] = members;
+      const position = documents.newestPosition(first);
+      if (members.length >= wholeSegmentRecordsMin && (await log.load(position))) continue;
+      for (const document of members) {
+        const at = documents.newestPosition(document);
+        const length = documents.newestLength(document);
+        if (length > 0) fetched.set(at, await this.#database.recordAt(document, at, length));
+      }
+    }
+    return fetched;
+  }
+
+  #checkAborted(): void {
+    if (!this.#signal.aborted) return;
+    throw new EngineError("operation-cancelled", "The operation was stopped.");
+  }
+
+  /** Returns early when the operation is stopped. */
+  #waitUntil(ms: number): Promise<void> {
+    const { clock } = this.#database;
+    const left = ms - clock.monotonicMs();
+    if (left <= 0 || this.#signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = () => {
+        timer.cancel();
+        this.#signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = clock.setTimer(left, done);
+      this.#signal.addEventListener("abort", done);
+    });
+  }
+}
+
+function mapReduce(): EngineError {
+  return new EngineError(
+    "invalid-operation",
+    "Cannot execute bulk operation on Map-Reduce indexes.",
+  );
+}
+
+/** One transaction: documents of a batch from `at` on, until the time is up. It may be run again from its beginning. */
+class Slice {
+  readonly #database: Database;
+  readonly #change: DocumentChange;
+  readonly #batch: Uint32Array;
+  readonly #at: number;
+  readonly #etagMax: number;
+  readonly #hasDetails: boolean;
+  details: object[] = [];
+  /** The first document that was left out. */
+  end: number;
+  /** Documents that were there to be changed. */
+  count = 0;
+  isDone = false;
+
+  constructor(
+    database: Database,
+    change: DocumentChange,
+    batch: Uint32Array,
+    at: number,
+    etagMax: number,
+    hasDetails: boolean,
+  ) {
+    this.#database = database;
+    this.#change = change;
+    this.#batch = batch;
+    this.#at = at;
+    this.#etagMax = etagMax;
+    this.#hasDetails = hasDetails;
+    this.end = at;
+  }
+
+  run(transaction: Transaction): void {
+    const { clock } = this.#database;
+    const batch = this.#batch;
+    const stopMs = clock.monotonicMs() + setSliceMs;
+    this.details = [];
+    this.count = 0;
+    let at = this.#at;
+    for (; at < batch.length; at++) {
+      if ((at - this.#at) % clockStride === clockStride - 1 && clock.monotonicMs() >= stopMs) break;
+      const document = batch[at] as number; // at < length
+      if (transaction.etagOf(document) > this.#etagMax) continue;
+      const row = this.#change.apply(transaction, document, this.#hasDetails);
+      if (row !== null) this.details.push(row);
+      this.count++;
+    }
+    this.end = at;
+    this.isDone = true;
+  }
+}
+
+/** Documents that were found before. */
+class ListSource implements NumberSource {
+  readonly total: number;
+  readonly etagMax: number;
+  readonly #numbers: Uint32Array;
+  #at = 0;
+
+  constructor(numbers: Uint32Array, etagMax: number) {
+    this.#numbers = numbers;
+    this.total = numbers.length;
+    this.etagMax = etagMax;
+  }
+
+  fill(batch: Uint32Array, limit: number): number {
+    const part = this.#numbers.subarray(this.#at, this.#at + limit);
+    batch.set(part);
+    this.#at += part.length;
+    return part.length;
+  }
+}
+
+/**
+ * A collection in the order of etags, as it was at the start: what was written later has a greater etag, what was
+ * rewritten has lost its old one. Of all documents, those that clients keep their id ranges in are left out.
+ */
+class CollectionSource implements NumberSource {
+  readonly total: number;
+  readonly etagMax: number;
+  readonly #database: Database;
+  readonly #cursor: { fill(batch: Uint32Array, limit: number): number };
+  readonly #leftOut: number;
+  #toSkip: number;
+  #toTake: number;
+
+  constructor(database: Database, collection: number, etagMax: number, skip: number, take: number) {
+    const { documents, keyspaces } = database.state;
+    this.#database = database;
+    this.etagMax = etagMax;
+    this.#cursor = documents.byEtag(collection, 0);
+    this.#leftOut = collection === allCollections ? keyspaces.collections.find("@hilo") : -1;
+    const count =
+      collection === allCollections
+        ? documents.documentCount - documents.countOfCollection(this.#leftOut)
+        : documents.countOfCollection(collection);
+    this.total = Math.max(0, Math.min(take, count - skip));
+    this.#toSkip = skip;
+    this.#toTake = take;
+  }
+
+  fill(batch: Uint32Array, limit: number): number {
+    const { documents } = this.#database.state;
+    for (;;) {
+      const count = this.#cursor.fill(batch, limit);
+      let kept = 0;
+      for (let i = 0; i < count && this.#toTake > 0; i++) {
+        const document = batch[i] as number; // i < count
+        if (documents.etagOf(document) > this.etagMax) return kept;
+        if (this.#leftOut >= 0 && documents.collectionOf(document) === this.#leftOut) continue;
+        if (this.#toSkip > 0) {
+          this.#toSkip--;
+          continue;
+        }
+        this.#toTake--;
+        batch[kept++] = document;
+      }
+      if (kept > 0 || count < limit || this.#toTake === 0) return kept;
+    }
+  }
+}

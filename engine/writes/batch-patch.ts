@@ -1,0 +1,118 @@
+/** Commands of a batch that patch documents, by script or by JSON Patch. Rows are those of RavenDB 7.2.7. */
+import { EngineError } from "../errors.ts";
+import { quoteString } from "../json/escape.ts";
+import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
+import { DocumentParser } from "../json/json-parser.ts";
+import { readTree } from "../json/text-tree.ts";
+import { formatTimestamp } from "../timestamp.ts";
+import type { BatchRow, BatchRun } from "./batch.ts";
+import type { BatchCommand } from "./batch-parser.ts";
+import { patchByJson } from "./json-patch.ts";
+import { type PatchScript, patchDocument } from "./patch.ts";
+
+/** What clients take for "never". */
+const neverText = "0001-01-01T00:00:00.0000000";
+
+const parser = new DocumentParser(null);
+const scriptKey = quoteString("Script");
+const valuesKey = quoteString("Values");
+const found = new ValueSpan();
+
+/** `{"Type":"PATCH","Id","Patch","PatchIfMissing"?,"CreateIfMissing"?,"ChangeVector"?,"ReturnDocument"?}` */
+export function patchOne({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const id = command.text("Id") ?? "";
+  const result = patchDocument(transaction, {
+    id,
+    patch: requiredScript(command),
+    ifMissing: scriptOf(command, "PatchIfMissing"),
+    createIfMissing: objectText(command, "CreateIfMissing"),
+    expectedChangeVector: command.text("ChangeVector") ?? undefined,
+  });
+  const { changeVector, lastModified, status } = result;
+  const modified = command.isSet("ReturnDocument") ? `,"ModifiedDocument":${result.modified}` : "";
+  const modifiedAt = changeVector === null ? neverText : formatTimestamp(lastModified);
+  const row =
+    `{"Id":${JSON.stringify(id)},"ChangeVector":${JSON.stringify(changeVector)},"LastModified":"${modifiedAt}"` +
+    `,"Type":"PATCH","PatchStatus":"${status}","Debug":null${modified}}`;
+  return () => row;
+}
+
+/** `{"Type":"BatchPATCH","Ids":[{"Id","ChangeVector"?}],"Patch","PatchIfMissing"?}` */
+export function patchMany({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const ids = command.value("Ids");
+  if (!Array.isArray(ids)) {
+    throw new EngineError("invalid-operation", "BatchPATCH command must have an 'Ids' array");
+  }
+  const patch = requiredScript(command);
+  const ifMissing = scriptOf(command, "PatchIfMissing");
+  for (const item of ids) {
+    const { Id, ChangeVector } = (item ?? {}) as Record<string, unknown>;
+    if (typeof Id !== "string") {
+      throw new EngineError("invalid-operation", "Each of BatchPATCH's 'Ids' must have an 'Id'");
+    }
+    patchDocument(transaction, {
+      id: Id,
+      patch,
+      ifMissing,
+      expectedChangeVector: typeof ChangeVector === "string" ? ChangeVector : undefined,
+    });
+  }
+  return () => '{"Type":"BatchPATCH"}';
+}
+
+/** `{"Type":"JsonPatch","Id","JsonPatch":{"Operations":[…]},"ChangeVector"?}` */
+export function patchJson({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const span = command.span("JsonPatch");
+  if (span === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      "JsonPatch command must have a 'JsonPatch' property",
+    );
+  }
+  const id = command.text("Id") ?? "";
+  parser.parseValue(command.bytes, span.from, span.to);
+  const request = readTree(parser.body, 0);
+  const operations = request instanceof Map ? request.get("Operations") : undefined;
+  const expected = command.text("ChangeVector") ?? undefined;
+  const result = patchByJson(transaction, id, operations, expected);
+  const { changeVector, lastModified, status, etag } = result;
+  const modifiedAt = changeVector === null ? neverText : formatTimestamp(lastModified);
+  const row =
+    `{"Id":${JSON.stringify(id)},"ChangeVector":${JSON.stringify(changeVector)},"LastModified":"${modifiedAt}"` +
+    `,"Type":"JsonPatch","PatchStatus":"${status}","Etag":${etag}}`;
+  return () => row;
+}
+
+function requiredScript(command: BatchCommand): PatchScript {
+  const patch = scriptOf(command, "Patch");
+  if (patch === undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      `${command.type} command must have a 'Patch' property`,
+    );
+  }
+  return patch;
+}
+
+/** `{"Script":…,"Values":…}`, the arguments as they are spelt. @throws EngineError json-invalid without a script */
+function scriptOf(command: BatchCommand, key: string): PatchScript | undefined {
+  const span = command.span(key);
+  if (span === undefined) return undefined;
+  parser.parseValue(command.bytes, span.from, span.to);
+  const text = parser.body;
+  if (!findMember(text, 0, scriptKey, found) || valueKind(text, found.from) !== "string") {
+    throw new EngineError("json-invalid", `Missing 'Script' property on '${key}'`);
+  }
+  const script = decodeString(text, found.from, found.to);
+  const hasValues =
+    findMember(text, 0, valuesKey, found) && valueKind(text, found.from) === "object";
+  return { script, values: hasValues ? text.utf8Slice(found.from, found.to) : "{}" };
+}
+
+/** The minified text of a member that is an object; undefined when it is absent or something else. */
+function objectText(command: BatchCommand, key: string): string | undefined {
+  const span = command.span(key);
+  if (span === undefined || valueKind(command.bytes, span.from) !== "object") return undefined;
+  parser.parseValue(command.bytes, span.from, span.to);
+  return parser.body.utf8Slice(0, parser.bodyLength);
+}

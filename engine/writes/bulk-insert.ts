@@ -1,0 +1,258 @@
+/**
+ * A bulk insert: commands that come as a stream and are committed in batches while more of them come.
+ *
+ * While a batch is being made durable the next one gathers, so batches grow with the time that the disk takes; when
+ * too much is gathered, nothing more is read until there is room.
+ *
+ * Invariants:
+ * - Batches are committed in the order of the commands; each is all there or not at all.
+ * - What is committed when the insert fails stays.
+ */
+import type { Lease } from "../blob-store.ts";
+import { CommandScanner } from "../command-scanner.ts";
+import type { Database } from "../database.ts";
+import { EngineError } from "../errors.ts";
+import { truncated } from "../json/raw-scan.ts";
+import { bulkInsertBatchBytes, bulkInsertBatchCommands } from "../limits.ts";
+import { bulkResult, type OperationFigures } from "../operations.ts";
+import type { Transaction } from "../transaction.ts";
+import type { BatchRun } from "./batch.ts";
+import { batchHandlers, parseDocumentOf } from "./batch-commands.ts";
+import type { BatchCommand } from "./batch-parser.ts";
+import { isUnchanged, putParsed } from "./documents.ts";
+
+/** The count that a command of this type goes to. */
+const countNames = {
+  PUT: "documents",
+  AttachmentPUT: "attachments",
+  Counters: "counters",
+  TimeSeriesBulkInsert: "timeSeries",
+} as const;
+
+interface Item {
+  readonly command: BatchCommand;
+  /** The content of an attachment. */
+  readonly content: Lease | undefined;
+}
+
+export interface BulkInsertOptions {
+  /** A document that is stored already just so is not written again. */
+  readonly skipsUnchanged: boolean;
+}
+
+export class BulkInsert {
+  readonly #database: Database;
+  readonly #options: BulkInsertOptions;
+  readonly #scanner = new CommandScanner();
+  readonly #counts = { total: 0, documents: 0, attachments: 0, counters: 0, timeSeries: 0 };
+  #batchCount = 0;
+  #gathered: Item[] = [];
+  #gatheredBytes = 0;
+  /** The batch that is being made durable; never rejects. */
+  #committing: Promise<void> | null = null;
+  #failure: { readonly error: unknown } | null = null;
+  #wake: (() => void) | null = null;
+  #progress: (figures: OperationFigures) => void = () => undefined;
+
+  constructor(database: Database, options: BulkInsertOptions) {
+    this.#database = database;
+    this.#options = options;
+  }
+
+  /**
+   * Reads commands from `chunks` until the closing bracket, which need not be the end of the stream.
+   * @returns what was done, when all of it is durable.
+   * @throws EngineError invalid-operation, which says why and how much was done; operation-cancelled
+   */
+  async run(
+    chunks: AsyncIterable<Buffer>,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal,
+  ): Promise<OperationFigures> {
+    this.#progress = progress;
+    const iterator = chunks[Symbol.asyncIterator]();
+    const onAbort = () =>
+      this.#fail(new EngineError("operation-cancelled", "Bulk insert was aborted by the user."));
+    signal.addEventListener("abort", onAbort);
+    try {
+      await this.#readAll(iterator);
+      while (this.#committing !== null || this.#gathered.length > 0) {
+        this.#pump();
+        await this.#committing;
+        this.#check();
+      }
+      return bulkResult(this.#counts);
+    } catch (error) {
+      this.#failure ??= { error };
+      await this.#committing;
+      if (signal.aborted) throw error;
+      throw this.#explained(error);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      // Not awaited: it resolves when the client sends more, or goes.
+      iterator.return?.().catch(() => undefined);
+      for (const { content } of this.#gathered) content?.release();
+      this.#gathered = [];
+    }
+  }
+
+  async #readAll(iterator: AsyncIterator<Buffer>): Promise<void> {
+    for (;;) {
+      const command = this.#scanner.next();
+      if (command === "end") return;
+      if (command === "more") {
+        this.#pump();
+        await this.#receive(iterator);
+        continue;
+      }
+      if (command.type === "HeartBeat") continue;
+      checkCommand(command);
+      const content =
+        command.type === "AttachmentPUT"
+          ? await this.#database.blobs.store(this.#contentOf(command, iterator))
+          : undefined;
+      this.#gathered.push({ command, content });
+      this.#gatheredBytes += command.endAt - command.startAt;
+      while (
+        this.#gathered.length >= bulkInsertBatchCommands ||
+        this.#gatheredBytes >= bulkInsertBatchBytes
+      ) {
+        if (this.#committing === null) this.#pump();
+        else await this.#committing;
+        this.#check();
+      }
+    }
+  }
+
+  /** The raw bytes behind an attachment's command. */
+  async *#contentOf(
+    command: BatchCommand,
+    iterator: AsyncIterator<Buffer>,
+  ): AsyncGenerator<Buffer> {
+    const length = command.value("ContentLength");
+    if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
+      throw new EngineError("invalid-argument", "AttachmentPUT: 'ContentLength' must be a size.");
+    }
+    for (let left = length; left > 0; ) {
+      const part = this.#scanner.raw(left);
+      left -= part.length;
+      if (part.length > 0) yield part;
+      else {
+        this.#pump();
+        await this.#receive(iterator);
+      }
+    }
+  }
+
+  /** Waits for more of the body, or until a batch fails or the insert is stopped. */
+  async #receive(iterator: AsyncIterator<Buffer>): Promise<void> {
+    this.#check();
+    const failed = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    const chunk = iterator.next();
+    const received = await Promise.race([chunk, failed]);
+    this.#wake = null;
+    if (received === undefined) chunk.catch(() => undefined);
+    this.#check();
+    if (received === undefined || received.done) throw truncated();
+    this.#scanner.push(received.value);
+  }
+
+  /** Commits what is gathered, unless a batch is under way; then that happens when it is durable. */
+  #pump(): void {
+    if (this.#committing !== null || this.#gathered.length === 0 || this.#failure !== null) return;
+    const items = this.#gathered;
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    this.#committing = this.#commit(items)
+      .catch((error: unknown) => this.#fail(error))
+      .then(() => {
+        this.#committing = null;
+        this.#pump();
+      });
+  }
+
+  async #commit(items: readonly Item[]): Promise<void> {
+    let lastId = "";
+    try {
+      await this.#database.write((transaction) => {
+        for (const item of items) lastId = this.#execute(transaction, item);
+      });
+    } finally {
+      for (const { content } of items) content?.release();
+    }
+    this.#batchCount++;
+    this.#counts.total += items.length;
+    for (const { command } of items) {
+      this.#counts[countNames[command.type as keyof typeof countNames]]++;
+    }
+    this.#progress({
+      Total: this.#counts.total,
+      BatchCount: this.#batchCount,
+      LastProcessedId: lastId,
+      DocumentsProcessed: this.#counts.documents,
+      AttachmentsProcessed: this.#counts.attachments,
+      CountersProcessed: this.#counts.counters,
+      TimeSeriesProcessed: this.#counts.timeSeries,
+    });
+  }
+
+  /** @returns the id of the document that the command was about. */
+  #execute(transaction: Transaction, { command, content }: Item): string {
+    const id = command.text("Id") || transaction.state.newGuid();
+    if (command.type === "PUT") {
+      parseDocumentOf(transaction, command);
+      if (this.#options.skipsUnchanged && isUnchanged(transaction, id)) return id;
+      return putParsed(transaction, id).id;
+    }
+    const run: BatchRun = {
+      transaction,
+      nextContent() {
+        if (content === undefined) throw truncated();
+        return content;
+      },
+    };
+    batchHandlers.get(command.type)?.(run, command);
+    return id;
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#wake?.();
+  }
+
+  #check(): void {
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  /** Failures that nobody foresaw stay as they are. */
+  #explained(error: unknown): unknown {
+    if (!(error instanceof EngineError)) return error;
+    return new EngineError(
+      "invalid-operation",
+      `Failed to process bulk insert. Inserted ${this.#counts.total} items in ${this.#batchCount} batches. ${error.message}`,
+      { cause: error },
+    );
+  }
+}
+
+/** @throws EngineError command-invalid, not-supported */
+function checkCommand(command: BatchCommand): void {
+  if (!batchHandlers.has(command.type)) {
+    throw new EngineError("command-invalid", `Invalid command type: ${command.type}`);
+  }
+  if (!Object.hasOwn(countNames, command.type)) {
+    throw new EngineError(
+      "not-supported",
+      `A bulk insert has no commands of type ${command.type}.`,
+    );
+  }
+  const id = command.text("Id");
+  if (command.type === "PUT" && id?.endsWith("|")) {
+    throw new EngineError(
+      "not-supported",
+      `Document ids cannot end with '|', but was called with ${id}. A bulk insert makes no identities.`,
+    );
+  }
+}

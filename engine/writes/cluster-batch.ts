@@ -1,0 +1,253 @@
+/**
+ * Carries out a cluster-wide batch: documents and compare-exchange values, all or nothing, on the one node that there
+ * is. Each document gets an atomic guard, the compare-exchange value `rvn-atomic/<id>`, whose index is part of the
+ * document's change vector (`TRXN`), so that the next cluster-wide write of it can be refused when it is stale.
+ *
+ *   change vector := RAFT:<documents that such batches have written>-<hash>(,TRXN:<index of the batch>-<hash>)?
+ *
+ * Rows, texts and the order of checks are those of RavenDB 7.2.7.
+ *
+ * Invariants:
+ * - Everything that the batch writes has one index, greater than all before.
+ * - All violations are found, and told of together, before anything is written.
+ */
+import type { Database } from "../database.ts";
+import { EngineError } from "../errors.ts";
+import { DocumentParser } from "../json/json-parser.ts";
+import { checkCompareExchangeKey, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { clusterCountKey } from "../keyspaces/values.ts";
+import { formatTimestamp } from "../timestamp.ts";
+import type { Transaction } from "../transaction.ts";
+import { parseDocumentOf } from "./batch-commands.ts";
+import type { BatchCommand } from "./batch-parser.ts";
+import { nextIndex } from "./compare-exchange.ts";
+import { deleteDocument, nextIdentity, putParsed } from "./documents.ts";
+
+const guardPrefix = "rvn-atomic/";
+const guardIndexPattern = /(?:^|,)\s*TRXN:(\d+)-/;
+
+export interface ClusterBatchResult {
+  /** JSON texts of the rows, joined by commas: documents, then compare-exchange values. */
+  readonly rows: string;
+  readonly index: number;
+}
+
+/** A command with what is known of it before anything is written. */
+interface ClusterCommand {
+  readonly command: BatchCommand;
+  readonly type: "PUT" | "DELETE" | "CompareExchangePUT" | "CompareExchangeDELETE";
+  readonly id: string;
+}
+
+interface Violation {
+  readonly Type: "Document" | "CompareExchange";
+  readonly Id: string;
+  readonly Expected: number;
+  /** -1: there is none. */
+  readonly Actual: number;
+}
+
+/**
+ * Carries out the commands in order. `hasGuards`: documents get guards, and their guards are checked.
+ * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
+ */
+export async function executeClusterBatch(
+  database: Database,
+  commands: readonly BatchCommand[],
+  hasGuards: boolean,
+): Promise<ClusterBatchResult> {
+  for (const command of commands) checkType(command);
+  return await database.write((transaction) => {
+    const known = commands.map((command) => checked(transaction, command));
+    refuseViolations(transaction, known, hasGuards);
+    const index = nextIndex(transaction);
+    const documentRows: string[] = [];
+    const valueRows: string[] = [];
+    for (const each of known) {
+      if (each.type === "PUT" || each.type === "DELETE") {
+        documentRows.push(writeDocument(transaction, each, index, hasGuards));
+      } else valueRows.push(writeValue(transaction, each, index));
+    }
+    return { rows: [...documentRows, ...valueRows].join(","), index };
+  });
+}
+
+function checkType({ type }: BatchCommand): void {
+  if (type === "PUT" || type === "DELETE") return;
+  if (type === "CompareExchangePUT" || type === "CompareExchangeDELETE") return;
+  throw new EngineError(
+    "out-of-range",
+    `Specified argument was out of the range of valid values. (Parameter 'The command type ${type} is not supported in cluster transaction.')`,
+  );
+}
+
+/** @throws EngineError raft-apply, compare-exchange-key-invalid, compare-exchange-key-too-big, invalid-operation */
+function checked(transaction: Transaction, command: BatchCommand): ClusterCommand {
+  const type = command.type as ClusterCommand["type"]; // checked by `checkType`
+  const id = command.text("Id") ?? "";
+  if (id.trim() === "") {
+    throw new EngineError(
+      "raft-apply",
+      `In ClusterTransactionDataCommand document id cannot be null, empty or white spaces as part of cluster transaction. Type:(${type}), Index:(${indexOf(command)})`,
+    );
+  }
+  if (command.isSet("IdPrefixed")) {
+    throw new EngineError(
+      "raft-apply",
+      "Deleting by prefix is not supported on cluster transaction",
+    );
+  }
+  if (type === "PUT" && command.span("Document") === undefined) {
+    throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
+  }
+  if (type === "PUT" && id.endsWith("|")) {
+    return { command, type, id: `${id.slice(0, -1)}/${nextIdentity(transaction, id)}` };
+  }
+  if (id.endsWith("|") || id.endsWith("/")) {
+    throw new EngineError(
+      "raft-apply",
+      `Document id ${id} cannot end with '|' or '/' as part of cluster transaction`,
+    );
+  }
+  if (type === "CompareExchangePUT" || type === "CompareExchangeDELETE") checkKey(command, id);
+  return { command, type, id };
+}
+
+function checkKey(command: BatchCommand, key: string): void {
+  checkCompareExchangeKey(key);
+  if (key.toLowerCase().startsWith(guardPrefix)) {
+    throw new EngineError(
+      "compare-exchange-key-invalid",
+      `You cannot manipulate the atomic guard '${key}' via the cluster-wide session`,
+    );
+  }
+  if (command.type === "CompareExchangePUT" && command.span("Document") === undefined) {
+    throw new EngineError("raft-apply", `The compare exchange value '${key}' has no 'Document'.`);
+  }
+}
+
+function indexOf(command: BatchCommand): number {
+  const index = command.value("Index");
+  return typeof index === "number" && Number.isSafeInteger(index) ? index : 0;
+}
+
+/** @throws EngineError cluster-concurrency */
+function refuseViolations(
+  transaction: Transaction,
+  commands: readonly ClusterCommand[],
+  hasGuards: boolean,
+): void {
+  const issues: string[] = [];
+  const violations: Violation[] = [];
+  const seen = new Set<string>();
+  for (const { command, type, id } of commands) {
+    const isDocument = type === "PUT" || type === "DELETE";
+    const key = isDocument ? `${guardPrefix}${id.toLowerCase()}` : id;
+    const lowerKey = compareExchangeKey(key);
+    // What the batch itself wrote before is no violation.
+    if ((isDocument && !hasGuards) || seen.has(lowerKey)) continue;
+    seen.add(lowerKey);
+    const vector = command.text("ChangeVector");
+    if (type === "DELETE" && vector === null) continue;
+    const expected = isDocument
+      ? Number(guardIndexPattern.exec(vector ?? "")?.[1] ?? 0)
+      : indexOf(command);
+    const actual = indexNow(transaction, lowerKey);
+    if (actual === expected || (actual === -1 && expected === 0)) continue;
+    if (isDocument) {
+      issues.push(
+        `Guard compare exchange value '${key}' index does not match the transaction index's ${expected} change vector on ${id}`,
+      );
+    }
+    const verb = type === "PUT" || type === "CompareExchangePUT" ? "putting" : "deleting";
+    issues.push(
+      `Concurrency check failed for ${verb} the key '${key}'. Requested index: ${expected}, actual index: ${actual}`,
+    );
+    violations.push({
+      Type: isDocument ? "Document" : "CompareExchange",
+      Id: key,
+      Expected: expected,
+      Actual: actual,
+    });
+  }
+  if (violations.length === 0) return;
+  throw new EngineError(
+    "cluster-concurrency",
+    `Failed to execute cluster transaction due to the following issues: ${issues.join("\n")}`,
+    {
+      details: {
+        Id: null,
+        ExpectedChangeVector: null,
+        ActualChangeVector: null,
+        ConcurrencyViolations: violations,
+      },
+    },
+  );
+}
+
+function indexNow(transaction: Transaction, key: string): number {
+  return transaction.entry(transaction.keyspaces.compareExchange, key)?.index ?? -1;
+}
+
+/** @returns its row */
+function writeDocument(
+  transaction: Transaction,
+  { command, type, id }: ClusterCommand,
+  index: number,
+  hasGuards: boolean,
+): string {
+  const { state } = transaction;
+  const guard = hasGuards ? `,TRXN:${index}-${state.transactionHash}` : "";
+  const vector = `RAFT:${nextCount(transaction)}-${state.clusterHash}${guard}`;
+  let storedId = id;
+  if (type === "PUT") {
+    parseDocumentOf(transaction, command);
+    storedId = putParsed(transaction, id, undefined, vector).id;
+  } else deleteDocument(transaction, id, undefined, vector);
+  if (hasGuards) setGuard(transaction, storedId, type === "PUT" ? index : null);
+  const when = formatTimestamp(state.nextModified());
+  const idKey = type === "PUT" ? "@id" : "Id";
+  return `{"Type":"${type}","@last-modified":"${when}","${idKey}":${JSON.stringify(storedId)},"@change-vector":"${vector}"}`;
+}
+
+/** `index` null: the document is gone, and its guard too. */
+function setGuard(transaction: Transaction, id: string, index: number | null): void {
+  const { compareExchange } = transaction.keyspaces;
+  const key = `${guardPrefix}${id.toLowerCase()}`;
+  if (index !== null) {
+    const text = `{"Object":{"Id":${JSON.stringify(id)}}}`;
+    transaction.putEntry(compareExchange, key, { key, index, text });
+  } else if (transaction.entry(compareExchange, key) !== undefined) {
+    transaction.putEntry(compareExchange, key, undefined);
+  }
+}
+
+/** The number of this write of a document among all that cluster-wide transactions made. */
+function nextCount(transaction: Transaction): number {
+  const { values } = transaction.keyspaces;
+  const last = transaction.entry(values, clusterCountKey);
+  const next = (typeof last === "number" ? last : 0) + 1;
+  transaction.putEntry(values, clusterCountKey, next);
+  return next;
+}
+
+const valueParser = new DocumentParser(null);
+
+/** @returns its row */
+function writeValue(
+  transaction: Transaction,
+  { command, type, id }: ClusterCommand,
+  index: number,
+): string {
+  const { compareExchange } = transaction.keyspaces;
+  const key = compareExchangeKey(id);
+  const current = transaction.entry(compareExchange, key);
+  const span = command.span("Document");
+  if (type === "CompareExchangePUT" && span !== undefined) {
+    valueParser.parse(command.bytes, span.from, span.to); // an object, and nothing else
+    valueParser.parseValue(command.bytes, span.from, span.to);
+    const text = valueParser.body.utf8Slice(0, valueParser.bodyLength);
+    transaction.putEntry(compareExchange, key, { key: current?.key ?? id, index, text });
+  } else if (current !== undefined) transaction.putEntry(compareExchange, key, undefined);
+  return `{"Type":"${type}","Key":${JSON.stringify(id)},"Index":${index}}`;
+}

@@ -1,0 +1,149 @@
+/**
+ * The `update` of a patch by query, run on one document after the other. Values go the way of single patches.
+ */
+import { assert } from "../assert.ts";
+import { bodyStartOf } from "../document.ts";
+import { EngineError } from "../errors.ts";
+import type { AnalyzedQuery, LoadStep } from "../rql/analyzed-query.ts";
+import { idsAtPath } from "../rql/execute-load.ts";
+import type { ParameterValue } from "../rql/query-parameters.ts";
+import { scriptCache } from "../script-cache.ts";
+import { type CompiledScript, ScriptParameters } from "../scripting/script.ts";
+import type { ScriptDocument } from "../scripting/script-document.ts";
+import {
+  defaultLimits,
+  liftedLimits,
+  ScriptArray,
+  type ScriptLimits,
+  type Value,
+} from "../scripting/script-values.ts";
+import type { Transaction } from "../transaction.ts";
+import {
+  type ScriptActions,
+  scriptDocumentOf,
+  TransactionScriptHost,
+  withMetadata,
+} from "../transaction-script-host.ts";
+import { putBody, putParsed } from "./documents.ts";
+import { shownText } from "./patch.ts";
+
+/** What a patch did, with texts as replies show them. */
+export interface WatchedPatch {
+  readonly isPatched: boolean;
+  readonly original: string;
+  readonly modified: string;
+  readonly actions: ScriptActions;
+}
+
+export class ScriptPatch {
+  readonly script: CompiledScript;
+  readonly #query: AnalyzedQuery;
+  readonly #limits: ScriptLimits;
+  readonly #parameters: ScriptParameters;
+
+  /** @throws EngineError script-syntax */
+  constructor(query: AnalyzedQuery, liftsLimits: boolean) {
+    const { update, source, load, functions } = query;
+    assert(update !== null, "a patch has an update");
+    this.#query = query;
+    this.#limits = liftsLimits ? liftedLimits : defaultLimits;
+    this.#parameters = new ScriptParameters(query.parameters?.text ?? "{}");
+    this.script = scriptCache.get(update.text.slice(1, -1), {
+      kind: "patch",
+      parameters: source.alias === null ? [] : [source.alias, ...load.map(({ alias }) => alias)],
+      functions: functions.map(
+        ({ name, parameters, body }) => `function ${name}(${parameters}) ${body.text}`,
+      ),
+    });
+  }
+
+  /**
+   * Runs the script on a document that exists, and stores what it made.
+   * @returns false when the document is as it was. @throws EngineError script-failed, and what writing throws
+   */
+  apply(transaction: Transaction, document: number): boolean {
+    return this.#apply(transaction, document, this.#read(transaction, document)).isPatched;
+  }
+
+  /** As `apply`, and tells what the script did. @throws as `apply` */
+  applyWatched(transaction: Transaction, document: number): WatchedPatch {
+    const target = this.#read(transaction, document);
+    const original = shownText(target);
+    const { isPatched, actions } = this.#apply(transaction, document, target);
+    return { isPatched, original, modified: shownText(target), actions };
+  }
+
+  #read(transaction: Transaction, document: number): ScriptDocument {
+    const { bytes, start } = transaction.recordOf(document);
+    return scriptDocumentOf(transaction.state, bytes, start, this.script.hint);
+  }
+
+  #apply(
+    transaction: Transaction,
+    document: number,
+    target: ScriptDocument,
+  ): { readonly isPatched: boolean; readonly actions: ScriptActions } {
+    const { state } = transaction;
+    const host = new TransactionScriptHost(transaction);
+    const { actions } = host;
+    const original = target.bodyText();
+    const etag = transaction.etagOf(document);
+    const args: Value[] = [target.root];
+    if (this.#query.load.length > 0) args.push(...this.#loaded(transaction, host, document));
+    const input = { host, document: target, parameters: this.#parameters, limits: this.#limits };
+    this.script.run(this.script.options.parameters?.length === 0 ? input : { ...input, args });
+    const body = target.bodyText();
+    const hasMetadataChanged = target.metadataChanged();
+    const isChanged = hasMetadataChanged || body !== original;
+    if (!isChanged) return { isPatched: false, actions };
+    if (!transaction.exists(document)) {
+      throw new EngineError(
+        "concurrency",
+        `Could not patch document '${target.id}' because non current change vector was used`,
+      );
+    }
+    if (hasMetadataChanged || transaction.etagOf(document) !== etag) {
+      state.parseText(withMetadata(body, target.metadataText()));
+      putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
+    } else {
+      state.parseText(body);
+      putBody(transaction, document);
+    }
+    return { isPatched: true, actions };
+  }
+
+  /** The documents of `load`, in the order of its aliases. */
+  #loaded(transaction: Transaction, host: TransactionScriptHost, document: number): Value[] {
+    const ids = new Map<string, readonly string[]>();
+    return this.#query.load.map((step) => {
+      const wanted = this.#idsOf(transaction, step, document, ids);
+      ids.set(step.alias, wanted);
+      const values = wanted.map((id) => host.load(id)?.root ?? null);
+      if (!step.isArray) return values[0] ?? null;
+      return new ScriptArray(values.filter((value) => value !== null));
+    });
+  }
+
+  #idsOf(
+    transaction: Transaction,
+    { source }: LoadStep,
+    document: number,
+    loaded: ReadonlyMap<string, readonly string[]>,
+  ): string[] {
+    if (source.kind === "constant") return textsOf(source.value);
+    const isOwn = source.root === null || source.root === this.#query.source.alias;
+    const roots = isOwn
+      ? [document]
+      : (loaded.get(source.root ?? "") ?? []).map((id) => transaction.find(id));
+    return roots.flatMap((root) => {
+      if (root < 0) return [];
+      const { bytes, start } = transaction.recordOf(root);
+      return idsAtPath(bytes, bodyStartOf(bytes, start), source.path);
+    });
+  }
+}
+
+function textsOf(value: ParameterValue): string[] {
+  if (value.type === "string") return [value.value];
+  return value.type === "array" ? value.items.flatMap(textsOf) : [];
+}

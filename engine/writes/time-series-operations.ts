@@ -1,0 +1,213 @@
+/**
+ * Changes of time series as they come over the wire, in batches, bulk inserts and at their own endpoint: parsing, and
+ * carrying them out. Error texts are those of RavenDB 7.2.7.
+ *
+ * Stricter than it: a value or a time that is null, true or false is refused, where RavenDB stores 0, 1 or the year 1.
+ */
+import { EngineError } from "../errors.ts";
+import type { SeriesEntry } from "../keyspaces/series-segment.ts";
+import { seriesTimeText, timeMax, timeMin } from "../keyspaces/time-series.ts";
+import { parseTimestamp } from "../timestamp.ts";
+import type { Transaction } from "../transaction.ts";
+import {
+  appendToSeries,
+  deleteFromSeries,
+  incrementSeries,
+  type SeriesIncrement,
+} from "./time-series.ts";
+
+/** What is to be done to one series, in this order. */
+export interface SeriesOperations {
+  readonly name: string;
+  /** Times in milliseconds since 1970, inclusive; undefined is open. */
+  readonly deletes: readonly {
+    readonly from: number | undefined;
+    readonly to: number | undefined;
+  }[];
+  readonly increments: readonly SeriesIncrement[];
+  readonly appends: readonly SeriesEntry[];
+}
+
+/**
+ * @param value `{"Name","Appends"?:[{"Timestamp","Values","Tag"?}],"Deletes"?:[{"From"?,"To"?}],
+ * "Increments"?:[{"Timestamp","Values"}]}`
+ * @throws EngineError json-invalid, invalid-format
+ */
+export function parseSeriesOperations(value: unknown): SeriesOperations {
+  const { Name, Appends, Deletes, Increments } = objectOf(value, "TimeSeries");
+  if (typeof Name !== "string" || Name === "") {
+    throw missing("Missing 'Name' property on TimeSeriesOperation 'TimeSeriesOperation'");
+  }
+  if (Name.includes("\u0000")) {
+    throw new EngineError("invalid-format", "The name of a time series cannot contain NUL.");
+  }
+  const appends = listOf(Appends, "Appends").map(parseAppend);
+  checkApart(Name, appends);
+  return {
+    name: Name,
+    deletes: listOf(Deletes, "Deletes").map((item) => {
+      const { From, To } = objectOf(item, "Deletes");
+      return { from: optionalTime(From), to: optionalTime(To) };
+    }),
+    increments: listOf(Increments, "Increments").map(parseIncrement),
+    appends: appends.map(({ entry }) => entry),
+  };
+}
+
+/**
+ * @param value `{"Name","TimeFormat"?,"Appends":[[time,count,…values,tag?],…]}`, as bulk inserts have it. Times are
+ * milliseconds since 1970.
+ * @throws EngineError json-invalid, invalid-format
+ */
+export function parseBulkAppends(value: unknown): SeriesOperations {
+  const { Name, TimeFormat, Appends } = objectOf(value, "TimeSeries");
+  const { name } = parseSeriesOperations({ Name });
+  if (TimeFormat !== undefined && TimeFormat !== null && TimeFormat !== "UnixTimeInMs") {
+    throw new EngineError("invalid-format", `'${String(TimeFormat)}' is not a known TimeFormat`);
+  }
+  const appends = listOf(Appends, "Appends").map((item): SeriesEntry => {
+    if (!Array.isArray(item)) throw unfit(item, "Sparrow.Json.BlittableJsonReaderArray");
+    const [time, count, ...rest] = item as unknown[];
+    const isShaped =
+      Number.isSafeInteger(time) && Number.isSafeInteger(count) && rest.length >= (count as number);
+    if (!isShaped) {
+      throw missing("An append of a bulk insert is [time, number of values, ...values, tag?]");
+    }
+    const tag = rest[count as number];
+    return {
+      time: checkedTime(time as number, time),
+      values: rest.slice(0, count as number).map(numberOf),
+      tag: tagOf(tag),
+    };
+  });
+  return { name, deletes: [], increments: [], appends };
+}
+
+/**
+ * Carries the operations out: deletions, then increments, then appends.
+ * @returns the etag of the last change; 0 when nothing changed.
+ * @throws EngineError document-missing, and what `appendToSeries` and `incrementSeries` throw
+ */
+export function applySeriesOperations(
+  transaction: Transaction,
+  documentId: string,
+  { name, deletes, increments, appends }: SeriesOperations,
+): number {
+  let etag = 0;
+  for (const { from, to } of deletes) {
+    etag = deleteFromSeries(transaction, documentId, name, from, to) || etag;
+  }
+  etag = incrementSeries(transaction, documentId, name, increments) || etag;
+  return appendToSeries(transaction, documentId, name, appends) || etag;
+}
+
+/** Milliseconds of a time's text; what is finer is cut off. @throws EngineError invalid-format */
+export function seriesTime(value: unknown): number {
+  return parsedTime(value).time;
+}
+
+/** As `seriesTime`; undefined for null and for what is absent. @throws EngineError invalid-format */
+export function optionalTime(value: unknown): number | undefined {
+  return value === undefined || value === null ? undefined : seriesTime(value);
+}
+
+interface ParsedAppend {
+  readonly entry: SeriesEntry;
+  /** The time as it was sent, finer than a millisecond. */
+  readonly micros: number;
+}
+
+function parseAppend(item: unknown): ParsedAppend {
+  const { Timestamp, Values, Tag } = objectOf(item, "Appends");
+  const { time, micros } = requiredTime(Timestamp);
+  return { entry: { time, values: valuesOf(Values), tag: tagOf(Tag) }, micros };
+}
+
+function parseIncrement(item: unknown): SeriesIncrement {
+  const { Timestamp, Values } = objectOf(item, "Increments");
+  return { time: requiredTime(Timestamp).time, values: valuesOf(Values) };
+}
+
+/** Of two entries that differ by less than a millisecond one would be lost. @throws EngineError json-invalid */
+function checkApart(name: string, appends: readonly ParsedAppend[]): void {
+  const sent = new Map<number, number>();
+  for (const { entry, micros } of appends) {
+    const before = sent.get(entry.time);
+    if (before !== undefined && before !== micros) {
+      throw missing(
+        `The entries of '${name}' time-series must be sorted by their timestamps, and cannot contain duplicate timestamps. Got: current '${seriesTimeText(entry.time)}', next '${seriesTimeText(entry.time)}', make sure your measures have at least 1ms interval.`,
+      );
+    }
+    sent.set(entry.time, micros);
+  }
+}
+
+function requiredTime(value: unknown): { time: number; micros: number } {
+  if (value === undefined || value === null) throw missing("Missing 'Timestamp' property");
+  return parsedTime(value);
+}
+
+function parsedTime(value: unknown): { time: number; micros: number } {
+  if (typeof value !== "string") throw unfit(value, "System.DateTime");
+  const micros = parseTimestamp(value);
+  if (Number.isNaN(micros)) throw unfit(value, "System.DateTime");
+  // Not from the microseconds: far from 1970 they are not exact.
+  const seconds = Date.parse(`${value.slice(0, 19)}Z`);
+  const fraction = /\.(\d+)/.exec(value)?.[1] ?? "";
+  return { time: seconds + Number(fraction.padEnd(3, "0").slice(0, 3)), micros };
+}
+
+function checkedTime(time: number, sent: unknown): number {
+  if (time < timeMin || time > timeMax) throw unfit(sent, "System.DateTime");
+  return time;
+}
+
+function valuesOf(value: unknown): number[] {
+  if (value === undefined || value === null) throw missing("Missing 'Values' property");
+  if (!Array.isArray(value)) throw unfit(value, "Sparrow.Json.BlittableJsonReaderArray");
+  return value.map(numberOf);
+}
+
+function numberOf(value: unknown): number {
+  if (typeof value === "number") return value;
+  if (value === "NaN") return Number.NaN;
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : Number.NaN;
+  if (Number.isNaN(number)) throw unfit(value, "System.Double");
+  return number;
+}
+
+function tagOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value !== "string") throw unfit(value, "Sparrow.Json.LazyStringValue");
+  return value;
+}
+
+function listOf(value: unknown, name: string): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw unfit(value, "Sparrow.Json.BlittableJsonReaderArray");
+  if (value.some((item) => item === null)) throw unfit(null, `an element of ${name}`);
+  return value;
+}
+
+function objectOf(value: unknown, name: string): Record<string, unknown> {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw unfit(value, `the object ${name}`);
+}
+
+function missing(message: string): EngineError {
+  return new EngineError("json-invalid", message);
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  string: "Sparrow.Json.LazyStringValue",
+  number: "System.Int64",
+  boolean: "System.Boolean",
+};
+
+function unfit(value: unknown, type: string): EngineError {
+  const kind = kinds[typeof value] ?? "Sparrow.Json.BlittableJsonReaderObject";
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return new EngineError("invalid-format", `Could not convert ${kind} ('${text}') to ${type}`);
+}

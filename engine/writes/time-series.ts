@@ -1,0 +1,431 @@
+/**
+ * What a transaction may do with time series. A series belongs to a document that exists; the document's list of
+ * names (`@timeseries`) is written once more at the end of the transaction when it changed. Error texts are those of
+ * RavenDB 7.2.7.
+ *
+ * A segment at the end of a series takes entries until it is `tailShare` full; then it is joined to the one before it, as
+ * long as both fit into one, and a new one begins. So an append writes few entries again, and a long series still
+ * has full segments.
+ *
+ * Invariants:
+ * - Each segment that is written takes an etag of its own.
+ */
+import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
+import { Segment, type SeriesEntry } from "../keyspaces/series-segment.ts";
+import {
+  isIncremental,
+  lastSegment,
+  type SegmentSource,
+  segmentAt,
+  segmentKey,
+  segmentPrefix,
+  segmentsBetween,
+  seriesKey,
+  seriesTimeText,
+  timeMax,
+  timeMin,
+  timeOfKey,
+} from "../keyspaces/time-series.ts";
+import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../limits.ts";
+import type { Transaction } from "../transaction.ts";
+import { segmentsIn } from "./series-source.ts";
+
+/** A sixteenth of a full segment: above that it is no longer the one that single appends go to. */
+const tailShare = 16;
+
+/** What becomes of an entry when another of its time comes. */
+type Combine = (old: SeriesEntry, added: SeriesEntry) => SeriesEntry;
+
+/** A series that a transaction works on. */
+interface OpenSeries {
+  readonly transaction: Transaction;
+  readonly document: number;
+  readonly documentId: string;
+  /** As it was asked for. */
+  readonly name: string;
+  readonly prefix: string;
+  readonly source: SegmentSource;
+}
+
+/**
+ * Stores entries; one of a time that is there already takes its place, and of two of one time the later in the list
+ * is stored.
+ * @returns the etag of the last segment written; 0 when `entries` is empty.
+ * @throws EngineError document-missing, invalid-operation for the name, json-invalid without values,
+ * series-out-of-range, series-value-invalid
+ */
+export function appendToSeries(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  entries: readonly SeriesEntry[],
+): number {
+  const series = openSeries(transaction, documentId, name);
+  if (entries.length === 0) return 0;
+  checkSeriesName(name);
+  if (isIncremental(name)) {
+    throw new EngineError(
+      "invalid-operation",
+      "Cannot perform append operations on Incremental Time Series",
+    );
+  }
+  return store(series, entries, (_old, added) => added);
+}
+
+/** One addition to the values of a time; values that are not there begin at 0. */
+export interface SeriesIncrement {
+  readonly time: number;
+  readonly values: readonly number[];
+}
+
+/** Adds to the values of an incremental series. @returns and @throws as `appendToSeries` */
+export function incrementSeries(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  increments: readonly SeriesIncrement[],
+): number {
+  const series = openSeries(transaction, documentId, name);
+  if (increments.length === 0) return 0;
+  checkSeriesName(name);
+  if (!isIncremental(name)) {
+    throw new EngineError(
+      "invalid-operation",
+      "Cannot perform increment operations on Non Incremental Time Series",
+    );
+  }
+  const { databaseHash } = transaction.state;
+  const entries = increments.map(({ time, values }) => ({
+    time,
+    values,
+    tag: tagOfIncrement(values, databaseHash),
+  }));
+  return store(series, entries, addUp);
+}
+
+/**
+ * Deletes the entries from `from` to `to`, both inclusive, in milliseconds since 1970.
+ * @returns the etag of the deletion; 0 when nothing was there. @throws EngineError document-missing
+ */
+export function deleteFromSeries(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  from: number = timeMin,
+  to: number = timeMax,
+): number {
+  const series = openSeries(transaction, documentId, name);
+  const { prefix, source, document } = series;
+  const { timeSeries, timeSeriesSegments } = transaction.keyspaces;
+  let etag = 0;
+  for (const [key, segment] of [...segmentsBetween(source, prefix, from, to)]) {
+    const kept =
+      from <= segment.first && segment.last <= to
+        ? []
+        : segment.toEntries().filter(({ time }) => time < from || time > to);
+    if (kept.length === segment.count) continue;
+    etag = transaction.nextEtag();
+    const rest = kept.length === 0 ? undefined : Segment.of(kept);
+    transaction.putEntry(timeSeriesSegments, key, rest, etag);
+  }
+  if (etag === 0) return 0;
+  const stored = transaction.entry(timeSeries, seriesKey(documentId, name));
+  assert(stored !== undefined, "a series with segments has a name");
+  if (lastSegment(source, prefix) === undefined) {
+    transaction.putEntry(timeSeries, seriesKey(documentId, name), undefined, etag);
+    transaction.touch(document);
+  }
+  tell(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
+  return etag;
+}
+
+/** Where a copy comes from. Times are inclusive, in milliseconds since 1970. */
+export interface SeriesRange {
+  readonly documentId: string;
+  readonly name: string;
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/**
+ * Copies entries from one series to another; those of an incremental series are added up there.
+ * @returns and @throws as `appendToSeries`; nothing is copied from what is not there.
+ */
+export function copySeries(
+  transaction: Transaction,
+  { documentId, name, from = timeMin, to = timeMax }: SeriesRange,
+  target: { readonly documentId: string; readonly name: string },
+): number {
+  const series = openSeries(transaction, target.documentId, target.name);
+  const prefix = segmentPrefix(documentId, name);
+  const entries: SeriesEntry[] = [];
+  for (const [, segment] of segmentsBetween(segmentsIn(transaction), prefix, from, to)) {
+    for (const entry of segment.toEntries()) {
+      if (entry.time >= from && entry.time <= to) entries.push(entry);
+    }
+  }
+  if (entries.length === 0) return 0;
+  if (!isIncremental(target.name)) return store(series, entries, (_old, added) => added);
+  if (!isIncremental(name)) {
+    throw new EngineError(
+      "json-invalid",
+      `Tag of '${target.name}' time-series for document '${target.documentId}' are illegal (Tag:${entries[0]?.tag ?? ""})`,
+    );
+  }
+  return store(series, entries, addUp);
+}
+
+/** Takes all series from a document that is deleted. */
+export function removeSeriesOf(transaction: Transaction, documentId: string): void {
+  const { timeSeries, timeSeriesSegments } = transaction.keyspaces;
+  const prefix = seriesKey(documentId, "");
+  for (const [key] of transaction.entriesWithPrefix(timeSeriesSegments, prefix)) {
+    transaction.putEntry(timeSeriesSegments, key, undefined);
+  }
+  for (const [key] of transaction.entriesWithPrefix(timeSeries, prefix)) {
+    transaction.putEntry(timeSeries, key, undefined);
+  }
+}
+
+/** @throws EngineError document-missing */
+function openSeries(transaction: Transaction, documentId: string, name: string): OpenSeries {
+  const document = transaction.find(documentId);
+  if (document < 0) {
+    throw new EngineError(
+      "document-missing",
+      `Document '${documentId}' does not exist. Cannot operate on time series of a missing document`,
+    );
+  }
+  const prefix = segmentPrefix(documentId, name);
+  return { transaction, document, documentId, name, prefix, source: segmentsIn(transaction) };
+}
+
+/** @throws EngineError invalid-operation */
+function checkSeriesName(name: string): void {
+  if (name.includes("@")) {
+    throw new EngineError(
+      "invalid-operation",
+      `Illegal time series name : '${name}'. Time series names cannot contain '@' character, since this character is reserved for time series rollups.`,
+    );
+  }
+}
+
+/** @throws EngineError as `appendToSeries` */
+function checkEntry({ documentId, name }: OpenSeries, { time, values, tag }: SeriesEntry): void {
+  if (values.length === 0) {
+    throw new EngineError(
+      "json-invalid",
+      `The entries of '${name}' time-series for document '${documentId}' must contain at least one value`,
+    );
+  }
+  if (values.length > seriesValuesMax) {
+    throw new EngineError(
+      "series-out-of-range",
+      `Specified argument was out of the range of valid values. (Parameter 'TimeSeriesValuesSegment can handle up to ${seriesValuesMax} values, but had: ${values.length}')`,
+    );
+  }
+  if (values.some(Number.isNaN)) {
+    throw new EngineError(
+      "series-value-invalid",
+      `Failed to append TimeSeries entry. TimeSeries entries cannot have 'double.NaN' as one of their values. Failed on Timestamp : '${seriesTimeText(time)}', Values : [${values.join(",")}]. `,
+    );
+  }
+  if (tag !== null && Buffer.byteLength(tag) > seriesTagBytesMax) {
+    throw new EngineError(
+      "series-out-of-range",
+      `Tag '${tag}' is too big (max ${seriesTagBytesMax} bytes) for document '${documentId}' in time series: ${name} (Parameter 'tag')`,
+    );
+  }
+}
+
+/** What RavenDB 7.2.7 shows as tag of an incremental entry: where it was added to, or taken from; null: both. */
+function tagOfIncrement(values: readonly number[], databaseHash: string): string | null {
+  const hasNegative = values.some((value) => value < 0);
+  if (!hasNegative) return `TC:INC-${databaseHash}`;
+  return values.some((value) => value > 0) ? null : `TC:DEC-${databaseHash}`;
+}
+
+function addUp(old: SeriesEntry, added: SeriesEntry): SeriesEntry {
+  const count = Math.max(old.values.length, added.values.length);
+  const values = Array.from(
+    { length: count },
+    (_, i) => (old.values[i] ?? 0) + (added.values[i] ?? 0),
+  );
+  return { time: old.time, values, tag: old.tag === added.tag ? old.tag : null };
+}
+
+/** Checks entries, and brings them into their segments. @returns the etag of the last segment. */
+function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Combine): number {
+  const { transaction, document, documentId, name, prefix, source } = series;
+  for (const entry of entries) checkEntry(series, entry);
+  const sorted = sortedEntries(entries, combine);
+  let etag = 0;
+  for (let at = 0; at < sorted.length; ) {
+    const time = (sorted[at] as SeriesEntry).time; // at < length
+    const floor = segmentAt(source, prefix, time);
+    const next = segmentAfter(source, floor?.[0] ?? prefix, prefix);
+    let end = at + 1;
+    if (next === undefined) end = sorted.length;
+    else
+      while (end < sorted.length && (sorted[end] as SeriesEntry).time < timeOfKey(next[0])) end++;
+    const group = sorted.slice(at, end);
+    at = end;
+    if (floor === undefined) etag = putInFront(series, group, next);
+    else if (next === undefined && time > floor[1].last) etag = putBehind(series, group, floor);
+    else etag = writeEntries(series, joined(floor[1].toEntries(), group, combine), floor[0]);
+  }
+  const { timeSeries } = transaction.keyspaces;
+  const key = seriesKey(documentId, name);
+  if (transaction.entry(timeSeries, key) === undefined) {
+    transaction.putEntry(timeSeries, key, { name }, etag);
+    transaction.touch(document);
+  }
+  tell(series, "Put", sorted[0]?.time ?? null, sorted.at(-1)?.time ?? null, etag);
+  return etag;
+}
+
+/** In the order of time, those of one time combined in their order. */
+function sortedEntries(entries: readonly SeriesEntry[], combine: Combine): SeriesEntry[] {
+  const sorted: SeriesEntry[] = [];
+  for (const entry of entries.toSorted((left, right) => left.time - right.time)) {
+    const last = sorted.at(-1);
+    if (last?.time === entry.time) sorted[sorted.length - 1] = combine(last, entry);
+    else sorted.push(entry);
+  }
+  return sorted;
+}
+
+/** Two lists in the order of time as one. */
+function joined(
+  old: readonly SeriesEntry[],
+  added: readonly SeriesEntry[],
+  combine: Combine,
+): SeriesEntry[] {
+  const all: SeriesEntry[] = [];
+  let i = 0;
+  for (const entry of added) {
+    for (let before = old[i]; before !== undefined && before.time < entry.time; before = old[i]) {
+      all.push(before);
+      i++;
+    }
+    const same = old[i];
+    if (same?.time === entry.time) {
+      all.push(combine(same, entry));
+      i++;
+    } else all.push(entry);
+  }
+  all.push(...old.slice(i));
+  return all;
+}
+
+/** All entries of the series are later: into the first segment if there is room, else before it. */
+function putInFront(
+  series: OpenSeries,
+  group: readonly SeriesEntry[],
+  next: [string, Segment] | undefined,
+): number {
+  if (next === undefined || next[1].count + group.length > entriesMax(widthOf(group, next[1]))) {
+    return writeEntries(series, group);
+  }
+  remove(series, next[0]);
+  return writeEntries(series, [...group, ...next[1].toEntries()]);
+}
+
+/** All entries of the series are earlier: into the last segment while it is small, else behind it. */
+function putBehind(
+  series: OpenSeries,
+  group: readonly SeriesEntry[],
+  [key, last]: [string, Segment],
+): number {
+  if (last.count * tailShare < entriesMax(widthOf(group, last))) {
+    return writeEntries(series, [...last.toEntries(), ...group], key);
+  }
+  const before = segmentBefore(series, key);
+  if (before !== undefined) {
+    const [earlierKey, earlier] = before;
+    const room = entriesMax(Math.max(earlier.width, last.width));
+    if (earlier.count + last.count <= room) {
+      remove(series, key);
+      writeEntries(series, [...earlier.toEntries(), ...last.toEntries()], earlierKey);
+    }
+  }
+  return writeEntries(series, group);
+}
+
+/**
+ * Writes entries as segments of even size; the first under `key`, which must be at or before its first entry, the
+ * others under the time of theirs. @returns the etag of the last.
+ */
+function writeEntries(
+  { transaction, prefix }: OpenSeries,
+  entries: readonly SeriesEntry[],
+  key: string | null = null,
+): number {
+  const { timeSeriesSegments } = transaction.keyspaces;
+  const pieces = Math.ceil(entries.length / entriesMax(widthOf(entries)));
+  let etag = 0;
+  let from = 0;
+  for (let piece = 1; piece <= pieces; piece++) {
+    const to = Math.round((entries.length * piece) / pieces);
+    const part = entries.slice(from, to);
+    const first = part[0];
+    assert(first !== undefined, "a segment has an entry");
+    const ownKey = from === 0 && key !== null ? key : segmentKey(prefix, first.time);
+    etag = transaction.nextEtag();
+    transaction.putEntry(timeSeriesSegments, ownKey, Segment.of(part), etag);
+    from = to;
+  }
+  return etag;
+}
+
+function remove({ transaction }: OpenSeries, key: string): void {
+  const { timeSeriesSegments } = transaction.keyspaces;
+  transaction.putEntry(timeSeriesSegments, key, undefined, transaction.nextEtag());
+}
+
+/** Entries of a full segment whose widest entry has `width` values. */
+function entriesMax(width: number): number {
+  return Math.floor(seriesSegmentNumbersMax / (1 + width));
+}
+
+function widthOf(entries: readonly SeriesEntry[], segment?: Segment): number {
+  let width = segment?.width ?? 1;
+  for (const { values } of entries) width = Math.max(width, values.length);
+  return width;
+}
+
+function segmentAfter(
+  source: SegmentSource,
+  key: string,
+  prefix: string,
+): [string, Segment] | undefined {
+  for (const found of source.up(prefix, key)) if (found[0] !== key) return found;
+  return undefined;
+}
+
+function segmentBefore({ source, prefix }: OpenSeries, key: string): [string, Segment] | undefined {
+  for (const found of source.down(prefix, key)) if (found[0] !== key) return found;
+  return undefined;
+}
+
+function tell(
+  { transaction, document, documentId, name }: OpenSeries,
+  type: "Put" | "Delete",
+  from: number | null,
+  to: number | null,
+  etag: number,
+): void {
+  if (transaction.isUnwatched) return;
+  const collectionId = transaction.collectionOf(document);
+  transaction.changed({
+    kind: "time-series",
+    type,
+    documentId,
+    name,
+    from,
+    to,
+    etag,
+    collectionId,
+  });
+}

@@ -1,0 +1,37 @@
+/**
+ * Bulk insert: documents, counters and attachments as one stream that is committed as it comes. It is an operation
+ * too: its progress can be asked for, and it can be stopped.
+ */
+import { BulkInsert } from "../../engine/writes/bulk-insert.ts";
+import type { Exchange } from "../exchange.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import { requiredId } from "./operations.ts";
+
+export const bulkInsertRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "POST",
+    path: "/databases/:database/bulk_insert",
+    access: "write",
+    handle: postBulkInsert,
+  },
+];
+
+/**
+ * POST bulk_insert?id=…&skipOverwriteIfUnchanged=…: 201 at the closing bracket of the commands. Clients may leave their
+ * request open; some never end it.
+ */
+async function postBulkInsert(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = requiredId(exchange);
+  const skipsUnchanged = exchange.query.bool("skipOverwriteIfUnchanged", false);
+  const insert = new BulkInsert(database, { skipsUnchanged });
+  const { ended } = database.operations.startWithId(
+    id,
+    "BulkInsert",
+    "Bulk Insert",
+    (progress, signal) => insert.run(exchange.bodyStream(), progress, signal),
+  );
+  const { error } = await ended;
+  if (error !== undefined) throw error;
+  exchange.reply(201);
+}

@@ -1,0 +1,121 @@
+/**
+ * Configurations of a database's features: revisions, expiration, refresh. Each is a member of the database's record.
+ * Shapes and texts are those of RavenDB 7.2.7.
+ */
+import { EngineError } from "../../engine/errors.ts";
+import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
+import type { Exchange } from "../exchange.ts";
+import { type JsonObject, jsonBody } from "../json-body.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+
+const prefix = "/databases/:database";
+
+export const databaseConfigurationRoutes: readonly Route[] = [
+  ...routesOf("revisions", "Revisions", revisionsOf),
+  ...routesOf("revisions/conflicts", "RevisionsForConflicts", ruleOf),
+  ...routesOf("expiration", "Expiration", (body, name) =>
+    frequencyOf(body, "DeleteFrequencyInSec", `Expiration delete frequency for database '${name}'`),
+  ),
+  ...routesOf("refresh", "Refresh", (body, name) =>
+    frequencyOf(body, "RefreshFrequencyInSec", `Refresh frequency for database '${name}'`),
+  ),
+];
+
+/** Makes what is kept of what was sent. @throws EngineError invalid-operation */
+type Check = (body: JsonObject, databaseName: string) => JsonObject;
+
+/** GET …/config: 404 until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
+function routesOf(path: string, key: string, check: Check): Route[] {
+  return [
+    {
+      kind: "database",
+      method: "GET",
+      path: `${prefix}/${path}/config`,
+      access: "read",
+      handle(exchange: Exchange, { database }: DatabaseContext): void {
+        const kept = database.settings[key];
+        if (kept === undefined || kept === null) {
+          exchange.reply(404, { "content-type": jsonContentType });
+        } else exchange.replyJson(200, kept as JsonObject);
+      },
+    },
+    {
+      kind: "database",
+      method: "POST",
+      path: `${prefix}/admin/${path}/config`,
+      access: "database-admin",
+      async handle(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
+        const kept = check(await jsonBody(exchange), database.name);
+        const index = await server.commandIndex.next();
+        await database.changeSettings((record) => ({
+          ...record,
+          [key]: kept,
+          ChangedIndex: index,
+        }));
+        exchange.replyJson(200, { RaftCommandIndex: index });
+      },
+    },
+  ];
+}
+
+function revisionsOf(body: JsonObject): JsonObject {
+  const seen = new Set<string>();
+  const collections: JsonObject = {};
+  for (const [name, rule] of Object.entries((body["Collections"] as object | null) ?? {})) {
+    if (seen.has(name.toLowerCase())) {
+      throw new EngineError(
+        "invalid-operation",
+        `Cannot have two different revision configurations on the same collection. Collection name : '${name}'`,
+      );
+    }
+    seen.add(name.toLowerCase());
+    collections[name] = ruleOf(rule);
+  }
+  const rule = body["Default"] ?? null;
+  return { Default: rule === null ? null : ruleOf(rule), Collections: collections };
+}
+
+function ruleOf(sent: unknown): JsonObject {
+  if (typeof sent !== "object" || sent === null || Array.isArray(sent)) throw unreadable();
+  const rule = sent as JsonObject;
+  const age = rule["MinimumRevisionAgeToKeep"] ?? null;
+  if (age !== null && (typeof age !== "string" || timeSpanMicros(age) === null)) throw unreadable();
+  return {
+    Disabled: booleanOf(rule["Disabled"]),
+    MinimumRevisionsToKeep: wholeOf(rule["MinimumRevisionsToKeep"]),
+    MinimumRevisionAgeToKeep: age,
+    PurgeOnDelete: booleanOf(rule["PurgeOnDelete"]),
+    MaximumRevisionsToDeleteUponDocumentUpdate: wholeOf(
+      rule["MaximumRevisionsToDeleteUponDocumentUpdate"],
+    ),
+  };
+}
+
+function frequencyOf(body: JsonObject, key: string, what: string): JsonObject {
+  const seconds = wholeOf(body[key]);
+  if (seconds !== null && seconds <= 0) {
+    throw new EngineError("invalid-operation", `${what} must be greater than 0.`);
+  }
+  return {
+    Disabled: booleanOf(body["Disabled"]),
+    [key]: seconds,
+    MaxItemsToProcess: wholeOf(body["MaxItemsToProcess"]),
+  };
+}
+
+function booleanOf(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  if (typeof value !== "boolean") throw unreadable();
+  return value;
+}
+
+function wholeOf(value: unknown): number | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw unreadable();
+  return value;
+}
+
+function unreadable(): EngineError {
+  return new EngineError("invalid-operation", "The configuration has a value of a wrong type.");
+}

@@ -1,0 +1,139 @@
+/** Queries: once, and as a stream. Replies are those of RavenDB 7.2.7. */
+import { nodeTag } from "../../engine/database-state.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { fingerprintOf } from "../../engine/query-rows.ts";
+import type { Exchange } from "../exchange.ts";
+import { QueryReply, timeText } from "../query-reply.ts";
+import { type QueryRequest, queryOfAddress, queryOfBody } from "../query-request.ts";
+import { streamQuery } from "../query-stream.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+
+const path = "/databases/:database/queries";
+const streamPath = "/databases/:database/streams/queries";
+
+export const queryRoutes: readonly Route[] = [
+  { kind: "database", method: "GET", path, access: "read", handle: getQuery },
+  { kind: "database", method: "POST", path, access: "read", handle: postQuery },
+  { kind: "database", method: "GET", path: streamPath, access: "read", handle: getStream },
+  { kind: "database", method: "POST", path: streamPath, access: "read", handle: postStream },
+];
+
+/** GET queries?query=… */
+async function getQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await answer(exchange, database, queryOfAddress(exchange));
+}
+
+/** POST queries, body `{"Query","QueryParameters",…}` */
+async function postQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await answer(exchange, database, await queryOfBody(exchange));
+}
+
+/** GET streams/queries?query=…&format=… */
+async function getStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await streamQuery(exchange, database, queryOfAddress(exchange));
+}
+
+/** POST streams/queries?format=…, body as that of a query */
+async function postStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await streamQuery(exchange, database, await queryOfBody(exchange));
+}
+
+/** Runs a query and answers, or what `debug` asks for about it. */
+async function answer(
+  exchange: Exchange,
+  database: Database,
+  { text, options }: QueryRequest,
+): Promise<void> {
+  const { query } = exchange;
+  const debug = query.get("debug")?.toLowerCase() ?? "";
+  const metadataOnly = query.bool("metadataOnly", false);
+  if (debug !== "") {
+    await answerDebug(exchange, database, { text, options }, debug);
+    return;
+  }
+  const tail = query.bool("includeServerSideQuery", false) ? serverSideMember(database, text) : "";
+  const diagnostics = query.bool("diagnostics", false) ? ',"Diagnostics":[]' : "";
+  const reply = new QueryReply(exchange, database);
+  const unlessEtag = sentEtag(exchange);
+  try {
+    const outcome = await database.query(text, { ...options, metadataOnly, unlessEtag }, reply);
+    if (outcome === null) exchange.reply(304, { ...jsonHeaders, ...requestTime(exchange) });
+    else await reply.end(outcome, () => tail + diagnostics);
+  } catch (error) {
+    if (reply.fail()) return;
+    if (!isIndexMissing(error)) throw error;
+    exchange.reply(404, { ...jsonHeaders, ...requestTime(exchange) });
+  }
+}
+
+const jsonHeaders = { "content-type": jsonContentType };
+
+function requestTime(exchange: Exchange): { readonly "request-time": string } {
+  return { "request-time": String(exchange.elapsedMs) };
+}
+
+function isIndexMissing(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "index-missing";
+}
+
+/** The number in If-None-Match, bare or quoted. */
+function sentEtag(exchange: Exchange): number | undefined {
+  const header = exchange.header("if-none-match")?.trim();
+  const match = header === undefined ? null : /^"?(-?\d{1,16})"?$/.exec(header);
+  return match === null ? undefined : Number(match[1]);
+}
+
+function serverSideMember(database: Database, text: string): string {
+  return `,"ServerSideQuery":${JSON.stringify(database.queries.canonicalText(text))}`;
+}
+
+/** debug=serverSideQuery | explain | entries. @throws EngineError not-supported for others */
+async function answerDebug(
+  exchange: Exchange,
+  database: Database,
+  { text, options }: QueryRequest,
+  debug: string,
+): Promise<void> {
+  switch (debug) {
+    case "serversidequery": {
+      const ServerSideQuery = database.queries.canonicalText(text);
+      exchange.replyJson(200, { ServerSideQuery }, requestTime(exchange));
+      return;
+    }
+    case "explain": {
+      const { indexName, reasons } = database.queries.explain(text, options);
+      const Results = reasons.map(({ name, reason }) => ({ Index: name, Reason: reason }));
+      exchange.replyJson(200, { IndexName: indexName, Results }, requestTime(exchange));
+      return;
+    }
+    case "entries":
+      await answerEntries(exchange, database, { text, options });
+      return;
+    default:
+      throw new EngineError("not-supported", `Not supported query debug operation: '${debug}'`);
+  }
+}
+
+/** What an index knows of the documents that a query finds. */
+async function answerEntries(
+  exchange: Exchange,
+  database: Database,
+  { text, options }: QueryRequest,
+): Promise<void> {
+  const startMs = database.clock.monotonicMs();
+  const etag = fingerprintOf(database.state, null);
+  const found = await database.queries.entries(text, options);
+  const index = database.queries.indexes.byName(found.indexName)?.statistics();
+  const durationMs = Math.round(database.clock.monotonicMs() - startMs);
+  exchange.replyJson(
+    200,
+    `{"TotalResults":${found.totalResults},"SkippedResults":0,"DurationInMs":${durationMs},` +
+      `"IndexName":${JSON.stringify(found.indexName)},"Results":[${found.entries.join(",")}],"Includes":{},` +
+      `"IndexTimestamp":"${timeText(index?.indexedAtMicros ?? 0)}",` +
+      `"LastQueryTime":"${timeText(index?.queriedAtMicros ?? 0)}",` +
+      `"IsStale":${found.isStale},"ResultEtag":${etag},"NodeTag":"${nodeTag}"}`,
+    { ...requestTime(exchange), etag: String(etag) },
+  );
+}

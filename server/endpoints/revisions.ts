@@ -1,0 +1,320 @@
+/** Revisions: read by document or change vector, the bin, dropped, gone back to. Shapes are those of RavenDB 7.2.7. */
+import { nodeTag } from "../../engine/database-state.ts";
+import { documentFlags } from "../../engine/document.ts";
+import { EngineError } from "../../engine/errors.ts";
+import type { OperationWork } from "../../engine/operations.ts";
+import { ReplyText } from "../../engine/reply-text.ts";
+import {
+  deleteRevisions,
+  enforceRevisionRules,
+  type RevisionScope,
+  revertToMoment,
+  revertToVectors,
+} from "../../engine/revision-tasks.ts";
+import { parseTimestamp } from "../../engine/timestamp.ts";
+import { isUnchanged, quoted, StateHash } from "../conditional.ts";
+import { humaneSize } from "../dates.ts";
+import type { Exchange } from "../exchange.ts";
+import { type JsonObject, jsonBody } from "../json-body.ts";
+import { jsonContentType } from "../response.ts";
+import {
+  type RevisionRecord,
+  readRevisions,
+  revisionByVector,
+  rowsOf,
+} from "../revision-reading.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+
+const path = "/databases/:database/revisions";
+const adminPath = "/databases/:database/admin/revisions";
+const int32Max = 2_147_483_647;
+const nothing = "nothing";
+
+export const revisionRoutes: readonly Route[] = [
+  { kind: "database", method: "GET", path, access: "read", handle: getRevisions },
+  { kind: "database", method: "GET", path: `${path}/count`, access: "read", handle: getCount },
+  { kind: "database", method: "GET", path: `${path}/bin`, access: "read", handle: getBin },
+  { kind: "database", method: "GET", path: `${path}/size`, access: "read", handle: getSize },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${path}/resolved`,
+    access: "read",
+    handle: getResolved,
+  },
+  {
+    kind: "database",
+    method: "DELETE",
+    path: adminPath,
+    access: "database-admin",
+    handle: removeRevisions,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${adminPath}/config/enforce`,
+    access: "database-admin",
+    handle: postEnforce,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${path}/revert`,
+    access: "database-admin",
+    handle: postRevert,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${path}/revert/docs`,
+    access: "write",
+    handle: postRevertDocuments,
+  },
+];
+
+const jsonHeaders = { "content-type": jsonContentType };
+
+/** GET revisions?id=…&before=…&start=…&pageSize=…  |  ?changeVector=…&changeVector=… */
+async function getRevisions(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const metadataOnly = query.bool("metadataOnly", false);
+  const vectors = query.all("changeVector");
+  if (vectors.length > 0) {
+    await replyByVectors(exchange, database, vectors, metadataOnly);
+    return;
+  }
+  const id = requiredId(exchange);
+  const before = query.dateMs("before", undefined);
+  const start = Math.max(0, query.int("start", 0));
+  const pageSize = query.int("pageSize", int32Max);
+  const rows = rowsOf(database, id, before === undefined ? undefined : before * 1000);
+  const page = rows.slice(start, start + Math.max(0, pageSize));
+  const revisions = await readRevisions(database, page);
+  const etag = revisions.length === 0 ? nothing : etagOf(revisions);
+  if (isUnchanged(exchange, etag)) {
+    exchange.reply(304, jsonHeaders);
+    return;
+  }
+  const text = resultsOf(database, revisions, metadataOnly);
+  text.addText(`,"TotalResults":${rows.length}}`);
+  exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
+}
+
+async function replyByVectors(
+  exchange: Exchange,
+  database: Database,
+  vectors: readonly string[],
+  metadataOnly: boolean,
+): Promise<void> {
+  const found: (RevisionRecord | null)[] = [];
+  for (const vector of vectors) found.push(await revisionByVector(database, vector));
+  if (found.length === 1 && found[0] === null) {
+    exchange.reply(404, jsonHeaders);
+    return;
+  }
+  const etag = etagOf(found);
+  if (isUnchanged(exchange, etag)) {
+    exchange.reply(304, jsonHeaders);
+    return;
+  }
+  const text = resultsOf(database, found, metadataOnly).addText("}");
+  exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
+}
+
+/** GET revisions/count?id=…: `{"RevisionsCount":n}` */
+function getCount(exchange: Exchange, { database }: DatabaseContext): void {
+  const document = database.find(requiredId(exchange));
+  const known = document >= 0 ? document : database.state.documents.lookup(requiredId(exchange));
+  const count = known < 0 ? 0 : database.state.keyspaces.revisions.countOf(known);
+  exchange.replyJson(200, { RevisionsCount: count });
+}
+
+/** GET revisions/bin?start=…&pageSize=…: deleted documents that have revisions, the last deleted first */
+async function getBin(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  if (query.has("etag")) {
+    throw new EngineError(
+      "not-supported",
+      "Parameter 'etag' is deprecated for endpoint /databases/*/revisions/bin. Use 'start' instead.",
+    );
+  }
+  const start = Math.max(0, query.int("start", 0));
+  const pageSize = Math.max(0, query.int("pageSize", int32Max));
+  const { revisions } = database.state.keyspaces;
+  const rows = revisions.deletedDocuments(documentFlags.DeleteRevision);
+  const [newest] = rows;
+  if (newest === undefined) {
+    exchange.replyJson(200, { Results: [] });
+    return;
+  }
+  const { count } = revisions;
+  const shown = await readRevisions(database, [newest, ...rows.slice(start, start + pageSize)]);
+  const [first, ...page] = shown;
+  const etag = `${first?.changeVector}/${count}`;
+  if (isUnchanged(exchange, etag)) {
+    exchange.reply(304, jsonHeaders);
+    return;
+  }
+  const text = resultsOf(database, page, false).addText("}");
+  exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
+}
+
+/** GET revisions/size?changeVector=…: the bytes of the stored record */
+async function getSize(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const revision = await revisionByVector(database, exchange.query.required("changeVector"));
+  if (revision === null) {
+    exchange.reply(404, jsonHeaders);
+    return;
+  }
+  const bytes = revision.record.length;
+  exchange.replyJson(200, {
+    ChangeVector: revision.changeVector,
+    ActualSize: bytes,
+    HumaneActualSize: humaneSize(bytes),
+    AllocatedSize: bytes,
+    HumaneAllocatedSize: humaneSize(bytes),
+    IsCompressed: false,
+  });
+}
+
+/** GET revisions/resolved: conflicts of nodes that were resolved. There is one node. */
+function getResolved(exchange: Exchange): void {
+  exchange.replyJson(200, { Results: [] });
+}
+
+/** DELETE admin/revisions `{"DocumentIds":[…],"RevisionsChangeVectors"?,"From"?,"To"?,"MaxDeletes"?,…}` */
+async function removeRevisions(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const ids = stringsOf(body["DocumentIds"]);
+  if (ids.length === 0) {
+    throw new EngineError(
+      "invalid-argument",
+      "request 'DocumentIds' cannot be null or empty. (Parameter 'DocumentIds')",
+    );
+  }
+  const vectors = stringsOf(body["RevisionsChangeVectors"]);
+  if (vectors.length > 0 && ids.length > 1) {
+    throw new EngineError(
+      "invalid-argument",
+      "DocumentIds (Parameter 'The request must include exactly one document ID when deleting specific revisions by their change-vectors.')",
+    );
+  }
+  const countMax = body["MaxDeletes"];
+  const total = await deleteRevisions(database, {
+    ids,
+    changeVectors: vectors.length === 0 ? null : vectors,
+    from: momentOf(body["From"]) ?? Number.NEGATIVE_INFINITY,
+    to: momentOf(body["To"]) ?? Number.POSITIVE_INFINITY,
+    includesForced: body["RemoveForceCreatedRevisions"] === true,
+    countMax: typeof countMax === "number" ? countMax : Number.POSITIVE_INFINITY,
+  });
+  exchange.replyJson(200, { TotalDeletes: total });
+}
+
+/** POST admin/revisions/config/enforce `{"IncludeForceCreated"?,"Collections"?}`: an operation */
+async function postEnforce(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const scope = { ...scopeOf(body), includesForced: body["IncludeForceCreated"] === true };
+  await start(
+    exchange,
+    database,
+    "EnforceRevisionConfiguration",
+    `Enforce revision configuration in database '${database.name}'.`,
+    (progress, signal) => enforceRevisionRules(database, scope, progress, signal),
+  );
+}
+
+/** POST revisions/revert `{"Time","WindowInSec","Collections"?}`: an operation */
+async function postRevert(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const moment = momentOf(body["Time"]);
+  if (moment === undefined) {
+    throw new EngineError("invalid-argument", "A 'Time' to go back to is needed.");
+  }
+  const scope = scopeOf(body);
+  await start(
+    exchange,
+    database,
+    "DatabaseRevert",
+    `Revert database '${database.name}' to ${String(body["Time"])} UTC.`,
+    (progress, signal) => revertToMoment(database, scope, moment, progress, signal),
+  );
+}
+
+/** POST revisions/revert/docs `{"IdToChangeVector":{"users/1":"A:1-…"}}`: 200 */
+async function postRevertDocuments(
+  exchange: Exchange,
+  { database }: DatabaseContext,
+): Promise<void> {
+  const wanted = Object.entries((await jsonBody(exchange))["IdToChangeVector"] ?? {});
+  await revertToVectors(
+    database,
+    wanted.map(([id, vector]) => [id, String(vector)]),
+  );
+  exchange.reply(200);
+}
+
+async function start(
+  exchange: Exchange,
+  database: Database,
+  kind: string,
+  description: string,
+  work: OperationWork,
+): Promise<void> {
+  const wantedId = exchange.query.long("operationId", undefined);
+  const { id } =
+    wantedId === undefined
+      ? await database.operations.start(kind, description, work)
+      : database.operations.startWithId(wantedId, kind, description, work);
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: nodeTag });
+}
+
+function scopeOf(body: JsonObject): RevisionScope {
+  const collections = body["Collections"];
+  if (!Array.isArray(collections)) return { collections: null };
+  return { collections: new Set(stringsOf(collections).map((name) => name.toLowerCase())) };
+}
+
+function stringsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
+/** Microseconds since 1970; undefined without one. @throws EngineError invalid-format */
+function momentOf(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  const text = typeof value === "string" ? value : "";
+  const moment = parseTimestamp(text);
+  if (Number.isNaN(moment)) throw new EngineError("invalid-format", `'${text}' is not a date.`);
+  return moment;
+}
+
+function requiredId({ query }: Exchange): string {
+  const id = query.get("id");
+  if (id) return id;
+  throw new EngineError("invalid-argument", "Query string value 'id' must have a non empty value");
+}
+
+/** `{"Results":[…]`, still open. */
+function resultsOf(
+  database: Database,
+  revisions: readonly (RevisionRecord | null)[],
+  metadataOnly: boolean,
+): ReplyText {
+  const text = new ReplyText(4096).addText('{"Results":[');
+  revisions.forEach((revision, position) => {
+    if (position > 0) text.addText(",");
+    if (revision === null) text.addText("null");
+    else text.addDocument(database.state, revision.record, 0, metadataOnly);
+  });
+  return text.addText("]");
+}
+
+/** The change vector of one revision; of several a hash. */
+function etagOf(revisions: readonly (RevisionRecord | null)[]): string {
+  const [only] = revisions;
+  if (revisions.length === 1 && only != null) return only.changeVector;
+  const hash = new StateHash().add(revisions.length);
+  for (const revision of revisions) hash.add(revision === null ? null : revision.changeVector);
+  return hash.etag;
+}

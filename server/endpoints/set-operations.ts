@@ -1,0 +1,70 @@
+/** Patching and deleting by query, and trying a patch out. Replies are those of RavenDB 7.2.7. */
+import { nodeTag } from "../../engine/database-state.ts";
+import type { StartedOperation } from "../../engine/operations.ts";
+import {
+  type SetOperationOptions,
+  startDeleteByQuery,
+  startPatchByQuery,
+  tryPatchByQuery,
+} from "../../engine/set-operations.ts";
+import type { Exchange } from "../exchange.ts";
+import { queryOfBody, wrappedQueryOfBody } from "../query-request.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+
+const path = "/databases/:database/queries";
+
+export const setOperationRoutes: readonly Route[] = [
+  { kind: "database", method: "PATCH", path, access: "write", handle: patchByQuery },
+  { kind: "database", method: "DELETE", path, access: "write", handle: deleteByQuery },
+  { kind: "database", method: "PATCH", path: `${path}/test`, access: "write", handle: tryPatch },
+];
+
+/** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: the handle of an operation */
+async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const options = optionsOf(exchange);
+  const { text, options: asked } = await wrappedQueryOfBody(exchange);
+  const { parametersText = null } = asked;
+  reply(exchange, await startPatchByQuery(database, text, { ...options, parametersText }));
+}
+
+/** DELETE queries, body as that of a query: the handle of an operation */
+async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const options = optionsOf(exchange);
+  const { text, options: asked } = await queryOfBody(exchange);
+  const { parametersText = null } = asked;
+  reply(exchange, await startDeleteByQuery(database, text, { ...options, parametersText }));
+}
+
+/** PATCH queries/test?id=…: what the patch would do to one document */
+async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("id");
+  const { text, options } = await wrappedQueryOfBody(exchange);
+  const watched = await tryPatchByQuery(database, text, options.parametersText ?? null, id);
+  if (watched === null) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  const { isPatched, modified, original, actions } = watched;
+  const status = isPatched ? "Patched" : "NotModified";
+  exchange.replyJson(
+    200,
+    `{"Status":"${status}","ModifiedDocument":${modified},"OriginalDocument":${original},` +
+      `"Debug":{"Output":${JSON.stringify(actions.output)},"Actions":${actions.text}}}`,
+  );
+}
+
+/** @throws EngineError invalid-argument */
+function optionsOf({ query }: Exchange): Omit<SetOperationOptions, "parametersText"> {
+  return {
+    allowsStale: query.bool("allowStale", false),
+    staleTimeoutMs: query.timeSpanMs("staleTimeout", undefined),
+    operationsPerSecondMax: query.int("maxOpsPerSec", undefined),
+    hasDetails: query.bool("details", false),
+    liftsLimits: query.bool("ignoreMaxStepsForScript", false),
+  };
+}
+
+function reply(exchange: Exchange, { id }: StartedOperation): void {
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: nodeTag });
+}

@@ -1,0 +1,346 @@
+/**
+ * Time series of documents: entries by range, statistics, and changes. Long ranges are streamed.
+ */
+import { changeVectorOf, idOf } from "../../engine/document.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
+import {
+  committedSegments,
+  type SeriesSummary,
+  segmentPrefix,
+  seriesKey,
+  seriesTimeText,
+  summaryOf,
+  timeMax,
+  timeMin,
+} from "../../engine/keyspaces/time-series.ts";
+import {
+  applySeriesOperations,
+  parseSeriesOperations,
+  seriesTime,
+} from "../../engine/writes/time-series-operations.ts";
+import { isUnchanged, quoted, StateHash } from "../conditional.ts";
+import type { Exchange } from "../exchange.ts";
+import { jsonBody } from "../json-body.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+import { StreamedReply } from "../streamed-reply.ts";
+import {
+  type EntryForm,
+  entryFormOf,
+  rangeHead,
+  seriesStateText,
+  sliceText,
+  tagsOf,
+} from "../time-series-text.ts";
+
+const int32Max = 2_147_483_647;
+const path = "/databases/:database/timeseries";
+const admin = "/databases/:database/admin/timeseries";
+
+export const timeSeriesRoutes: readonly Route[] = [
+  { kind: "database", method: "GET", path, access: "read", handle: getSeries },
+  { kind: "database", method: "GET", path: `${path}/ranges`, access: "read", handle: getRanges },
+  { kind: "database", method: "GET", path: `${path}/stats`, access: "read", handle: getStatistics },
+  { kind: "database", method: "POST", path, access: "write", handle: postSeries },
+  { kind: "database", method: "GET", path: `${path}/config`, access: "read", handle: getPolicies },
+  ...(
+    [
+      ["POST", `${path}/names/config`, "database-admin"],
+      ["POST", `${admin}/config`, "database-admin"],
+      ["PUT", `${admin}/policy`, "database-admin"],
+      ["DELETE", `${admin}/policy`, "database-admin"],
+    ] as const
+  ).map(
+    ([method, path, access]): Route => ({
+      kind: "database",
+      method,
+      path,
+      access,
+      handle: refusePolicies,
+    }),
+  ),
+];
+
+/** One range of the reply. */
+interface Range {
+  readonly bounds: SeriesBounds;
+  readonly page: SeriesPage;
+  readonly start: number;
+  readonly form: EntryForm;
+  /** Entries of the series, when the bounds leave none of them out. */
+  readonly totalResults: number | undefined;
+  /** Records of documents that come with it, under the ids of the reply. */
+  readonly includes: ReadonlyMap<string, Buffer>;
+}
+
+/** What a request asks for beside the entries. */
+interface RangeOptions {
+  readonly includeDocument: boolean;
+  readonly includeTags: boolean;
+  readonly isFull: boolean;
+}
+
+function optionsOf({ query }: Exchange): RangeOptions {
+  return {
+    includeDocument: query.bool("includeDocument", false),
+    includeTags: query.bool("includeTags", false),
+    isFull: query.bool("full", false),
+  };
+}
+
+/** GET timeseries?docId=…&name=…&from=…&to=…&start=…&pageSize=…: 404 when there is no such series */
+async function getSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const id = query.required("docId");
+  const name = query.required("name");
+  const bounds = { from: query.dateMs("from", undefined), to: query.dateMs("to", undefined) };
+  const paging = pagingOf(exchange);
+  const options = optionsOf(exchange);
+  const planner = new RangePlanner(database, id, options);
+  const range = await planner.plan(name, bounds, paging.start, paging.pageSize);
+  if (range === null) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  if (isUnchanged(exchange, planner.etag)) {
+    exchange.reply(304, { "content-type": jsonContentType });
+    return;
+  }
+  const reply = new StreamedReply(exchange, 200, { etag: quoted(planner.etag) });
+  try {
+    await addRange(reply, database, range);
+    await reply.end();
+  } catch (error) {
+    if (!reply.fail()) throw error;
+  }
+}
+
+/** GET timeseries/ranges?docId=…(&name=…&from=…&to=…)*: 404 when one of the series is not there */
+async function getRanges(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("docId");
+  const wanted = wantedRanges(exchange);
+  const paging = pagingOf(exchange);
+  const planner = new RangePlanner(database, id, optionsOf(exchange));
+  const series = new Map<string, { name: string; ranges: Range[] }>();
+  let { start, pageSize } = paging;
+  for (const { name, bounds } of wanted) {
+    const range = await planner.plan(name, bounds, start, pageSize);
+    if (range === null) {
+      exchange.reply(404, { "content-type": jsonContentType });
+      return;
+    }
+    if (pageSize <= 0) continue;
+    start -= range.page.skipped;
+    pageSize -= range.page.count;
+    // Here RavenDB 7.2.7 gives the total only when the whole of it follows.
+    const isWhole = range.page.count === range.totalResults;
+    const shown = isWhole ? range : { ...range, totalResults: undefined };
+    const known = series.get(name.toLowerCase());
+    if (known === undefined) series.set(name.toLowerCase(), { name, ranges: [shown] });
+    else known.ranges.push(shown);
+  }
+  if (isUnchanged(exchange, planner.etag)) {
+    exchange.reply(304, { "content-type": jsonContentType });
+    return;
+  }
+  const reply = new StreamedReply(exchange, 200, { etag: quoted(planner.etag) });
+  try {
+    reply.text.addText(`{"Id":${JSON.stringify(id)},"Values":{`);
+    let isFirst = true;
+    for (const { name, ranges } of series.values()) {
+      reply.text.addText(`${isFirst ? "" : ","}${JSON.stringify(name)}:[`);
+      isFirst = false;
+      for (const [position, range] of ranges.entries()) {
+        if (position > 0) reply.text.addText(",");
+        await addRange(reply, database, range);
+      }
+      reply.text.addText("]");
+    }
+    reply.text.addText("}}");
+    await reply.end();
+  } catch (error) {
+    if (!reply.fail()) throw error;
+  }
+}
+
+/** GET timeseries/stats?docId=…: 404 when there is no such document */
+function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
+  const id = exchange.query.required("docId");
+  if (database.find(id) < 0) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  const { timeSeries, timeSeriesSegments } = database.state.keyspaces;
+  const source = committedSegments(timeSeriesSegments);
+  const rows: string[] = [];
+  for (const [, { name }] of timeSeries.withPrefix(seriesKey(id, ""))) {
+    const summary = summaryOf(source, segmentPrefix(id, name));
+    if (summary === undefined) continue;
+    const { count, first, last } = summary;
+    rows.push(
+      `{"Name":${JSON.stringify(name)},"NumberOfEntries":${count},"StartDate":"${seriesTimeText(first)}","EndDate":"${seriesTimeText(last)}"}`,
+    );
+  }
+  exchange.replyJson(200, `{"DocumentId":${JSON.stringify(id)},"TimeSeries":[${rows.join(",")}]}`);
+}
+
+/** POST timeseries?docId=…, body `{"Name","Appends"?,"Deletes"?,"Increments"?}`: 204 */
+async function postSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("docId");
+  const operations = parseSeriesOperations(await jsonBody(exchange));
+  await database.write((transaction) => applySeriesOperations(transaction, id, operations));
+  exchange.reply(204);
+}
+
+/** GET timeseries/config: 404, there are no policies */
+function getPolicies(exchange: Exchange): void {
+  exchange.reply(404, { "content-type": jsonContentType });
+}
+
+/** Retention, rollups and names of values. @throws EngineError not-supported */
+function refusePolicies(): never {
+  throw new EngineError(
+    "not-supported",
+    "Policies and named values of time series are not supported by this server.",
+  );
+}
+
+/** @throws EngineError invalid-operation for a negative size */
+function pagingOf({ query }: Exchange): { start: number; pageSize: number } {
+  const pageSize = query.int("pageSize", int32Max);
+  if (pageSize < 0) throw new EngineError("invalid-operation", "'pageSize' cannot be negative.");
+  return { start: Math.max(0, query.int("start", 0)), pageSize };
+}
+
+/** @throws EngineError invalid-argument */
+function wantedRanges({ query }: Exchange): { name: string; bounds: SeriesBounds }[] {
+  const names = query.all("name");
+  const froms = query.all("from");
+  const tos = query.all("to");
+  for (const [key, values] of Object.entries({ name: names, from: froms, to: tos })) {
+    if (values.length > 0) continue;
+    throw invalid(`Query string ${key} is mandatory, but wasn't specified.`);
+  }
+  if (froms.length !== tos.length) {
+    throw invalid(
+      "Length of query string values 'from' must be equal to the length of query string values 'to'",
+    );
+  }
+  if (froms.length !== names.length) {
+    throw invalid(
+      "Length of query string values 'name' must be equal to the length of query string values 'from'",
+    );
+  }
+  return names.map((name, position) => ({
+    name,
+    bounds: { from: boundOf(name, froms[position]), to: boundOf(name, tos[position]) },
+  }));
+}
+
+/** @throws EngineError invalid-argument */
+function boundOf(name: string, text: string | undefined): number | undefined {
+  if (!text) return undefined;
+  try {
+    return seriesTime(text);
+  } catch {
+    throw invalid(`Could not parse query string '${name}' as date, val '${text}'`);
+  }
+}
+
+function invalid(message: string): EngineError {
+  return new EngineError("invalid-argument", message);
+}
+
+/** Finds out what ranges have, and what their ETag is. */
+class RangePlanner {
+  readonly #database: Database;
+  readonly #id: string;
+  readonly #options: RangeOptions;
+  readonly #hash = new StateHash();
+  /** Documents that came with a range already. */
+  readonly #included = new Set<number>();
+  #etag: string | undefined;
+
+  constructor(database: Database, id: string, options: RangeOptions) {
+    this.#database = database;
+    this.#id = id;
+    this.#options = options;
+  }
+
+  /** Over all ranges planned: nothing can be planned after it. */
+  get etag(): string {
+    this.#etag ??= this.#hash.etag;
+    return this.#etag;
+  }
+
+  /** Null when there is no such series. */
+  async plan(
+    name: string,
+    bounds: SeriesBounds,
+    start: number,
+    pageSize: number,
+  ): Promise<Range | null> {
+    const state = seriesStateText(this.#database, this.#id, name);
+    if (state === null) return null;
+    this.#hash.add(state);
+    const { keyspaces } = this.#database.state;
+    const source = committedSegments(keyspaces.timeSeriesSegments);
+    const prefix = segmentPrefix(this.#id, name);
+    const page = pageOf(source, prefix, bounds, start, pageSize);
+    const totalResults = totalOf(summaryOf(source, prefix), bounds);
+    const includes = await this.#includesOf(page);
+    const form = entryFormOf(this.#database, name, this.#options.isFull);
+    return { bounds, page, start, form, totalResults, includes };
+  }
+
+  async #includesOf(page: SeriesPage): Promise<Map<string, Buffer>> {
+    const found = new Map<string, Buffer>();
+    const ids = this.#options.includeDocument ? [this.#id] : [];
+    if (this.#options.includeTags) ids.push(...tagsOf(page));
+    for (const id of ids) {
+      const document = this.#database.find(id);
+      if (document < 0 || this.#included.has(document)) continue;
+      this.#included.add(document);
+      const record = Buffer.from(await this.#database.record(document));
+      this.#hash.add(changeVectorOf(record, 0, this.#database.state.databaseHash));
+      found.set(idOf(record, 0), record);
+    }
+    return found;
+  }
+}
+
+function totalOf(
+  summary: SeriesSummary | undefined,
+  { from = timeMin, to = timeMax }: SeriesBounds,
+): number | undefined {
+  if (summary === undefined || from > summary.first || to < summary.last) return undefined;
+  return summary.count;
+}
+
+async function addRange(
+  reply: StreamedReply,
+  { state }: Database,
+  { bounds, page, start, form, totalResults, includes }: Range,
+): Promise<void> {
+  const { text } = reply;
+  text.addText(`{${rangeHead(bounds, page, start)}`);
+  for (const [position, slice] of page.slices.entries()) {
+    if (reply.isClosed) return;
+    if (position > 0) text.addText(",");
+    text.addText(sliceText(slice, form));
+    await reply.flush();
+  }
+  text.addText("]");
+  if (totalResults !== undefined) text.addText(`,"TotalResults":${totalResults}`);
+  if (includes.size > 0) {
+    let separator = ',"Includes":{';
+    for (const [id, record] of includes) {
+      text.addText(separator).addString(id).addText(":").addDocument(state, record, 0);
+      separator = ",";
+    }
+    text.addText("}");
+  }
+  text.addText("}");
+}

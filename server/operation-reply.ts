@@ -1,0 +1,70 @@
+/** How operations look in replies and notifications: the shapes and type names of RavenDB 7.2.7. */
+import type {
+  OperationFailure,
+  OperationFigures,
+  OperationInfo,
+  OperationState,
+} from "../engine/operations.ts";
+import { formatTimestamp } from "../engine/timestamp.ts";
+import { errorStatus } from "./error-status.ts";
+
+const statusNames: Readonly<Record<OperationState["status"], string>> = {
+  running: "InProgress",
+  completed: "Completed",
+  failed: "Faulted",
+  cancelled: "Canceled",
+};
+
+/** Types of results by kind of operation; of all others `BulkOperationResult`. */
+const resultTypes: Readonly<Record<string, string>> = {
+  DatabaseRevert: "Revisions.RevertResult",
+  EnforceRevisionConfiguration: "Revisions.EnforceConfigurationResult",
+};
+
+/** `{"$type","Progress","Result","Status"}` */
+export function operationStateReply({ kind, state }: OperationInfo): OperationFigures {
+  const progressType = kind === "BulkInsert" ? "BulkInsertProgress" : "DeterminateProgress";
+  const progress = state.status === "running" ? state.progress : null;
+  let result: OperationFigures | null = null;
+  if (state.status === "completed") {
+    result = typed(resultTypes[kind] ?? "BulkOperationResult", state.result);
+  } else if (state.status === "failed") result = failureReply(state.failure);
+  return typed("OperationState", {
+    Progress: progress === null ? null : typed(progressType, progress),
+    Result: result,
+    Status: statusNames[state.status],
+  });
+}
+
+/** An item of the list of operations. */
+export function operationReply(info: OperationInfo): OperationFigures {
+  return {
+    Id: info.id,
+    Description: {
+      Description: info.description,
+      TaskType: info.kind,
+      StartTime: formatTimestamp(info.startedAt),
+      EndTime: info.endedAt === null ? null : formatTimestamp(info.endedAt),
+      DetailedDescription: null,
+    },
+    Killable: true,
+    State: operationStateReply(info),
+  };
+}
+
+/** Mistakes that are a 400 of their own are a 500 here, where clients expect one of two: 409 or 500. */
+function failureReply({ code, message }: OperationFailure): OperationFigures {
+  const { status, type } =
+    code === undefined ? { status: 500, type: "System.Exception" } : errorStatus[code];
+  return typed("OperationExceptionResult", {
+    Type: type,
+    Message: message,
+    Error: `${type}: ${message}`,
+    StatusCode: status === 409 ? 409 : 500,
+    LimitType: null,
+  });
+}
+
+function typed(type: string, figures: OperationFigures): OperationFigures {
+  return { $type: `Raven.Client.Documents.Operations.${type}, Raven.Client`, ...figures };
+}

@@ -1,0 +1,188 @@
+/**
+ * Replies to queries: the rows, and what is told beside them, in the order of RavenDB 7.2.7. A reply that grows large is
+ * sent while rows still come; its totals then follow the rows instead of going before them.
+ */
+import type { Database } from "../engine/database.ts";
+import { nodeTag } from "../engine/database-state.ts";
+import { compareExchangeKey } from "../engine/keyspaces/compare-exchange.ts";
+import { counterKey } from "../engine/keyspaces/counters.ts";
+import { ReplyText } from "../engine/reply-text.ts";
+import type { IncludedCounters, QueryOutcome, RowSink } from "../engine/rql/results.ts";
+import { formatTimestamp } from "../engine/timestamp.ts";
+import { compareNames } from "../engine/writes/counter-operations.ts";
+import type { Exchange } from "./exchange.ts";
+import type { ReplyStream } from "./reply-stream.ts";
+
+/** Bytes of rows that wait for the totals. */
+const waitingBytesMax = 4 * 1024 * 1024;
+const pieceBytes = 64 * 1024;
+const never = "0001-01-01T00:00:00.0000000Z";
+
+/** Extra members at the end of a reply: `,"Name":value`. */
+export type ReplyTail = (outcome: QueryOutcome) => string;
+
+/** Gathers the rows of one query and answers. */
+export class QueryReply implements RowSink {
+  readonly #exchange: Exchange;
+  readonly #database: Database;
+  readonly #rows = new ReplyText(8 * 1024);
+  #isEmpty = true;
+  #stream: ReplyStream | undefined;
+
+  constructor(exchange: Exchange, database: Database) {
+    this.#exchange = exchange;
+    this.#database = database;
+  }
+
+  add(row: Buffer): Promise<void> | null {
+    if (!this.#isEmpty) this.#rows.addText(",");
+    this.#isEmpty = false;
+    this.#rows.addBytes(row);
+    const limit = this.#stream === undefined ? waitingBytesMax : pieceBytes;
+    if (this.#rows.length < limit) return null;
+    if (this.#stream === undefined) {
+      this.#stream = this.#exchange.stream(200, this.#headers());
+      const opened = this.#stream.write('{"Results":[');
+      if (opened !== undefined) return opened.then(() => this.#flush());
+    }
+    return this.#flush() ?? null;
+  }
+
+  /** Sends the rest. Resolves when it is on its way. */
+  async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
+    const totals = totalsText(outcome);
+    const rest = `,"Includes":${includesText(outcome)}${stateText(outcome)}${this.#extras(outcome)}${tail(outcome)}`;
+    if (this.#stream !== undefined) {
+      this.#rows.addText(`]${rest},${totals}}`);
+      await this.#stream.end(this.#rows.bytes);
+      return;
+    }
+    const text = new ReplyText(this.#rows.length + rest.length + 512);
+    text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText(`]${rest}}`);
+    this.#exchange.replyJson(200, text.bytes, {
+      ...this.#headers(),
+      etag: String(outcome.resultEtag),
+    });
+  }
+
+  /** The query failed. @returns false when nothing was sent, so that an error can be; else the reply is cut off. */
+  fail(): boolean {
+    if (this.#stream === undefined) return false;
+    this.#exchange.abort();
+    return true;
+  }
+
+  #headers() {
+    return { "request-time": String(this.#exchange.elapsedMs) };
+  }
+
+  async #flush(): Promise<void> {
+    await this.#stream?.write(this.#rows.take());
+  }
+
+  #extras(outcome: QueryOutcome): string {
+    let text = "";
+    if (outcome.timings !== null) text += `,"Timings":${timingsText(outcome.timings)}`;
+    if (outcome.highlightings !== null) {
+      const fields = [...outcome.highlightings].map(([field, documents]) => [
+        field,
+        Object.fromEntries(documents),
+      ]);
+      text += `,"Highlightings":${JSON.stringify(Object.fromEntries(fields))}`;
+    }
+    const { counterIncludes, compareExchangeKeys } = outcome;
+    if (counterIncludes !== null) text += counterIncludesText(this.#database, counterIncludes);
+    if (compareExchangeKeys !== null) {
+      text += `,"CompareExchangeValueIncludes":${compareExchangeText(this.#database, compareExchangeKeys)}`;
+    }
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    const definition = indexDefinitions.newestEntry(outcome.indexName.toLowerCase());
+    if (definition !== undefined) text += `,"IndexDefinitionRaftIndex":${definition.etag}`;
+    return text;
+  }
+}
+
+function totalsText(outcome: QueryOutcome): string {
+  const { cappedMaxResults } = outcome;
+  const capped = cappedMaxResults === null ? "" : `"CappedMaxResults":${cappedMaxResults},`;
+  return (
+    `"TotalResults":${outcome.totalResults},${capped}"ScannedResults":${outcome.scannedResults},` +
+    `"SkippedResults":${outcome.skippedResults},"DurationInMs":${outcome.durationMs},` +
+    `"IncludedPaths":${JSON.stringify(outcome.includedPaths)},"IndexName":${JSON.stringify(outcome.indexName)}`
+  );
+}
+
+function includesText({ includes }: QueryOutcome): string {
+  const members = includes.map(({ id, text }) => `${JSON.stringify(id)}:${text.toString()}`);
+  return `{${members.join(",")}}`;
+}
+
+function stateText(outcome: QueryOutcome): string {
+  return (
+    `,"IndexTimestamp":"${timeText(outcome.indexTimestamp)}","LastQueryTime":"${timeText(outcome.lastQueryTime)}"` +
+    `,"IsStale":${outcome.isStale},"ResultEtag":${outcome.resultEtag},"NodeTag":"${nodeTag}"`
+  );
+}
+
+/** A time of an index; 0 is never. */
+export function timeText(micros: number): string {
+  return micros === 0 ? never : formatTimestamp(micros);
+}
+
+function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {
+  const step = (ms: number, steps: object | null) => ({
+    DurationInMs: Math.round(ms),
+    Timings: steps,
+  });
+  return JSON.stringify({
+    DurationInMs: Math.round(timings.totalMs),
+    Timings: {
+      Optimizer: step(0, null),
+      Query: step(timings.queryMs + timings.retrieverMs, {
+        Retriever: step(timings.retrieverMs, null),
+      }),
+      Staleness: step(timings.stalenessMs, null),
+    },
+  });
+}
+
+/** Counters by document, in the order in which they were asked for; a missing one is null. */
+function counterIncludesText(database: Database, included: readonly IncludedCounters[]): string {
+  const values = new Map<string, string[]>();
+  const names = new Map<string, string[]>();
+  const { counters } = database.state.keyspaces;
+  for (const { documentId, names: asked } of included) {
+    const rows = values.get(documentId) ?? [];
+    const known = names.get(documentId) ?? [];
+    values.set(documentId, rows);
+    names.set(documentId, known);
+    const row = (name: string, value: string) =>
+      rows.push(
+        `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`,
+      );
+    if (asked === null) {
+      const all = [...counters.withPrefix(counterKey(documentId, ""))].map(([, one]) => one);
+      for (const { name, value } of all.sort(compareNames)) row(name, value);
+      continue;
+    }
+    for (const name of asked) {
+      if (known.includes(name)) continue;
+      known.push(name);
+      const counter = counters.get(counterKey(documentId, name));
+      if (counter === undefined) rows.push("null");
+      else row(name, counter.value);
+    }
+  }
+  const members = [...values].map(([id, rows]) => `${JSON.stringify(id)}:[${rows.join(",")}]`);
+  const asked = JSON.stringify(Object.fromEntries(names));
+  return `,"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
+}
+
+function compareExchangeText(database: Database, keys: readonly string[]): string {
+  const members = keys.map((key) => {
+    const stored = database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
+    const name = JSON.stringify(key);
+    return `${name}:{"Key":${name},"Index":${stored?.index ?? -1},"Value":${stored?.text ?? "null"}}`;
+  });
+  return `{${members.join(",")}}`;
+}

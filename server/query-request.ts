@@ -1,0 +1,107 @@
+/**
+ * Queries as they come over the wire: in a JSON body or in the address. The parameters stay JSON text, because a 64-bit
+ * integer in them is exact and a JavaScript number is not.
+ */
+import { EngineError } from "../engine/errors.ts";
+import { quoteString } from "../engine/json/escape.ts";
+import { findMember, ValueSpan } from "../engine/json/field-access.ts";
+import { DocumentParser } from "../engine/json/json-parser.ts";
+import type { QueryOptions } from "../engine/query-host.ts";
+import type { Exchange } from "./exchange.ts";
+import { parseTimeSpanMs } from "./request.ts";
+
+/** A query and how it is asked. */
+export interface QueryRequest {
+  readonly text: string;
+  readonly options: QueryOptions;
+}
+
+const parser = new DocumentParser(null);
+const queryKey = quoteString("Query");
+const parametersKey = quoteString("QueryParameters");
+const int32Max = 2_147_483_647;
+
+/** Reads `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
+export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
+  const body = await exchange.body();
+  parser.parse(body, 0, body.length);
+  return queryOfObject(parser.body.subarray(0, parser.bodyLength), 0);
+}
+
+/** Reads `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
+export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
+  const body = await exchange.body();
+  parser.parse(body, 0, body.length);
+  const text = parser.body.subarray(0, parser.bodyLength);
+  const inner = new ValueSpan();
+  if (!findMember(text, 0, queryKey, inner)) {
+    throw new EngineError("bad-request", "Missing 'Query' property.");
+  }
+  if (text[inner.from] !== 0x7b) {
+    throw new EngineError("invalid-format", "The 'Query' property is not an object.");
+  }
+  return queryOfObject(text, inner.from);
+}
+
+/** Reads a query of a GET request. @throws EngineError invalid-argument */
+export function queryOfAddress(exchange: Exchange): QueryRequest {
+  const { query } = exchange;
+  const text = query.get("query");
+  if (text === undefined || text.trim() === "") throw noQuery();
+  const parametersText = query.get("parameters") || null;
+  const pageSize = query.int("pageSize", undefined);
+  return {
+    text,
+    options: {
+      parametersText,
+      start: query.int("start", undefined),
+      pageSize: pageSize ?? int32Max,
+      waitForNonStale: query.bool("waitForNonStaleResults", false),
+      timeoutMs: query.long("waitForNonStaleResultsTimeoutInMs", undefined),
+      skipDuplicateChecking: query.bool("skipDuplicateChecking", false),
+    },
+  };
+}
+
+/** The query in the minified JSON object at `at`. */
+function queryOfObject(text: Buffer, at: number): QueryRequest {
+  const member = (name: string): unknown => {
+    const span = new ValueSpan();
+    if (!findMember(text, at, quoteString(name), span)) return undefined;
+    return JSON.parse(text.toString("utf8", span.from, span.to)) as unknown;
+  };
+  const query = member("Query");
+  if (typeof query !== "string" || query.trim() === "") throw noQuery();
+  const parameters = new ValueSpan();
+  const hasParameters = findMember(text, at, parametersKey, parameters);
+  const parametersText = hasParameters
+    ? text.toString("utf8", parameters.from, parameters.to)
+    : "null";
+  return {
+    text: query,
+    options: {
+      parametersText: parametersText === "null" ? null : parametersText,
+      start: integer(member("Start"), "Start"),
+      pageSize: integer(member("PageSize"), "PageSize"),
+      waitForNonStale: member("WaitForNonStaleResults") === true,
+      timeoutMs: milliseconds(member("WaitForNonStaleResultsTimeout")),
+      skipDuplicateChecking: member("SkipDuplicateChecking") === true,
+    },
+  };
+}
+
+function noQuery(): EngineError {
+  return new EngineError("invalid-operation", "Index query does not contain 'Query' field.");
+}
+
+function integer(value: unknown, name: string): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "number" && Number.isInteger(value)) return value;
+  throw new EngineError("invalid-format", `'${name}' is not a whole number.`);
+}
+
+/** Clients send milliseconds or a time span's text. */
+function milliseconds(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return typeof value === "string" ? parseTimeSpanMs(value) : undefined;
+}

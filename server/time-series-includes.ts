@@ -1,0 +1,212 @@
+/**
+ * Time series that come with documents: what a load asks for, and the JSON of the reply's `TimeSeriesIncludes`.
+ */
+import { EngineError } from "../engine/errors.ts";
+import { lastEntries, pageOf, type SeriesBounds } from "../engine/keyspaces/series-page.ts";
+import {
+  committedSegments,
+  lastSegment,
+  type SegmentSource,
+  segmentPrefix,
+  seriesKey,
+  timeMax,
+  timeMin,
+} from "../engine/keyspaces/time-series.ts";
+import { seriesTime } from "../engine/writes/time-series-operations.ts";
+import type { QueryString } from "./request.ts";
+import type { Database } from "./services.ts";
+import { entryFormOf, rangeHead, seriesStateText, sliceText } from "./time-series-text.ts";
+
+/** What is wanted of a series. The last time and the last count reach to its end. */
+export type SeriesInclude = { readonly name: string } & (
+  | { readonly kind: "range"; readonly bounds: SeriesBounds }
+  | { readonly kind: "lastTime"; readonly value: number; readonly unit: "Second" | "Month" }
+  | { readonly kind: "lastCount"; readonly count: number }
+);
+
+/** Stands for all series of a document. */
+const allSeries = "@all_timeseries";
+
+/**
+ * `timeseries,from,to`, `timeseriestime,timeType,timeValue,timeUnit` and `timeseriescount,countType,countValue`, each
+ * any number of times, matched by their order. Of several ranges of a series RavenDB 7.2.7 keeps the first only; here all
+ * are answered that are not inside an earlier one.
+ * @throws EngineError invalid-operation, invalid-argument, not-supported
+ */
+export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
+  const includes: SeriesInclude[] = [];
+  const ranges = table(query, {
+    timeseriesNames: "timeseries",
+    fromList: "from",
+    toList: "to",
+  });
+  for (const [name = "", from, to] of ranges) {
+    includes.push({
+      name,
+      kind: "range",
+      bounds: { from: boundOf("from", from), to: boundOf("to", to) },
+    });
+  }
+  const times = table(query, {
+    timeseriesTime: "timeseriestime",
+    timeType: "timeType",
+    timeValue: "timeValue",
+    timeUnit: "timeUnit",
+  });
+  for (const [name = "", type = "", value = "", unit = ""] of times) {
+    requireLast(type);
+    if (unit !== "Second" && unit !== "Month") throw unknownValue(unit);
+    includes.push({ name, kind: "lastTime", value: integerOf(value, "time"), unit });
+  }
+  const counts = table(query, {
+    timeseriesCount: "timeseriescount",
+    countType: "countType",
+    countValue: "countValue",
+  });
+  for (const [name = "", type = "", count = ""] of counts) {
+    requireLast(type);
+    includes.push({ name, kind: "lastCount", count: integerOf(count, "count") });
+  }
+  return includes;
+}
+
+/** `{"Name":[range,…],…}` of one document. */
+export function seriesIncludesText(
+  database: Database,
+  id: string,
+  includes: readonly SeriesInclude[],
+): string {
+  const source = committedSegments(database.state.keyspaces.timeSeriesSegments);
+  const series = new Map<string, { name: string; bounds: SeriesBounds[]; texts: string[] }>();
+  for (const include of expanded(database, id, includes)) {
+    const { name } = include;
+    const key = name.toLowerCase();
+    const prefix = segmentPrefix(id, name);
+    const bounds = boundsOf(source, prefix, include);
+    if (bounds === null) continue;
+    const row = series.get(key) ?? { name, bounds: [], texts: [] };
+    series.set(key, row);
+    if (row.bounds.some((known) => contains(known, bounds))) continue;
+    row.bounds.push(bounds);
+    const isEmpty = include.kind === "lastCount" && include.count <= 0;
+    const page = pageOf(source, prefix, bounds, 0, isEmpty ? 0 : undefined);
+    const form = entryFormOf(database, name, false);
+    const entries = page.slices.map((slice) => sliceText(slice, form)).join(",");
+    row.texts.push(
+      `{${rangeHead(bounds, isEmpty ? { ...page, isCut: false } : page, 0)}${entries}]}`,
+    );
+  }
+  const members = [...series.values()].map(
+    ({ name, texts }) => `${JSON.stringify(name)}:[${texts.join(",")}]`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+/** What an ETag says of the series that a document's reply has. */
+export function seriesIncludesState(
+  database: Database,
+  id: string,
+  includes: readonly SeriesInclude[],
+): (string | null)[] {
+  return expanded(database, id, includes).map(({ name }) => seriesStateText(database, id, name));
+}
+
+/** With every `@all_timeseries` replaced by the names that the document has. */
+function expanded(
+  { state }: Database,
+  id: string,
+  includes: readonly SeriesInclude[],
+): SeriesInclude[] {
+  return includes.flatMap((include) => {
+    if (include.name !== allSeries) return [include];
+    const names = [...state.keyspaces.timeSeries.withPrefix(seriesKey(id, ""))];
+    return names.map(([, { name }]): SeriesInclude => ({ ...include, name }));
+  });
+}
+
+/** Null when there is no such series, and so no last entry. */
+function boundsOf(
+  source: SegmentSource,
+  prefix: string,
+  include: SeriesInclude,
+): SeriesBounds | null {
+  switch (include.kind) {
+    case "range":
+      return include.bounds;
+    case "lastCount":
+      return lastEntries(source, prefix, include.count) ?? null;
+    case "lastTime": {
+      const last = lastSegment(source, prefix)?.[1].last;
+      if (last === undefined) return null;
+      const from =
+        include.unit === "Month" ? monthsBefore(last, include.value) : last - include.value * 1000;
+      return { from: Math.min(timeMax, Math.max(timeMin, from)), to: undefined };
+    }
+  }
+}
+
+/** The same day and time so many months before; the last day of the month when it has no such day. */
+function monthsBefore(time: number, months: number): number {
+  const date = new Date(time);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() - months);
+  const monthEnd = new Date(date);
+  monthEnd.setUTCMonth(date.getUTCMonth() + 1, 0);
+  date.setUTCDate(Math.min(day, monthEnd.getUTCDate()));
+  return Number.isNaN(date.getTime()) ? timeMin : date.getTime();
+}
+
+function contains(known: SeriesBounds, bounds: SeriesBounds): boolean {
+  return (
+    (known.from ?? timeMin) <= (bounds.from ?? timeMin) &&
+    (known.to ?? timeMax) >= (bounds.to ?? timeMax)
+  );
+}
+
+/**
+ * Parameters that are repeated together, row by row.
+ * @param keys the name in the complaint -> the parameter. @throws EngineError invalid-operation
+ */
+function table(query: QueryString, keys: Readonly<Record<string, string>>): string[][] {
+  const columns = Object.values(keys).map((key) => query.all(key));
+  const count = columns[0]?.length ?? 0;
+  if (count === 0) return [];
+  if (columns.some((column) => column.length !== count)) {
+    const labels = Object.keys(keys).map((label) => `'${label}'`);
+    const counts = Object.keys(keys).map((label, i) => `${label}.Count = ${columns[i]?.length}`);
+    throw new EngineError(
+      "invalid-operation",
+      `Parameters ${labels.slice(0, -1).join(", ")} and ${labels.at(-1)} must be of equal length. Got : ${counts.join(", ")}.`,
+    );
+  }
+  return Array.from({ length: count }, (_, row) => columns.map((column) => column[row] ?? ""));
+}
+
+function requireLast(type: string): void {
+  if (type.toLowerCase() === "last") return;
+  if (type.toLowerCase() !== "none") throw unknownValue(type);
+  throw new EngineError("not-supported", `Not supported time series range type '${type}'.`);
+}
+
+function unknownValue(text: string): EngineError {
+  return new EngineError("invalid-argument", `Requested value '${text}' was not found.`);
+}
+
+function integerOf(text: string, what: "time" | "count"): number {
+  const value = Number(text);
+  if (/^-?\d{1,10}$/.test(text)) return value;
+  throw new EngineError("invalid-operation", `Could not parse timeseries ${what} value.`);
+}
+
+function boundOf(key: string, text: string | undefined): number | undefined {
+  if (!text) return undefined;
+  try {
+    return seriesTime(text);
+  } catch {
+    throw new EngineError(
+      "invalid-argument",
+      `Could not parse query string '${key}' as date, val '${text}'`,
+    );
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Time series as JSON: ranges of entries as RavenDB 7.2.7 writes them, and what ETags say of them. Knows nothing of
+ * requests.
+ */
+import { nodeTag } from "../engine/database-state.ts";
+import type { SeriesBounds, SeriesPage, SeriesSlice } from "../engine/keyspaces/series-page.ts";
+import type { Segment } from "../engine/keyspaces/series-segment.ts";
+import { isIncremental, segmentPrefix, seriesTimeText } from "../engine/keyspaces/time-series.ts";
+import type { Database } from "./services.ts";
+
+/** How entries are written. */
+export interface EntryForm {
+  /** The key of `NodeValues`; null: there are none. */
+  readonly node: string | null;
+}
+
+/** `NodeValues` are for incremental series, and for who asks for all. */
+export function entryFormOf({ state }: Database, name: string, isFull: boolean): EntryForm {
+  return { node: isFull && isIncremental(name) ? `${nodeTag}-${state.databaseHash}` : null };
+}
+
+/** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, joined by commas. */
+export function rangeHead(bounds: SeriesBounds, page: SeriesPage, start: number): string {
+  const from = start > 0 ? page.first : bounds.from;
+  const to = page.isCut ? page.last : bounds.to;
+  return `"From":${timeText(from)},"To":${timeText(to)},"Entries":[`;
+}
+
+function timeText(time: number | undefined): string {
+  return time === undefined ? "null" : `"${seriesTimeText(time)}"`;
+}
+
+/** The entries of a slice, joined by commas. */
+export function sliceText({ segment, from, to }: SeriesSlice, { node }: EntryForm): string {
+  const entries = segment.unpack();
+  const { times, values, valueStarts } = entries;
+  const rows: string[] = [];
+  for (let i = from; i < to; i++) {
+    const end = valueStarts[i + 1] as number; // i < count
+    let texts = "";
+    for (let at = valueStarts[i] as number; at < end; at++) {
+      texts += `${texts === "" ? "" : ","}${valueText(values[at] as number)}`;
+    }
+    const time = seriesTimeText(times[i] as number);
+    const tag = entries.tag(i);
+    const tail = node === null ? "" : `,"NodeValues":{"${node}":[${texts}]}`;
+    rows.push(
+      `{"Timestamp":"${time}","Tag":${tag === null ? "null" : JSON.stringify(tag)},"Values":[${texts}],"IsRollup":false${tail}}`,
+    );
+  }
+  return rows.join(",");
+}
+
+/** JSON has no infinite numbers: they are text. */
+function valueText(value: number): string {
+  if (Object.is(value, -0)) return "-0";
+  return Number.isFinite(value) ? String(value) : `"${value}"`;
+}
+
+/** The tags of a page's entries, each once, in their order. */
+export function tagsOf(page: SeriesPage): Set<string> {
+  const tags = new Set<string>();
+  for (const { segment, from, to } of page.slices) {
+    const entries = segment.unpack();
+    for (let i = from; i < to; i++) {
+      const tag = entries.tag(i);
+      if (tag !== null) tags.add(tag);
+    }
+  }
+  return tags;
+}
+
+/**
+ * Text that changes whenever the series does; null when there is no such series. Every segment that is written has
+ * a new etag, and between two writes the entries only become fewer. Cost: O(segments).
+ */
+export function seriesStateText(database: Database, id: string, name: string): string | null {
+  const prefix = segmentPrefix(id, name);
+  let etag = 0;
+  let count = 0;
+  for (const [, entry] of database.state.keyspaces.timeSeriesSegments.range(prefix, prefix)) {
+    const segment: Segment = entry.value;
+    etag = Math.max(etag, entry.etag);
+    count += segment.count;
+  }
+  return count === 0 ? null : `${etag} ${count}`;
+}

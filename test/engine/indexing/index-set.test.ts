@@ -1,0 +1,172 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type {
+  DefinitionField,
+  IndexDefinition,
+} from "../../../engine/indexing/index-definition.ts";
+import { ArrayDatabase, rowIds } from "../rql/execute-array-host.ts";
+
+const open: ArrayDatabase[] = [];
+function newDatabase(): ArrayDatabase {
+  const database = new ArrayDatabase();
+  open.push(database);
+  return database;
+}
+
+afterEach(() => {
+  for (const database of open.splice(0)) {
+    database.indexes.checkInvariants();
+    database.indexes.close();
+  }
+});
+
+function field(name: string, options: Partial<DefinitionField> = {}): DefinitionField {
+  return {
+    name,
+    path: [{ name, arrays: 0 }],
+    isQuoted: false,
+    hasSearch: false,
+    hasExact: false,
+    hasHighlight: false,
+    hasSuggest: false,
+    ...options,
+  };
+}
+
+function over(...fields: DefinitionField[]): IndexDefinition {
+  return { collection: "Users", fields, groupBy: null };
+}
+
+function user(database: ArrayDatabase, n: number, fields: object): void {
+  database.put(
+    `users/${n}`,
+    JSON.stringify({ ...fields, "@metadata": { "@collection": "Users" } }),
+  );
+}
+
+describe("IndexSet", () => {
+  it("answers from an index that has more than the query needs", () => {
+    const { indexes } = newDatabase();
+    const both = indexes.automatic(over(field("A"), field("B")));
+    expect(indexes.automatic(over(field("A")))).toBe(both);
+    expect(indexes.all()).toHaveLength(1);
+  });
+
+  it("extends: the new index has the fields of both", () => {
+    const { indexes } = newDatabase();
+    indexes.automatic(over(field("A")));
+    const created = indexes.automatic(over(field("B")));
+    expect(created.name).toBe("Auto/Users/ByAAndB");
+  });
+
+  it("gives a field the options of the query that extends", () => {
+    const { indexes } = newDatabase();
+    const search = indexes.automatic(over(field("A", { hasSearch: true }), field("B")));
+    const exact = indexes.automatic(over(field("A", { hasExact: true })));
+    expect(exact.name).toBe("Auto/Users/ByBAndExact(A)");
+    expect(search.successor).toBeNull();
+  });
+
+  it("drops an index some time after its successor has caught up, not before", async () => {
+    const database = newDatabase();
+    const timers: { ms: number; run: () => void }[] = [];
+    database.setTimer = (ms, run) => {
+      timers.push({ ms, run });
+      return { cancel: () => {} };
+    };
+    user(database, 1, { A: 1, B: 2 });
+    await database.query("from Users where A = 1");
+    await database.query("from Users where B = 2");
+    expect(database.indexes.all().map((index) => index.name)).toEqual([
+      "Auto/Users/ByA",
+      "Auto/Users/ByAAndB",
+    ]);
+    timers.find((timer) => timer.ms === 15_000)?.run();
+    for (const timer of timers) timer.run();
+    expect(database.indexes.all().map((index) => index.name)).toEqual(["Auto/Users/ByAAndB"]);
+  });
+
+  it("is stale until it has taken in the last write, and says so", async () => {
+    const database = newDatabase();
+    user(database, 1, { A: 1 });
+    const index = database.indexes.automatic(over(field("A")));
+    expect(index.isStale).toBe(true);
+    await database.indexes.waitForNonStale(index.name, 5000);
+    expect(index.isStale).toBe(false);
+    expect(index.statistics()).toMatchObject({ entriesCount: 1, mapAttempts: 1, documentLag: 0 });
+    user(database, 2, { A: 1 });
+    expect(index.isStale).toBe(true);
+    expect(index.statistics().documentLag).toBe(1);
+  });
+
+  it("is stale after a deletion, until that is taken in", async () => {
+    const database = newDatabase();
+    user(database, 1, { A: 1 });
+    await database.query("from Users where A = 1");
+    database.remove("users/1");
+    const index = database.indexes.byName("auto/users/bya");
+    expect(index?.isStale).toBe(true);
+    expect((await database.query("from Users where A = 1")).rows).toEqual([]);
+    expect(index?.statistics().entriesCount).toBe(0);
+  });
+
+  it("stops waiting when the time is over, or the index is dropped", async () => {
+    const database = newDatabase();
+    user(database, 1, { A: 1 });
+    const index = database.indexes.automatic(over(field("A")));
+    index.isPaused = true;
+    await database.indexes.waitForNonStale(index.name, 5);
+    expect(index.isStale).toBe(true);
+    const waiting = database.indexes.waitForNonStale(index.name, 600_000);
+    database.indexes.drop(index.name);
+    await waiting;
+    expect(database.indexes.byName(index.name)).toBeUndefined();
+  });
+
+  it("goes on with others when one index fails", async () => {
+    const database = newDatabase();
+    user(database, 1, { A: 1 });
+    const broken = database.indexes.automatic(over(field("A")));
+    broken.index.catchUp = () => {
+      throw new Error("broken");
+    };
+    await database.indexes.waitForNonStale(broken.name, 5000);
+    expect(broken.statistics().state).toBe("Error");
+    const { rows } = await database.query("from Users group by A select A");
+    expect(rows).toHaveLength(1);
+  });
+
+  it("builds again after a reset", async () => {
+    const database = newDatabase();
+    user(database, 1, { A: 1 });
+    await database.query("from Users where A = 1");
+    expect(database.indexes.reset("Auto/Users/ByA")).toBe(true);
+    expect(database.indexes.reset("nope")).toBe(false);
+    expect((await database.query("from Users where A = 1")).rows).toHaveLength(1);
+  });
+
+  it("copies the living to a new store when most entries are dead", async () => {
+    const database = newDatabase();
+    for (let round = 0; round < 6; round++) {
+      for (let n = 0; n < 500; n++) user(database, n, { A: n % 10, B: `r${round}`, C: ["x", n] });
+      await database.query("from Users where A = 3 and B = 'x' and C = 'x'");
+    }
+    for (let n = 0; n < 400; n++) database.remove(`users/${n}`);
+    const { rows } = await database.query("from Users where A = 3 and B = 'r5' and C = 'x'");
+    expect(rowIds(rows)).toEqual(Array.from({ length: 10 }, (_, i) => `users/${403 + i * 10}`));
+    const index = database.indexes.byName("Auto/Users/ByAAndBAndC");
+    expect(index?.index.store.entryCount).toBeLessThan(3000);
+  });
+
+  it("drops an index that nobody queried for days", () => {
+    const database = newDatabase();
+    const index = database.indexes.automatic(over(field("A")));
+    const start = database.nowMicros();
+    database.nowMicros = () => start + 31 * 60 * 1_000_000;
+    database.indexes.tidy();
+    expect(index.statistics().state).toBe("Idle");
+    expect(database.indexes.all()).toHaveLength(1);
+    database.nowMicros = () => start + 73 * 3600 * 1_000_000;
+    database.indexes.tidy();
+    expect(database.indexes.all()).toHaveLength(0);
+  });
+});

@@ -1,0 +1,109 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { EngineError } from "../../../engine/errors.ts";
+import { DocumentParser } from "../../../engine/json/json-parser.ts";
+import { parseBatch } from "../../../engine/writes/batch-parser.ts";
+
+const documentParser = new DocumentParser(null);
+
+/** The commands with their documents parsed; null when the text is refused. */
+function read(text: string): { type: string; id: string | null; document: string | null }[] | null {
+  const bytes = Buffer.from(text);
+  try {
+    return parseBatch(bytes).commands.map((command) => {
+      const span = command.span("Document");
+      if (span !== undefined) documentParser.parseValue(bytes, span.from, span.to);
+      const document =
+        span === undefined
+          ? null
+          : documentParser.body.toString("utf8", 0, documentParser.bodyLength);
+      return { type: command.type, id: command.text("Id"), document };
+    });
+  } catch (error) {
+    if (error instanceof EngineError) return null;
+    throw error;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const text = fc.string({
+  unit: fc.constantFrom('"', "\\", "{", "]", ",", ":", "é", "a", "😀", "\n"),
+});
+const commands = fc.array(
+  fc.record({
+    Id: fc.option(text),
+    Type: text,
+    Document: fc.jsonValue({ maxDepth: 2 }),
+    Other: fc.jsonValue({ maxDepth: 2 }),
+  }),
+  { maxLength: 4 },
+);
+
+describe("parseBatch", () => {
+  test("gives what JSON.parse gives, with any spaces between", () => {
+    fc.assert(
+      fc.property(commands, fc.constantFrom(0, 1, "\t"), fc.boolean(), (list, indent, hasMark) => {
+        const body = `${hasMark ? "\uFEFF" : ""}${JSON.stringify({ Commands: list, Rest: [1] }, null, indent)} \n`;
+        expect(read(body)).toEqual(
+          list.map(({ Id, Type, Document }) => ({
+            type: Type,
+            id: Id,
+            document: Document === null ? null : JSON.stringify(Document).replaceAll("-0,", "0,"),
+          })),
+        );
+      }),
+    );
+  });
+
+  test("takes nothing that is not JSON, however a batch is damaged", () => {
+    fc.assert(
+      fc.property(
+        commands,
+        fc.array(
+          fc.tuple(
+            fc.nat(),
+            fc.constantFrom("", '"', "{", "}", "[", "]", ",", ":", "\\", "x", "1", " "),
+          ),
+          { minLength: 1, maxLength: 3 },
+        ),
+        (list, damages) => {
+          let body = JSON.stringify({ Commands: list, TransactionMode: "SingleNode" });
+          for (const [place, replacement] of damages) {
+            const at = place % body.length;
+            body = body.slice(0, at) + replacement + body.slice(at + 1);
+          }
+          if (read(body) !== null) expect(isJson(body), body).toBe(true);
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("of a body that is cut says that it is cut", () => {
+    const body =
+      '{"Commands":[{"Type":"PUT","Id":"a","Document":{"b":[1,"}"]}}],"TransactionMode":"SingleNode"}';
+    expect(read(body)).toHaveLength(1);
+    for (let length = 0; length < body.length; length++) {
+      try {
+        parseBatch(Buffer.from(body.slice(0, length)));
+        expect.fail(`took ${body.slice(0, length)}`);
+      } catch (error) {
+        expect((error as EngineError).code, body.slice(0, length)).toBe("json-truncated");
+      }
+    }
+  });
+
+  test("takes the last of a repeated member", () => {
+    expect(read('{"Commands":[{"Type":"PUT","Id":"a","Type":"DELETE","Id":null}]}')).toEqual([
+      { type: "DELETE", id: null, document: null },
+    ]);
+  });
+});

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Engine, openEngine } from "../../../engine/engine.ts";
+import { executeBatch } from "../../../engine/writes/batch.ts";
+import { parseBatch } from "../../../engine/writes/batch-parser.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-batch-"));
+let engine: Engine | undefined;
+
+async function open() {
+  engine = await openEngine({ folder });
+  return (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
+}
+
+async function reopen() {
+  await engine?.close();
+  return open();
+}
+
+afterEach(async () => {
+  await engine?.close();
+  engine = undefined;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const batchOf = (...Commands: object[]) => parseBatch(Buffer.from(JSON.stringify({ Commands })));
+
+describe("executeBatch", () => {
+  test("deletes by prefix what an earlier batch stored that is not durable yet", async () => {
+    const database = await open();
+    await executeBatch(database, batchOf({ Type: "PUT", Id: "a/0", Document: {} }));
+    const stored = executeBatch(
+      database,
+      batchOf({ Type: "PUT", Id: "A/1", Document: {} }, { Type: "PUT", Id: "b/1", Document: {} }),
+    );
+    const deleted = executeBatch(database, batchOf({ Type: "DELETE", Id: "a/", IdPrefixed: true }));
+    await Promise.all([stored, deleted]);
+    expect([database.find("a/0"), database.find("a/1")]).toEqual([-1, -1]);
+    expect(database.find("b/1")).toBeGreaterThanOrEqual(0);
+    const again = await reopen();
+    expect([again.find("a/0"), again.find("a/1")]).toEqual([-1, -1]);
+    again.checkInvariants();
+  });
+
+  test("makes all kinds of things durable together", async () => {
+    const database = await open();
+    const lease = await database.blobs.store([Buffer.from("content")]);
+    const Operations = [{ Type: "Increment", CounterName: "n", Delta: 2 }];
+    await executeBatch(
+      database,
+      batchOf(
+        { Type: "PUT", Id: "d", Document: { a: 1 } },
+        { Type: "AttachmentPUT", Id: "d", Name: "f", ContentType: "t" },
+        { Type: "Counters", Id: "d", Counters: { DocumentId: "d", Operations } },
+        { Type: "PATCH", Id: "d", Patch: { Script: "this.b = 2" } },
+        {
+          Type: "JsonPatch",
+          Id: "d",
+          JsonPatch: { Operations: [{ op: "add", path: "/c", value: 3 }] },
+        },
+      ),
+      [lease],
+    );
+    lease.release();
+    const before = await database.getText("d");
+    const again = await reopen();
+    expect(await again.getText("d")).toEqual(before);
+    expect(await again.get("d")).toMatchObject({
+      a: 1,
+      b: 2,
+      c: 3,
+      "@metadata": { "@attachments": [{ Name: "f", Size: 7 }], "@counters": ["n"] },
+    });
+    expect(again.blobs.count).toBe(1);
+    expect(again.state.keyspaces.counterOwners.count).toBe(1);
+    again.checkInvariants();
+  });
+});

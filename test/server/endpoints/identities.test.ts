@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hiLoCapacity } from "../../../engine/writes/hilo.ts";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { stopTestServers } from "../../support/start-test-server.ts";
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+});
+afterAll(stopTestServers);
+
+interface Range {
+  readonly Low: number;
+  readonly High: number;
+}
+
+describe("HiLo", () => {
+  test("gives ranges one after another, and remembers them in a document", async () => {
+    const first = await client.send(
+      "GET hilo/next?tag=users&lastBatchSize=0&lastMax=0&lastRangeAt=1970-01-01T00:00:00.0000000Z",
+    );
+    expect(first.status).toBe(201);
+    expect(first.headers.etag).toBeUndefined();
+    expect(first.json).toMatchObject({
+      Prefix: "users/",
+      Low: 1,
+      High: 32,
+      LastSize: 32,
+      ServerTag: "A",
+    });
+    const next = await client.json("GET hilo/next?tag=USERS&identityPartsSeparator=-");
+    expect(next).toMatchObject({ Prefix: "USERS-", Low: 33, High: 64 });
+    expect(await client.json("GET hilo/next?tag=users&lastMax=1000")).toMatchObject({ Low: 1001 });
+    expect((await client.send("GET docs?id=Raven%2FHilo%2Fusers")).text).toContain(
+      '{"Max":1032,"@metadata":{"@collection":"@hilo"',
+    );
+  });
+
+  test("never gives a number twice, however many ask at once", async () => {
+    const ranges = (await Promise.all(
+      Array.from({ length: 40 }, () => client.json("GET hilo/next?tag=many")),
+    )) as Range[];
+    const numbers = ranges.flatMap(({ Low, High }) =>
+      Array.from({ length: High - Low + 1 }, (_, i) => Low + i),
+    );
+    expect(new Set(numbers).size).toBe(numbers.length);
+  });
+
+  test("gives more to who was quick, and less to who was slow", () => {
+    const now = 1e15;
+    const second = 1e6;
+    expect(hiLoCapacity(0, 0, now)).toBe(32);
+    expect(hiLoCapacity(100, 0, now)).toBe(100);
+    expect(hiLoCapacity(32, now - second, now)).toBe(64);
+    expect(hiLoCapacity(900_000, now - second, now)).toBe(1_000_000);
+    expect(hiLoCapacity(100, now - 45 * second, now)).toBe(100);
+    expect(hiLoCapacity(100, now - 90 * second, now)).toBe(50);
+    expect(hiLoCapacity(32, now - 90 * second, now)).toBe(32);
+    expect(hiLoCapacity(-7, now - second, now)).toBe(32);
+  });
+
+  test("takes back only the last range", async () => {
+    await client.send("GET hilo/next?tag=back");
+    const giveBack = async (end: number, last: number) => {
+      const reply = await client.send(`PUT hilo/return?tag=back&end=${end}&last=${last}`);
+      expect([reply.status, reply.headers["content-length"]]).toEqual([200, "0"]);
+    };
+    await giveBack(31, 5);
+    expect(await client.json("GET hilo/next?tag=back")).toMatchObject({ Low: 33 });
+    await giveBack(64, 40);
+    expect(await client.json("GET hilo/next?tag=back")).toMatchObject({ Low: 41 });
+    expect((await client.send("PUT hilo/return?tag=unknown&end=1&last=1")).status).toBe(200);
+  });
+
+  test("refuses requests without a tag, or with what is no number", async () => {
+    for (const what of [
+      "GET hilo/next",
+      "GET hilo/next?tag=u&lastBatchSize=x",
+      "PUT hilo/return?tag=u",
+    ]) {
+      expect((await client.send(what)).status, what).toBe(400);
+    }
+    expect((await client.send("GET hilo/next?tag=u&lastRangeAt=bad&lastMax=-5")).status).toBe(201);
+  });
+});
+
+describe("identities", () => {
+  test("count from 1, whatever the spelling, together with the ids of documents", async () => {
+    expect(await client.json("POST identity/next?name=id%7C")).toEqual({ NewIdentityValue: 1 });
+    expect(await client.json("POST identity/next?name=ID")).toEqual({ NewIdentityValue: 2 });
+    expect(await client.json("PUT docs?id=Id%7C", {})).toMatchObject({ Id: "Id/3" });
+    expect(await client.json("GET debug/identities")).toEqual({ "id|": 3 });
+  });
+
+  test("are seeded: raised, or set when it is forced", async () => {
+    const seed = (rest: string) => client.json(`POST identity/seed?name=s&${rest}`);
+    expect(await seed("value=10")).toEqual({ NewSeedValue: 10 });
+    expect(await seed("value=5")).toEqual({ NewSeedValue: 10 });
+    expect(await seed("value=-5&force=true")).toEqual({ NewSeedValue: -5 });
+    expect(await client.json("POST identity/next?name=s")).toEqual({ NewIdentityValue: -4 });
+    for (const what of [
+      "POST identity/next",
+      "POST identity/seed?name=s",
+      "POST identity/seed?name=s&value=x",
+    ]) {
+      expect((await client.send(what)).status, what).toBe(400);
+    }
+  });
+});
+
+describe("compare exchange", () => {
+  test("replaces a value only when the index is the current one", async () => {
+    const put = async (key: string, index: number | string, text: string) =>
+      (await client.json(`PUT cmpxchg?key=${key}&index=${index}`, text)) as Record<string, unknown>;
+    const made = await put("a", 0, '{"Object":5}');
+    expect(made).toEqual({ Index: made["Index"], Value: { Object: 5 }, Successful: true });
+    expect(await put("A", 0, '{"Object":6}')).toEqual({ ...made, Successful: false });
+    const next = await put("a", String(made["Index"]), '{"Object":{"x":[1]},"@metadata":{"m":1}}');
+    expect(next["Successful"]).toBe(true);
+    expect(next["Index"]).toBeGreaterThan(made["Index"] as number);
+    expect(await put("none", 7, '{"Object":1}')).toEqual({
+      Index: 0,
+      Value: null,
+      Successful: false,
+    });
+    const get = await client.send("GET cmpxchg?key=A");
+    expect(get.text).toBe(
+      `{"Results":[{"Key":"A","Value":{"Object":{"x":[1]},"@metadata":{"m":1}},"Index":${next["Index"]}}]}`,
+    );
+    expect(get.headers.etag).toBeUndefined();
+    const gone = (await client.json(`DELETE cmpxchg?key=a&index=${next["Index"]}`)) as Record<
+      string,
+      unknown
+    >;
+    expect(gone).toMatchObject({ Successful: true, Value: { Object: { x: [1] } } });
+    expect(gone["Index"]).toBeGreaterThan(next["Index"] as number);
+    expect((await put("a", 0, '{"Object":1}'))["Index"]).toBeGreaterThan(gone["Index"] as number);
+    expect(await client.json("DELETE cmpxchg?key=none&index=1")).toEqual({
+      Index: 0,
+      Value: null,
+      Successful: false,
+    });
+  });
+
+  test("keeps the spelling of numbers", async () => {
+    await client.send("PUT cmpxchg?key=n&index=0", '{"Object":9223372036854775807, "f":1.50}');
+    expect((await client.send("GET cmpxchg?key=n")).text).toContain(
+      '{"Object":9223372036854775807,"f":1.50}',
+    );
+  });
+
+  test("is read by keys, by prefix and in pages", async () => {
+    for (const key of ["p/1", "P/2", "p/3", "q/1"])
+      await client.send(`PUT cmpxchg?key=${key}&index=0`, '{"Object":1}');
+    const keys = async (query: string) =>
+      ((await client.json(`GET cmpxchg?${query}`)) as { Results: { Key: string }[] }).Results.map(
+        ({ Key }) => Key,
+      );
+    expect(await keys("startsWith=P%2F")).toEqual(["p/1", "P/2", "p/3"]);
+    expect(await keys("startsWith=p%2F&start=1&pageSize=1")).toEqual(["P/2"]);
+    expect(await keys("startsWith=zz")).toEqual([]);
+    expect(await keys("key=p%2F1&key=zz")).toEqual(["p/1", "zz"]);
+    expect((await client.send("GET cmpxchg?key=zz")).status).toBe(404);
+    expect((await client.send("GET cmpxchg?key=")).status).toBe(404);
+  });
+
+  test("refuses what is no value or no index", async () => {
+    for (const [query, body] of [
+      ["key=d", "{}"],
+      ["index=0", "{}"],
+      ["key=d&index=x", "{}"],
+      ["key=d&index=-1", "{}"],
+      ["key=d&index=0", ""],
+      ["key=d&index=0", "[1]"],
+      [`key=${"k".repeat(600)}&index=0`, "{}"],
+    ] as const) {
+      expect((await client.send(`PUT cmpxchg?${query}`, body)).status, query).toBe(400);
+    }
+    expect((await client.send("DELETE cmpxchg?key=d")).status).toBe(400);
+  });
+});

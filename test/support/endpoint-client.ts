@@ -1,0 +1,54 @@
+/** A server without certificates and one database of it, for tests of the routes of databases. */
+import {
+  type Reply,
+  type RequestOptions,
+  startTestServer,
+  type TestServer,
+} from "./start-test-server.ts";
+
+export interface EndpointClient {
+  readonly server: TestServer;
+  /** `METHOD path` below the database; objects are sent as JSON. */
+  send(
+    what: string,
+    body?: object | string | Buffer,
+    headers?: RequestOptions["headers"],
+  ): Promise<Reply>;
+  /** As `send`, and gives the JSON of the reply. */
+  json(what: string, body?: object | string | Buffer): Promise<unknown>;
+}
+
+/** Stop it with `stopTestServers`. */
+export async function startEndpointClient(flags: readonly string[] = []): Promise<EndpointClient> {
+  const server = await startTestServer({ unsecured: true, databases: [{ name: "db" }], flags });
+  const client: EndpointClient = {
+    server,
+    send(what, body, headers = {}) {
+      const space = what.indexOf(" ");
+      const isText = body === undefined || typeof body === "string" || Buffer.isBuffer(body);
+      const bytes = isText ? body : JSON.stringify(body);
+      const path = what.slice(space + 1);
+      return server.request(path.startsWith("/") ? path : `/databases/db/${path}`, {
+        method: what.slice(0, space),
+        headers,
+        ...(bytes === undefined ? {} : { body: bytes }),
+      });
+    },
+    async json(what, body) {
+      return (await client.send(what, body)).json;
+    },
+  };
+  return client;
+}
+
+/** A multipart body; the parts are told apart by their order. */
+export function multipart(boundary: string, parts: readonly (string | Buffer)[]): Buffer {
+  const pieces = parts.flatMap((part, position) => [
+    Buffer.from(
+      `--${boundary}\r\nContent-Disposition: form-data; name="part${position}"; filename="blob"\r\n\r\n`,
+    ),
+    Buffer.from(part),
+    Buffer.from("\r\n"),
+  ]);
+  return Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
+}

@@ -1,0 +1,79 @@
+/** Databases for tests: in memory, or in a folder that is removed after the test. */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
+import type { QueryOptions } from "../../engine/query-host.ts";
+import type { QueryOutcome } from "../../engine/rql/results.ts";
+
+const engines: Engine[] = [];
+const folders: string[] = [];
+
+/** Closes what the test opened, checks it whole, and removes its folders. For afterEach. */
+export async function closeDatabases(): Promise<void> {
+  for (const engine of engines.splice(0)) {
+    for (const database of engine.databases.opened()) {
+      database.queries.indexes.checkInvariants();
+      database.checkInvariants();
+    }
+    await engine.close();
+  }
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "jackdaw-test-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** The database `db` in a folder; undefined: in memory. */
+export async function openDatabase(folder?: string): Promise<Database> {
+  const engine = await openEngine(folder === undefined ? {} : { folder });
+  engines.push(engine);
+  return (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
+}
+
+/** What a crash of the process would leave of a folder, opened. Call it while the first is still open. */
+export async function openAfterCrash(folder: string): Promise<Database> {
+  const copy = temporaryFolder();
+  cpSync(folder, copy, { recursive: true, filter: (path) => !path.endsWith("LOCK") });
+  return await openDatabase(copy);
+}
+
+/** Stores documents of a collection: id -> body. */
+export async function putAll(
+  database: Database,
+  collection: string,
+  bodies: Readonly<Record<string, object>>,
+): Promise<void> {
+  for (const [id, body] of Object.entries(bodies)) {
+    await database.put(id, { ...body, "@metadata": { "@collection": collection } });
+  }
+}
+
+export interface QueryReply {
+  readonly outcome: QueryOutcome | null;
+  readonly rows: readonly Record<string, unknown>[];
+  readonly ids: readonly string[];
+}
+
+export async function query(
+  database: Database,
+  text: string,
+  options: QueryOptions = {},
+): Promise<QueryReply> {
+  const rows: Record<string, unknown>[] = [];
+  const outcome = await database.query(
+    text,
+    { waitForNonStale: true, ...options },
+    {
+      add(row) {
+        rows.push(JSON.parse(row.toString()) as Record<string, unknown>);
+        return null;
+      },
+    },
+  );
+  const ids = rows.map((row) => (row["@metadata"] as { "@id": string })["@id"]);
+  return { outcome, rows, ids };
+}
