@@ -347,3 +347,20 @@ test("a document that is deleted takes along what the same transaction had added
   const { counters, attachments } = database.state.keyspaces;
   expect([counters.count, attachments.count, database.blobs.count]).toEqual([0, 0, 0]);
 });
+
+test("a write that finds nothing to do waits for what it saw to be durable", async () => {
+  const disk = new SimulatedFileSystem();
+  const { files, shut } = gated(disk);
+  const environment = { ...simulatedEnvironment(disk), files };
+  const database = await Database.open(environment, "shop", databaseFolder, logOptions());
+  await database.put("a", {});
+  shut();
+  database.delete("a").catch(() => undefined);
+  let isTold = false;
+  const again = database.delete("a").then(() => {
+    isTold = true;
+  });
+  again.catch(() => undefined);
+  for (let turn = 0; turn < 20; turn++) await new Promise<void>((done) => setImmediate(done));
+  expect(isTold).toBe(false);
+});
