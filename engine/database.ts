@@ -146,7 +146,7 @@ export class Database implements LogListener {
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
-      write: (change) => this.write(change),
+      write: (change) => this.#write(change),
     });
     const stop = (error: unknown): void => this.#stop(error);
     this.blobs.host = {
@@ -206,6 +206,15 @@ export class Database implements LogListener {
     change: (transaction: Transaction) => Result,
     options?: WriteOptions,
   ): Promise<Result> {
+    if (this.#ending !== null) return Promise.reject(this.#closedError());
+    return this.#write(change, options);
+  }
+
+  /** Also for what ends while the database is closing. */
+  #write<Result>(
+    change: (transaction: Transaction) => Result,
+    options?: WriteOptions,
+  ): Promise<Result> {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
     const fetched = options?.fetched ?? nothingFetched;
@@ -260,9 +269,10 @@ export class Database implements LogListener {
     try {
       const result = change(transaction);
       rewriteTouched(transaction);
-      return transaction.isEmpty
-        ? Promise.resolve(result)
-        : this.#append(transaction, isDeletion, result);
+      if (!transaction.isEmpty) return this.#append(transaction, isDeletion, result);
+      // It changed nothing because of what it saw, which a crash could take back until it is durable.
+      if (this.#pending.length === 0) return Promise.resolve(result);
+      return this.#log.flush().then(() => result);
     } catch (error) {
       throw this.#noted(error);
     }
@@ -347,9 +357,12 @@ export class Database implements LogListener {
     this.maintenance.committed(bytes, hasDocuments);
     // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
     const { feed } = this.state;
-    for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
-    feed.tellCommit();
-    for (const { resolve, result } of due) resolve(result);
+    try {
+      for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
+      feed.tellCommit();
+    } finally {
+      for (const { resolve, result } of due) resolve(result);
+    }
   }
 
   #commit(transaction: PendingTransaction): void {
@@ -409,9 +422,7 @@ export class Database implements LogListener {
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
     if (this.#failure === null) return;
-    if (this.#ending !== null) {
-      throw new EngineError("database-stopped", `Database '${this.name}' is closed.`);
-    }
+    if (this.#ending !== null) throw this.#closedError();
     throw new EngineError(
       "database-stopped",
       `Database '${this.name}' has stopped: ${this.#failure.message} It is safe to restart the server.`,
@@ -618,7 +629,7 @@ export class Database implements LogListener {
   async #end(withSnapshot: boolean): Promise<void> {
     const hadFailed = this.#failure !== null;
     await this.operations.stop();
-    this.#failure ??= new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+    this.#failure ??= this.#closedError();
     await this.queries.close();
     await this.maintenance.close();
     await this.expiration.close();
@@ -632,6 +643,10 @@ export class Database implements LogListener {
       view?.release();
       await this.blobs.close();
     }
+  }
+
+  #closedError(): EngineError {
+    return new EngineError("database-stopped", `Database '${this.name}' is closed.`);
   }
 
   /** @returns whether all that was appended is durable or, for want of room, taken back. */

@@ -266,7 +266,9 @@ export function deleteDocument(
   }
   if (document < 0) return false;
   const collectionId = transaction.collectionOf(document);
-  const flags = transaction.flagsOf(document);
+  // What this transaction added is not in the flags before its end.
+  const added = transaction.isTouched(document) ? listFlags : 0;
+  const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
   const { attachments, counters, revisionRules } = transaction.keyspaces;
   const rule = revisionRules.of(collectionId);

@@ -330,3 +330,37 @@ test("a put that is parsed and thrown away leaves no trace but used etags", asyn
   await database.put("c", { "new shape": 2, "@metadata": { "@collection": "New" } });
   expect(await database.get("c")).toMatchObject({ "@metadata": { "@collection": "New" } });
 });
+
+test("a document that is deleted takes along what the same transaction had added to it", async () => {
+  const database = await openTestDatabase();
+  const { putAttachment } = await import("../../engine/writes/attachments.ts");
+  const lease = await database.blobs.store([Buffer.from("content")]);
+  const { hash, size } = lease;
+  await database.put("a", {});
+  await database.write((transaction) => {
+    incrementCounter(transaction, "a", "n", 1n);
+    putAttachment(transaction, "a", { name: "file", contentType: "", hash, size });
+    deleteDocument(transaction, "a");
+  });
+  lease.release();
+  await database.put("a", {});
+  const { counters, attachments } = database.state.keyspaces;
+  expect([counters.count, attachments.count, database.blobs.count]).toEqual([0, 0, 0]);
+});
+
+test("a write that finds nothing to do waits for what it saw to be durable", async () => {
+  const disk = new SimulatedFileSystem();
+  const { files, shut } = gated(disk);
+  const environment = { ...simulatedEnvironment(disk), files };
+  const database = await Database.open(environment, "shop", databaseFolder, logOptions());
+  await database.put("a", {});
+  shut();
+  database.delete("a").catch(() => undefined);
+  let isTold = false;
+  const again = database.delete("a").then(() => {
+    isTold = true;
+  });
+  again.catch(() => undefined);
+  for (let turn = 0; turn < 20; turn++) await new Promise<void>((done) => setImmediate(done));
+  expect(isTold).toBe(false);
+});

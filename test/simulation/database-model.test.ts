@@ -1,7 +1,7 @@
 /**
  * Random operations on a database and on its slow, obvious twin: batches of all kinds, some that throw, some in flight
  * together; views that are held; index snapshots, compaction, purges; closing, killing and losing power.
- * DATABASE_MODEL_RUNS sets how many histories there are (40); fast-check prints the seed of one that fails.
+ * DATABASE_MODEL_RUNS sets how many histories there are (200); fast-check prints the seed of one that fails.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ import type { Batch, Operation } from "../support/model-database.ts";
 import { History, SimulatedDatabase } from "../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-const runs = Number(process.env["DATABASE_MODEL_RUNS"] ?? 40);
+const runs = Number(process.env["DATABASE_MODEL_RUNS"] ?? 200);
 
 const id = fc.constantFrom("a", "B", "b", "things/1", "Things/1", "things/2", "é", "É");
 const name = fc.constantFrom("n", "N", "other");

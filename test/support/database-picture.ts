@@ -115,10 +115,10 @@ async function describeDocument(database: Database, document: number) {
   const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
   const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
   const series = [...keyspaces.timeSeries.withPrefix(prefix)].map(([, one]) => one);
-  const seriesNames = series.map(({ name }) => name);
-  assert.deepEqual(metadata["@timeseries"] ?? [], seriesNames);
-  const names = counters.map(({ name }) => name);
-  assert.deepEqual(metadata["@counters"] ?? [], names);
+  const namesOf = (entries: readonly { readonly name: string }[]): string[] =>
+    entries.map(({ name }) => name);
+  assert.deepEqual(metadata["@timeseries"] ?? [], namesOf(series));
+  assert.deepEqual(metadata["@counters"] ?? [], namesOf(counters));
   const hashes = attachments.map(({ name, hash }) => [name, hash]);
   assert.deepEqual(
     listed.map(({ Name, Hash }) => [Name, Hash]),
