@@ -60,9 +60,10 @@ afterAll(async () => {
 
 describe("ten minutes with curl", () => {
   test("each command does what the text says", () => {
-    const [, first, loaded, read, attached, counted, patched, deleted] = runAll(
-      commandsOf("Ten minutes with curl"),
-    ) as [string, string, string, string, string, string, string, string];
+    const [, first, loaded, read, attached, counted, patched, deleted, queried, changed] = runAll([
+      ...commandsOf("Ten minutes with curl"),
+      ...commandsOf("Ten queries"),
+    ]) as [string, string, string, string, string, string, string, string, string, string];
     expect(first).toContain('"Id":"notes/1"');
     expect(first).toMatch(/\{"Text":"hello","@metadata":\{"@collection":"Notes",/);
     expect(loaded).toMatch(/"Collections":\{.*"Cities":5000/);
@@ -76,5 +77,24 @@ describe("ten minutes with curl", () => {
     expect(patched).toContain('"Population":267312');
     expect(patched).toContain('"Tags":["port"]');
     expect(deleted).toBe("");
+    const replies = queried.split(/(?<=\})(?=\{"TotalResults")/);
+    expect(replies.map((reply) => /"TotalResults":(\d+)/.exec(reply)?.[1])).toEqual([
+      "15",
+      "8",
+      "109",
+      "1",
+      "2",
+      "23",
+      "175",
+      "15",
+      "1",
+      "1",
+    ]);
+    expect(replies[0]).toMatch(/"Results":\[\{"Name":"Shanghai"/);
+    expect(replies[3]).toContain('"Includes":{"countries/IS":{"Code":"IS"');
+    expect(replies[6]).toContain('{"Country":"countries/IN","Cities":503,"People":207969013');
+    expect(replies[7]).toContain('{"City":"Shanghai","Country":"China","Millions":22');
+    expect(replies[9]).toContain('"Name":"Shanghai"');
+    expect(changed).toContain('"OperationId":1');
   });
 });
