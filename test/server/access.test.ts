@@ -56,6 +56,7 @@ const knownLevels: readonly (readonly [RegExp, Access])[] = [
   [/^POST \/databases\/:database\/(bulk_docs|smuggler\/import|timeseries)$/, "write"],
   [/^(PUT|DELETE) \/databases\/:database\/(attachments|cmpxchg|subscriptions|indexes)$/, "write"],
   [/^RESET \/databases\/:database\/indexes$/, "write"],
+  [/^POST \/databases\/:database\/indexes\/set-(lock|priority)$/, "write"],
   [/^\w+ \/databases\/:database\/(hilo|identity)\/(next|return|seed)$/, "write"],
   [/^POST \/databases\/:database\/(multi_get|smuggler\/export)$/, "read"],
   [/^GET \/databases\/:database\/(?!hilo|admin)/, "read"],
