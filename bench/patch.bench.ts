@@ -44,7 +44,7 @@ const options: SetOperationOptions = {
 function textOf(n: number): string {
   return (
     `{"Name":"User number ${n}","Age":${18 + (n % 60)},"City":"City ${n % 5}","Price":${(n % 90) + 0.5},` +
-    `"Quantity":${n % 12},"Total":0.5,"Active":${n % 3 === 0},"Notes":"some more text that is here"}`
+    `"Quantity":${1 + (n % 12)},"Total":0.5,"Active":${n % 3 === 0},"Notes":"some more text that is here"}`
   );
 }
 
@@ -86,8 +86,8 @@ export async function run(size: BenchSize): Promise<string[]> {
     );
     await compare(
       "product of two fields",
-      "from Users update { this.Total = this.Price * this.Quantity + this.Age }",
-      `update d set body = ${set("Total", `${field("Price")} * ${field("Quantity")} + ${field("Age")}`)}`,
+      "from Users update { this.Total = this.Price * this.Quantity + this.Total }",
+      `update d set body = ${set("Total", `${field("Price")} * ${field("Quantity")} + ${field("Total")}`)}`,
       count,
     );
     await patchAll(database, "from Users where City = 'City 1' update { this.Age += 0 }");

@@ -94,6 +94,7 @@ export class DatabaseQueries {
   #isRestoring = true;
   #isClosed = false;
   #hasIndexes = false;
+  #isPaused = false;
   /** Makes etags of stale answers different from all others. */
   #staleCount = 0;
 
@@ -282,11 +283,26 @@ export class DatabaseQueries {
     return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
   }
 
-  /** Deletions up to this etag are taken in by all indexes. */
+  /** Deletions up to this etag are taken in by all indexes that they concern: no index needs their tombstones. */
   get lastDeletionEtagNeeded(): number {
+    const { tombstones } = this.#database.state.keyspaces;
     let needed = Number.MAX_SAFE_INTEGER;
-    for (const { index } of this.indexes.all()) needed = Math.min(needed, index.deletionEtag);
+    for (const { index } of this.indexes.all()) {
+      const isBehind = tombstones.newestEtagOf(index.collection) > index.deletionEtag;
+      if (isBehind) needed = Math.min(needed, index.deletionEtag);
+    }
     return needed;
+  }
+
+  /** Have all indexes been told to stop? Until they are told otherwise, or a restart. */
+  get isIndexingPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  setIndexingPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    for (const index of this.indexes.all()) index.isPaused = isPaused;
+    this.indexes.wake();
   }
 
   /** Keeps an index's lock mode, priority and state over a restart. Resolves when they are durable. */
@@ -334,8 +350,10 @@ export class DatabaseQueries {
 
   #definitionChanged(name: string, definition: IndexDefinition | null): void {
     this.#hasIndexes = true;
+    const index = definition === null ? null : (this.indexes.byName(name) ?? null);
+    if (index !== null) index.isPaused = this.#isPaused;
     if (this.#isRestoring || this.#isClosed) return;
-    this.#write(name, definition === null ? null : (this.indexes.byName(name) ?? null));
+    this.#write(name, index);
   }
 
   /** What cannot be written (a full disk) is not kept: the next query that needs the index makes it again. */

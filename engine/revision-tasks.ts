@@ -5,12 +5,15 @@
  * Knows nothing of requests: see server/endpoints/revisions.ts.
  */
 import type { Database } from "./database.ts";
-import { bodyStartOf, documentFlags, recordLengthOf } from "./document.ts";
+import { changeVectorOf, documentFlags, idOf } from "./document.ts";
 import { EngineError } from "./errors.ts";
+import { type Attachment, attachmentKey, revisionAttachmentKey } from "./keyspaces/attachments.ts";
 import type { RevisionFacts } from "./keyspaces/revision-table.ts";
 import { documentsPerTask } from "./limits.ts";
 import type { OperationFigures } from "./operations.ts";
+import { formatTimestamp } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
+import { removeAttachment } from "./writes/attachments.ts";
 import { deleteDocument, putStored, rewriteWithFlags } from "./writes/documents.ts";
 import {
   copyOfRecord,
@@ -19,6 +22,7 @@ import {
   dropOld,
   dropRevision,
   findRevision,
+  keepUnkeptState,
 } from "./writes/revisions.ts";
 
 const { DeleteRevision, ForceCreated, HasRevisions, Reverted } = documentFlags;
@@ -101,9 +105,13 @@ export async function revertToMoment(
 ): Promise<OperationFigures> {
   let scannedRevisions = 0;
   let reverted = 0;
+  const warnings: Record<string, string> = {};
   const scanned = await eachDocument(database, scope, signal, (transaction, document) => {
     const before = transaction.revisionCountOf(document);
-    const isReverted = revertOne(transaction, document, moment);
+    const warn = (text: string): void => {
+      warnings[database.state.documents.lowerIdOf(document)] = text;
+    };
+    const isReverted = revertOne(transaction, document, moment, warn);
     return () => {
       scannedRevisions += before;
       if (isReverted) reverted++;
@@ -114,12 +122,17 @@ export async function revertToMoment(
     Message: null,
     ScannedRevisions: scannedRevisions,
     ScannedDocuments: scanned,
-    Warnings: {},
+    Warnings: warnings,
     RevertedDocuments: reverted,
   };
 }
 
-function revertOne(transaction: Transaction, document: number, moment: number): boolean {
+function revertOne(
+  transaction: Transaction,
+  document: number,
+  moment: number,
+  warn: (text: string) => void,
+): boolean {
   const all = [...transaction.revisionsOf(document)];
   const newest = all.at(-1);
   const [oldest] = all;
@@ -128,7 +141,12 @@ function revertOne(transaction: Transaction, document: number, moment: number): 
   if (wanted === undefined) {
     const rule = transaction.keyspaces.revisionRules.of(oldest.collectionId);
     const isCutOff = rule?.countMin != null && all.length >= rule.countMin;
-    if (isCutOff) wanted = oldest;
+    if (isCutOff) {
+      wanted = oldest;
+      warn(
+        `Reverted to oldest revision, since no revision prior to '${formatTimestamp(moment)}' was found and you reached the maximum number of revisions (${rule.countMin}).`,
+      );
+    }
   }
   return revertTo(transaction, document, wanted);
 }
@@ -146,16 +164,40 @@ function revertTo(
   const record = copyOfRevision(transaction, wanted);
   if (transaction.exists(document)) {
     const current = copyOfRecord(transaction, document);
-    if (isSameContent(current, record)) return false;
+    if (vectorOf(transaction, current) === vectorOf(transaction, record)) return false;
   }
+  if (transaction.exists(document)) keepUnkeptState(transaction, document);
+  restoreAttachments(transaction, record, wanted);
   putStored(transaction, document, record, Reverted);
   return true;
 }
 
-function isSameContent(one: Buffer, other: Buffer): boolean {
-  return one
-    .subarray(bodyStartOf(one, 0), recordLengthOf(one, 0))
-    .equals(other.subarray(bodyStartOf(other, 0), recordLengthOf(other, 0)));
+/** Gives a document the attachments that a revision of it has, and no others. */
+function restoreAttachments(
+  transaction: Transaction,
+  record: Buffer,
+  { etag, collectionId }: RevisionFacts,
+): void {
+  const { attachments } = transaction.keyspaces;
+  const id = idOf(record, 0);
+  const wanted = new Map<string, Attachment>();
+  const prefix = revisionAttachmentKey(id, etag, "");
+  for (const [, attachment] of transaction.entriesWithPrefix(attachments, prefix)) {
+    wanted.set(attachmentKey(id, attachment.name), attachment);
+  }
+  for (const [key, current] of transaction.entriesWithPrefix(attachments, attachmentKey(id, ""))) {
+    if (wanted.get(key)?.hash === current.hash) wanted.delete(key);
+    else if (!wanted.has(key)) removeAttachment(transaction, id, current, collectionId);
+  }
+  for (const [key, attachment] of wanted) {
+    const own = transaction.nextEtag();
+    const changeVector = transaction.changeVectorAt(own);
+    transaction.putEntry(attachments, key, { ...attachment, changeVector }, own);
+  }
+}
+
+function vectorOf({ state }: Transaction, record: Buffer): string {
+  return changeVectorOf(record, 0, state.databaseHash);
 }
 
 /** Brings documents back to named revisions of theirs, all or none. @throws EngineError invalid-operation */

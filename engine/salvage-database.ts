@@ -26,6 +26,7 @@ import { DocumentTable } from "./keyspaces/document-table.ts";
 import { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import { ShapeTable } from "./keyspaces/shapes.ts";
+import { timeOfKey } from "./keyspaces/time-series.ts";
 import type { FileLog } from "./log/file-log.ts";
 import type { Position } from "./log/log.ts";
 import { readManifest } from "./log/manifest.ts";
@@ -45,11 +46,12 @@ import { logShapes, Scratch } from "./transaction.ts";
 /** What became of a damaged database. */
 export interface SalvagedDatabase {
   readonly documents: number;
-  /** Counters, attachments, identities and so on. */
+  readonly revisions: number;
+  /** Counters, attachments, time series, identities and so on. */
   readonly entries: number;
   /** Parts of the log that could not be read. What stood there may be missing, or be an older version of itself. */
   readonly losses: readonly SalvageLoss[];
-  /** Counters, attachments and time series whose document is lost: `document/name`. They are left out. */
+  /** What belonged to a document or revision that is lost: `document/name`. It is left out. */
   readonly orphans: readonly string[];
   /** Attachments whose content is lost or damaged: `document/name`. Their names are kept. */
   readonly lostContents: readonly string[];
@@ -86,8 +88,8 @@ export async function salvageDatabase(
       const lostContents = await copyContents(environment, source, newest, parts.blobs);
       copy.end();
       await parts.log.flush();
-      const { documents, entries, orphans, renamedCollections } = copy;
-      return { documents, entries, losses, orphans, lostContents, renamedCollections };
+      const { documents, revisions, entries, orphans, renamedCollections } = copy;
+      return { documents, revisions, entries, losses, orphans, lostContents, renamedCollections };
     } finally {
       await parts.log.close();
       await parts.blobs.close();
@@ -96,6 +98,14 @@ export async function salvageDatabase(
     await lock.release();
   }
 }
+
+/** What belongs to a document or a revision, whose id its key begins with. */
+const ownedKinds: ReadonlySet<number> = new Set([
+  recordKinds.counter,
+  recordKinds.attachment,
+  recordKinds.timeSeries,
+  recordKinds.timeSeriesSegment,
+]);
 
 /** A commit that is lost makes `flush` reject. */
 const ignoreCommits = { durable: () => undefined, lost: () => undefined };
@@ -124,28 +134,33 @@ class NewestRecords {
     return !isShape(bytes, start) && this.#records.isLive(bytes, start, length, position);
   }
 
-  /**
-   * Is the document or the revision there that a counter, an attachment and the like belongs to? The key begins with
-   * the document's id, or for what a revision has with NUL, the id, NUL and the revision's etag.
-   */
+  /** Is there still what owns the entry: its document, or the revision that an attachment's key names? */
   hasOwner(key: string): boolean {
-    const [first = "", id = "", etag = ""] = key.split("\u0000");
+    const [first = "", second = "", third = ""] = key.split("\u0000");
     if (first !== "") return this.documents.find(first) >= 0;
-    return this.keyspaces.revisions.find(this.documents.lookup(id), Number(etag)) >= 0;
+    return this.keyspaces.revisions.has(second, Number(third));
+  }
+
+  /**
+   * Can a series, or a segment of one, be read beside what else was found? Not a series without segments, a segment
+   * without its series, and not an older version of a segment that reaches into the one after it.
+   */
+  isWholeSeries(kind: number | undefined, key: string): boolean {
+    const { timeSeries, timeSeriesSegments } = this.keyspaces;
+    if (kind === recordKinds.timeSeries) {
+      return !timeSeriesSegments.range(`${key}\u0000`, `${key}\u0000`).next().done;
+    }
+    if (kind !== recordKinds.timeSeriesSegment) return true;
+    const series = key.slice(0, key.lastIndexOf("\u0000"));
+    if (timeSeries.get(series) === undefined) return false;
+    const [own, next] = timeSeriesSegments.range(`${series}\u0000`, key);
+    return own === undefined || next === undefined || own[1].value.last < timeOfKey(next[0]);
   }
 
   get lastEtag(): number {
     return this.#records.lastEtag;
   }
 }
-
-/** Kinds of entries that are nothing without their document or revision. */
-const partsOfDocuments: ReadonlySet<number> = new Set([
-  recordKinds.counter,
-  recordKinds.attachment,
-  recordKinds.timeSeries,
-  recordKinds.timeSeriesSegment,
-]);
 
 function isShape(bytes: Buffer, start: number): boolean {
   return bytes[start + recordKindAt] === recordKinds.shape;
@@ -154,6 +169,7 @@ function isShape(bytes: Buffer, start: number): boolean {
 /** The second pass: appends each newest record to the log of the new database. */
 class Copy {
   documents = 0;
+  revisions = 0;
   entries = 0;
   readonly orphans: string[] = [];
   readonly renamedCollections: string[] = [];
@@ -194,7 +210,6 @@ class Copy {
     this.#scratch.reset();
   }
 
-  /** A document, or a revision of one: with a shape of the new database. */
   #copyDocument(bytes: Buffer, start: number): void {
     this.#needCollection(collectionIdOf(bytes, start));
     const { parser } = this.#state;
@@ -207,15 +222,16 @@ class Copy {
     this.#scratch.length += encodeDocumentRecord(this.#scratch.bytes, at, fields);
     sealRecord(this.#scratch.bytes, at);
     if (fields.kind === recordKinds.document) this.documents++;
-    else this.entries++;
+    else this.revisions++;
   }
 
   #copyEntry(bytes: Buffer, start: number, length: number): void {
-    if (partsOfDocuments.has(bytes[start + recordKindAt] ?? 0)) {
+    const kind = bytes[start + recordKindAt] ?? 0;
+    if (ownedKinds.has(kind)) {
       const keyStart = start + recordHeaderBytes;
       const keyLength = bytes.readUInt16LE(start + recordKeyLengthAt);
       const key = bytes.toString("utf8", keyStart, keyStart + keyLength);
-      if (!this.#newest.hasOwner(key)) {
+      if (!this.#newest.hasOwner(key) || !this.#newest.isWholeSeries(kind, key)) {
         this.orphans.push(shown(key));
         return;
       }

@@ -44,7 +44,7 @@ const setSliceMs = 1;
 /** Documents between two looks at the clock. */
 const clockStride = 16;
 /** Transactions that are on their way to the disk while the next is made. */
-const inFlightMax = 8;
+const inFlightMax = 16;
 /** Batches a second when the rate is limited. */
 const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;
@@ -151,8 +151,7 @@ function describe(query: AnalyzedQuery | null): string {
 function changeOf(query: AnalyzedQuery, options: SetOperationOptions): DocumentChange {
   if (query.kind === "delete") return deletion;
   const patch = new ScriptPatch(query, options.liftsLimits);
-  const bytes =
-    query.load.length > 0 ? null : compileBytePatch(patch.script, query.parameters?.text ?? "{}");
+  const bytes = query.load.length > 0 ? null : compileBytePatch(patch.script, patch.parametersText);
   return new PatchChange(patch, bytes);
 }
 

@@ -10,6 +10,7 @@ import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
+import { indexRoutes } from "./endpoints/indexes.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
 import { operationRoutes } from "./endpoints/operations.ts";
@@ -47,5 +48,6 @@ export const routes: readonly Route[] = [
   ...compareExchangeRoutes,
   ...patchRoutes,
   ...queryRoutes,
+  ...indexRoutes,
   ...setOperationRoutes,
 ];

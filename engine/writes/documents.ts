@@ -157,7 +157,7 @@ export function putParsed(
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, resolved.id, expected, "Put");
   }
-  let flags = exists ? keptFlagsOf(transaction, document) : 0;
+  let flags = keptFlagsOf(transaction, document, exists);
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
@@ -211,9 +211,9 @@ function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): 
 }
 
 /** Flags that stay when a document is written again. One that has revisions says so, whoever made them. */
-function keptFlagsOf(transaction: Transaction, document: number): number {
+function keptFlagsOf(transaction: Transaction, document: number, exists = true): number {
   const hasRevisions = transaction.revisionCountOf(document) > 0 ? documentFlags.HasRevisions : 0;
-  return (transaction.flagsOf(document) & keptFlags) | hasRevisions;
+  return (exists ? transaction.flagsOf(document) & keptFlags : 0) | hasRevisions;
 }
 
 /** Has the record the body that was parsed last, and the metadata that the writer of metadata made last? */
@@ -474,7 +474,7 @@ export function putStored(
   if (exists && rule !== null) keepUnkeptState(transaction, document);
   const lists = listsOf(transaction, id, listFlags);
   const flags =
-    (exists ? keptFlagsOf(transaction, document) & ~listFlags : 0) |
+    (keptFlagsOf(transaction, document, exists) & ~listFlags) |
     (rule === null && transaction.revisionCountOf(document) === 0
       ? 0
       : documentFlags.HasRevisions) |
@@ -483,6 +483,7 @@ export function putStored(
   storedMetadata(state, record, collectionId, [
     ...lists,
     { key: "@counters-snapshot", valueText: null },
+    { key: "@timeseries-snapshot", valueText: null },
   ]);
   fields.setBodyOf(record, 0);
   const stored = write(transaction, document, id, 0, collectionId, flags);

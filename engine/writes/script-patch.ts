@@ -37,6 +37,8 @@ export interface WatchedPatch {
 
 export class ScriptPatch {
   readonly script: CompiledScript;
+  /** JSON text of the parameters' object. */
+  readonly parametersText: string;
   readonly #query: AnalyzedQuery;
   readonly #limits: ScriptLimits;
   readonly #parameters: ScriptParameters;
@@ -47,7 +49,8 @@ export class ScriptPatch {
     assert(update !== null, "a patch has an update");
     this.#query = query;
     this.#limits = liftsLimits ? liftedLimits : defaultLimits;
-    this.#parameters = new ScriptParameters(query.parameters?.text ?? "{}");
+    this.parametersText = query.parameters?.text ?? allNull(update.text);
+    this.#parameters = new ScriptParameters(this.parametersText);
     this.script = scriptCache.get(update.text.slice(1, -1), {
       kind: "patch",
       parameters: source.alias === null ? [] : [source.alias, ...load.map(({ alias }) => alias)],
@@ -141,6 +144,12 @@ export class ScriptPatch {
       return idsAtPath(bytes, bodyStartOf(bytes, start), source.path);
     });
   }
+}
+
+/** Without any parameters those that a script names are null; RavenDB 7.2.7 has undefined only for single missing ones. */
+function allNull(script: string): string {
+  const names = [...script.matchAll(/\$([A-Za-z_]\w*)/g)].map(([, name]) => [name, null]);
+  return JSON.stringify(Object.fromEntries(names));
 }
 
 function textsOf(value: ParameterValue): string[] {

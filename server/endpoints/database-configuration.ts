@@ -1,5 +1,6 @@
 /**
- * Configurations of a database's features: revisions, expiration, refresh. Each is a member of the database's record.
+ * Configurations of a database's features (revisions, expiration, refresh) and of its clients, and its settings. Each
+ * is a member of the database's record.
  * Shapes and texts are those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../engine/errors.ts";
@@ -20,7 +21,74 @@ export const databaseConfigurationRoutes: readonly Route[] = [
   ...routesOf("refresh", "Refresh", (body, name) =>
     frequencyOf(body, "RefreshFrequencyInSec", `Refresh frequency for database '${name}'`),
   ),
+  // Features that this database has not: clients that ask learn that nothing is configured.
+  ...["documents-compression", "data-archival", "configuration/studio"].map(
+    (path): Route => ({
+      kind: "database",
+      method: "GET",
+      path: `${prefix}/${path === "configuration/studio" ? path : `${path}/config`}`,
+      access: "read",
+      handle: (exchange) => exchange.reply(404, { "content-type": jsonContentType }),
+    }),
+  ),
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/configuration/client`,
+    access: "read",
+    handle: getClientConfiguration,
+  },
+  {
+    kind: "database",
+    method: "PUT",
+    path: `${prefix}/admin/configuration/client`,
+    access: "database-admin",
+    handle: putClientConfiguration,
+  },
+  {
+    kind: "database",
+    method: "PUT",
+    path: `${prefix}/admin/configuration/settings`,
+    access: "database-admin",
+    handle: putSettings,
+  },
 ];
+
+/** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null when there is none */
+function getClientConfiguration(exchange: Exchange, { database }: DatabaseContext): void {
+  const configuration = (database.settings["Client"] ?? null) as JsonObject | null;
+  // Clients look for the first "Etag" in the text.
+  exchange.replyJson(200, {
+    Etag: configuration?.["Etag"] ?? -2,
+    Configuration: configuration,
+  });
+}
+
+/** PUT admin/configuration/client: 201 */
+async function putClientConfiguration(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const body = await jsonBody(exchange);
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => ({
+    ...record,
+    Client: { ...body, Etag: index },
+    ChangedIndex: index,
+  }));
+  exchange.reply(201);
+}
+
+/** PUT admin/configuration/settings `{key:value}`: 201 */
+async function putSettings(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const body = await jsonBody(exchange);
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => ({ ...record, Settings: body, ChangedIndex: index }));
+  exchange.reply(201);
+}
 
 /** Makes what is kept of what was sent. @throws EngineError invalid-operation */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;

@@ -112,3 +112,30 @@ describe("the collection", () => {
     expect(writer.isOnly(collectionMemberOf("@empty"))).toBe(false);
   });
 });
+
+it("depends on nothing that was made before it", () => {
+  const texts = [
+    "{}",
+    '{"@collection":"Users"}',
+    '{"@collection":"Posts"}',
+    '{"@collection":5}',
+    '{"@id":"users/1"}',
+    '{"@collection":"Users","k":1}',
+    '{"k":"@collection"}',
+  ];
+  const lists: ServerMember[][] = [[], [{ key: "@counters", valueText: Buffer.from("[]") }]];
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.constantFrom(...texts), fc.constantFrom(...lists)), { maxLength: 8 }),
+      (calls) => {
+        for (const [text, members] of calls) {
+          const made = stored(text, members);
+          const fresh = new MetadataWriter();
+          fresh.fromParser(parser, members);
+          expect(made).toBe(fresh.text.toString("utf8", 0, fresh.length));
+          expect(writer.collection).toBe(fresh.collection);
+        }
+      },
+    ),
+  );
+});

@@ -184,6 +184,9 @@ describe("revisions", () => {
       [{ n: 1 }, 2, "Revision, ForceCreated"],
     ]);
     expect(await flagsOf(database, "f/1")).toBe("HasRevisions");
+    await database.delete("f/1");
+    await database.put("f/1", { n: 3 });
+    expect(await flagsOf(database, "f/1")).toBe("HasRevisions");
   });
 
   test("are there again after the database was closed, killed, or opened without its snapshot", async () => {

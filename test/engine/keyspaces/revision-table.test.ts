@@ -1,0 +1,152 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { DocumentTable } from "../../../engine/keyspaces/document-table.ts";
+import { RevisionTable } from "../../../engine/keyspaces/revision-table.ts";
+
+/** What a twin knows of a revision. */
+interface Row {
+  readonly document: number;
+  readonly etag: number;
+  readonly position: number;
+}
+
+type Change = { readonly add: Row } | { readonly remove: Row };
+
+/** The slow, obvious twin: lists of what is committed, and what waits. */
+class Twin {
+  committed: Row[] = [];
+  readonly waiting: Change[] = [];
+  readonly dead: number[] = [];
+
+  get newest(): Row[] {
+    let rows = [...this.committed];
+    for (const change of this.waiting) {
+      if ("add" in change) rows.push(change.add);
+      else rows = rows.filter((row) => row !== change.remove);
+    }
+    return rows;
+  }
+
+  commit(): void {
+    const change = this.waiting.shift();
+    if (change === undefined) return;
+    if ("add" in change) this.committed.push(change.add);
+    else {
+      this.committed = this.committed.filter((row) => row !== change.remove);
+      this.dead.push(change.remove.position);
+    }
+  }
+}
+
+const documentCount = 4;
+
+function tableFor(dead: (position: number) => void): RevisionTable {
+  const documents = new DocumentTable({ hashSeed: 7, monotonicMs: () => 0 });
+  for (let n = 0; n < documentCount; n++) documents.intern(`d/${n}`);
+  return new RevisionTable(documents, dead);
+}
+
+const factsOf = ({ document, etag }: Row) => ({
+  document,
+  etag,
+  collectionId: document % 2,
+  flags: 0x4010,
+  lastModified: etag * 10,
+  vectorHash: etag % 3,
+});
+
+/** Rows as readers see them, newest first. */
+function readersView(table: RevisionTable, document: number): number[] {
+  const etags: number[] = [];
+  for (let row = table.newestOf(document); row >= 0; row = table.olderThan(row)) {
+    etags.push(table.etagOf(row));
+  }
+  return etags;
+}
+
+/** Rows as writers see them, oldest first. */
+function writersView(table: RevisionTable, document: number): number[] {
+  const etags: number[] = [];
+  for (let row = table.oldestToWrite(document); row >= 0; row = table.newerToWrite(row)) {
+    etags.push(table.etagOf(row));
+  }
+  return etags;
+}
+
+function expectAlike(table: RevisionTable, twin: Twin): void {
+  table.checkInvariants();
+  expect(table.count).toBe(twin.committed.length);
+  const { newest } = twin;
+  for (let document = 0; document < documentCount; document++) {
+    const of = (rows: readonly Row[]) =>
+      rows
+        .filter((row) => row.document === document)
+        .map(({ etag }) => etag)
+        .sort((one, other) => one - other);
+    expect(readersView(table, document)).toEqual(of(twin.committed).reverse());
+    expect(writersView(table, document)).toEqual(of(newest));
+    expect(table.newestCountOf(document)).toBe(of(newest).length);
+  }
+  for (let hash = 0; hash < 3; hash++) {
+    const found = table.withVectorHash(hash).map((row) => table.etagOf(row));
+    const known = twin.committed.filter(({ etag }) => etag % 3 === hash).map(({ etag }) => etag);
+    expect(found.sort((one, other) => one - other)).toEqual(
+      known.sort((one, other) => one - other),
+    );
+  }
+}
+
+const step = fc.record({
+  kind: fc.constantFrom("add", "add", "remove", "commit", "commit", "discard", "snapshot"),
+  choice: fc.nat(1000),
+});
+
+describe("the table of revisions", () => {
+  test("is its twin after any additions, removals, commits, discards and snapshots", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+        const twin = new Twin();
+        const dead: number[] = [];
+        let table = tableFor((position) => dead.push(position));
+        let etag = 0;
+        for (const { kind, choice } of steps) {
+          const { newest } = twin;
+          if (kind === "add") {
+            etag += 1 + (choice % 2);
+            const row: Row = { document: choice % documentCount, etag, position: etag * 8 };
+            table.stageAdd(factsOf(row), row.position, 64);
+            twin.waiting.push({ add: row });
+          } else if (kind === "remove" && newest.length > 0) {
+            const row = newest[choice % newest.length] as Row;
+            table.stageRemove(row.document, row.etag);
+            twin.waiting.push({ remove: row });
+          } else if (kind === "commit" && twin.waiting.length > 0) {
+            table.commitStaged(1);
+            twin.commit();
+          } else if (kind === "discard" && twin.waiting.length > 0) {
+            table.discardStaged(1);
+            twin.waiting.pop();
+          } else if (kind === "snapshot" && twin.waiting.length === 0) {
+            const [section] = table.sections();
+            table = tableFor((position) => dead.push(position));
+            table.restore(new Map([["revisions", Buffer.concat([...(section?.parts ?? [])])]]));
+          }
+          expectAlike(table, twin);
+        }
+        expect(dead).toEqual(twin.dead);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test("keeps few columns for many revisions that come and go", () => {
+    const table = tableFor(() => undefined);
+    for (let etag = 1; etag <= 5000; etag++) {
+      table.stageAdd(factsOf({ document: 0, etag, position: 0 }), 0, 8);
+      if (etag > 3) table.stageRemove(0, etag - 3);
+      table.commitStaged(etag > 3 ? 2 : 1);
+    }
+    expect(readersView(table, 0)).toEqual([5000, 4999, 4998]);
+    table.checkInvariants();
+  });
+});

@@ -1,0 +1,241 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { stopTestServers } from "../../support/start-test-server.ts";
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+  for (const [id, body] of Object.entries({
+    "users/1": '{"Name":"Ann","Age":30,"Ref":"users/2","@metadata":{"@collection":"Users"}}',
+    "users/2": '{"Name":"Bob, \\"B\\"","Age":20.50,"@metadata":{"@collection":"Users"}}',
+    "n/1": '{"N":9007199254740993,"@metadata":{"@collection":"Ns"}}',
+  })) {
+    await client.send(`PUT docs?id=${encodeURIComponent(id)}`, body);
+  }
+});
+afterAll(stopTestServers);
+
+type Json = Record<string, unknown>;
+
+const post = (Query: string, more: object = {}) => client.send("POST queries", { Query, ...more });
+const idsOf = (reply: { readonly json: unknown }) =>
+  ((reply.json as Json)["Results"] as { "@metadata": { "@id": string } }[]).map(
+    (row) => row["@metadata"]["@id"],
+  );
+
+async function ended(reply: { readonly json: unknown }): Promise<Json> {
+  const { OperationId } = reply.json as { OperationId: number };
+  for (;;) {
+    const state = (await client.json(`GET operations/state?id=${OperationId}`)) as Json;
+    if (state["Status"] !== "InProgress") return state;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+describe("queries", () => {
+  test("answer with rows and what is told beside them, in one order", async () => {
+    const reply = await post("from Users where Age > 25");
+    expect(reply.status).toBe(200);
+    expect(Object.keys(reply.json as Json)).toEqual(
+      [
+        "TotalResults ScannedResults SkippedResults DurationInMs IncludedPaths IndexName Results Includes",
+        "IndexTimestamp LastQueryTime IsStale ResultEtag NodeTag IndexDefinitionRaftIndex",
+      ]
+        .join(" ")
+        .split(" "),
+    );
+    expect(reply.json).toMatchObject({ TotalResults: 1, IndexName: "Auto/Users/ByAge" });
+    expect(reply.headers["request-time"]).toMatch(/^\d+$/);
+    expect(idsOf(reply)).toEqual(["users/1"]);
+  });
+
+  test("take 64-bit parameters as they are written", async () => {
+    const text = (n: string) => `{"Query":"from Ns where N = $n","QueryParameters":{"n":${n}}}`;
+    expect(idsOf(await client.send("POST queries", text("9007199254740993")))).toEqual(["n/1"]);
+    expect(idsOf(await client.send("POST queries", text("9007199254740992")))).toEqual([]);
+  });
+
+  test("page by text, body and address, the narrower one", async () => {
+    const reply = await post("from @all_docs limit 1, 2", { Start: 2, PageSize: 5 });
+    expect(idsOf(reply)).toEqual(["n/1"]);
+    expect(reply.json).toMatchObject({ TotalResults: 3, CappedMaxResults: 2 });
+    const get = await client.send("GET queries?query=from%20Users&start=1&pageSize=5");
+    expect(idsOf(get)).toEqual(["users/2"]);
+  });
+
+  test("are not answered again while their etag holds", async () => {
+    const query = { Query: "from Users where Name = 'ann'" };
+    const first = await client.send("POST queries", query);
+    const etag = first.headers.etag as string;
+    expect(etag).toMatch(/^\d+$/);
+    const again = await client.send("POST queries", query, { "if-none-match": etag });
+    expect([again.status, again.text]).toEqual([304, ""]);
+    await client.send("PUT docs?id=users%2F3", { "@metadata": { "@collection": "Users" } });
+    const third = await client.send("POST queries", query, { "if-none-match": `"${etag}"` });
+    expect(third.status).toBe(200);
+    await client.send("DELETE docs?id=users%2F3");
+  });
+
+  test("include documents, and give metadata alone", async () => {
+    const included = (await post("from Users where id() = 'users/1' include Ref")).json as Json;
+    expect(Object.keys(included["Includes"] as Json)).toEqual(["users/2"]);
+    const reply = await client.send("POST queries?metadataOnly=true", { Query: "from Users" });
+    const [row] = (reply.json as { Results: Json[] }).Results;
+    expect(Object.keys(row ?? {})).toEqual(["@metadata"]);
+  });
+
+  test("tell what is wrong by type; an index that is not there is 404 without a body", async () => {
+    const failed = await post("from Users where");
+    expect(failed.json).toMatchObject({
+      Type: "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException",
+    });
+    expect((await post("")).json).toMatchObject({ Type: "System.InvalidOperationException" });
+    const missing = await post("from index 'Nope'");
+    expect([missing.status, missing.text]).toEqual([404, ""]);
+  });
+
+  test("send large answers while rows still come", async () => {
+    const big = "x".repeat(600_000);
+    for (let n = 0; n < 10; n++) {
+      await client.send(`PUT docs?id=big%2F${n}`, {
+        Text: `${big}${n}`,
+        "@metadata": { "@collection": "Big" },
+      });
+    }
+    const reply = await post("from Big");
+    expect(idsOf(reply)).toHaveLength(10);
+    expect(reply.json).toMatchObject({ TotalResults: 10, IsStale: false });
+    await ended(await client.send("DELETE queries", { Query: "from Big" }));
+  });
+
+  test("explain themselves", async () => {
+    const debug = async (what: string, Query: string) =>
+      (await client.send(`POST queries?debug=${what}`, { Query })).json;
+    await post("from Users where Age > 25");
+    const entries = (await debug("entries", "from Users where Age > 25")) as { Results: Json[] };
+    expect(entries.Results).toMatchObject([{ "id()": "users/1", Age: "30" }]);
+    const explained = (await debug("explain", "from Users where Age > 1 and Zip = 2")) as Json;
+    expect(explained["Results"]).toContainEqual({
+      Index: "Auto/Users/ByAge",
+      Reason: "The following field is missing: Zip",
+    });
+    expect(await debug("nothing", "from Users")).toMatchObject({
+      Type: "System.NotSupportedException",
+    });
+  });
+});
+
+describe("streams", () => {
+  const stream = (format: string, Query: string) =>
+    client.send(`POST streams/queries${format}`, { Query });
+
+  test("are an object, lines or comma-separated values", async () => {
+    const object = (await stream("", "from Users")).json as Json;
+    expect(Object.keys(object)).toEqual(
+      "ResultEtag IsStale IndexName TotalResults IndexTimestamp Results".split(" "),
+    );
+    const lines = (await stream("?format=jsonl", "from Users")).text.trim().split("\r\n");
+    expect(lines.map((line) => Object.keys(JSON.parse(line) as Json))).toEqual([
+      ["Stats"],
+      ["Item"],
+      ["Item"],
+    ]);
+    const csv = await stream("?format=csv", "from Users select Name, Age");
+    expect(csv.text).toBe(
+      '\uFEFF@id,Name,Age,@metadata.@projection\r\n"users/1","Ann",30,True\r\n"users/2","Bob, ""B""",20.50,True\r\n',
+    );
+  });
+
+  test("refuse includes, and name the index that is not there", async () => {
+    expect((await stream("", "from Users include Ref")).json).toMatchObject({
+      Type: "System.NotSupportedException",
+    });
+    const missing = await stream("?format=jsonl", "from index 'Nope'");
+    expect([missing.status, missing.text]).toEqual([404, '{"Error":"Index Nope does not exist"}']);
+  });
+});
+
+describe("set operations", () => {
+  test("answer a handle at once, and their state tells the rest", async () => {
+    const reply = await client.send("PATCH queries?allowStale=&details=true", {
+      Query: {
+        Query: "from Users where Age > 25 update { this.P = $p }",
+        QueryParameters: { p: 1 },
+      },
+    });
+    expect(reply.json).toEqual({ OperationId: expect.any(Number), OperationNodeTag: "A" });
+    expect(await ended(reply)).toMatchObject({
+      Status: "Completed",
+      Progress: null,
+      Result: {
+        $type: "Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client",
+        Total: 1,
+        Message: "Processed 1 items.",
+        Details: [{ Id: "users/1", Status: "Patched" }],
+      },
+    });
+    const faulted = await client.send("PATCH queries", {
+      Query: { Query: "from Users update { throw 5 }" },
+    });
+    expect(await ended(faulted)).toMatchObject({
+      Status: "Faulted",
+      Result: { Type: "Raven.Client.Exceptions.Documents.Patching.JavaScriptException" },
+    });
+  });
+
+  test("refuse bodies that are not what they ask for", async () => {
+    const typeOf = async (body: object) =>
+      ((await client.send("PATCH queries", body)).json as Json)["Type"];
+    expect(await typeOf({})).toBe("Raven.Client.Exceptions.BadRequestException");
+    expect(await typeOf({ Query: {} })).toBe("System.InvalidOperationException");
+    expect(await typeOf({ Query: "from Users update { }" })).toBe("System.FormatException");
+  });
+
+  test("can be tried out on one document", async () => {
+    const body = { Query: { Query: "from Users as u update { u.T = 9; output(u.Name); }" } };
+    const reply = await client.send("PATCH queries/test?id=users%2F1", body);
+    expect(reply.json).toMatchObject({
+      Status: "Patched",
+      ModifiedDocument: { T: 9 },
+      Debug: { Output: ["Ann"] },
+    });
+    expect((await client.send("GET docs?id=users%2F1")).text).not.toContain('"T"');
+    expect((await client.send("PATCH queries/test?id=nope", body)).status).toBe(404);
+  });
+});
+
+describe("indexes", () => {
+  test("are listed, told about, stopped, disabled and dropped", async () => {
+    await post("from Ns where N > 1");
+    const name = "Auto/Ns/ByN";
+    const names = (await client.json("GET indexes?namesOnly=true")) as { Results: string[] };
+    expect(names.Results).toContain(name);
+    expect(await client.json(`GET indexes?name=${name}`)).toMatchObject({
+      Results: [{ Name: name, Type: "AutoMap", Maps: ["Ns:[<Name:N>]"] }],
+    });
+    expect(await client.json(`GET indexes/stats?name=${name}`)).toMatchObject({
+      Results: [{ EntriesCount: 1, IsStale: false, Collections: { Ns: { DocumentLag: 0 } } }],
+    });
+    expect(await client.json(`GET indexes/terms?name=${name}&field=N`)).toMatchObject({
+      Terms: ["9007199254740993"],
+    });
+    expect((await client.send(`POST admin/indexes/stop?name=${name}`)).status).toBe(204);
+    await client.send("PUT docs?id=n%2F2", { N: 2, "@metadata": { "@collection": "Ns" } });
+    expect(await client.json(`GET indexes/staleness?name=${name}`)).toMatchObject({
+      IsStale: true,
+    });
+    expect(idsOf(await post("from Ns where N > 1"))).toEqual(["n/1"]);
+    await client.send(`POST admin/indexes/start?name=${name}`);
+    const fresh = await post("from Ns where N > 1", { WaitForNonStaleResults: true });
+    expect(idsOf(fresh)).toEqual(["n/1", "n/2"]);
+    await client.send("POST indexes/set-priority", { IndexNames: [name], Priority: "High" });
+    await client.send(`POST admin/indexes/disable?name=${name}`);
+    const status = (await client.json("GET indexes/status")) as { Indexes: Json[] };
+    expect(status.Indexes).toContainEqual({ Name: name, Status: "Disabled" });
+    expect((await client.send(`DELETE indexes?name=${name}`)).status).toBe(204);
+    expect((await client.send(`DELETE indexes?name=${name}`)).status).toBe(404);
+    expect((await client.json("GET indexes/staleness?name=zz")) as Json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException",
+    });
+  });
+});
