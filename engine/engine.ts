@@ -68,5 +68,6 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
 }
 
 export { EngineError, type ErrorCode } from "./errors.ts";
+export { type SalvagedDatabase, salvageDatabase } from "./salvage-database.ts";
 export type { DatabaseOptions, Environment };
 export { Database, DatabaseCatalog };

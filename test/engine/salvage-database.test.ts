@@ -2,9 +2,10 @@ import { expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";
 import { salvageDatabase } from "../../engine/salvage-database.ts";
 import { describeDatabase } from "../support/database-picture.ts";
-import { put } from "../support/database-scenarios.ts";
+import { databaseScenarios, put } from "../support/database-scenarios.ts";
 import {
   databaseFolder,
+  History,
   logOptions,
   SimulatedDatabase,
   simulatedEnvironment,
@@ -135,3 +136,27 @@ test("a folder with something in it is not written to", async () => {
     salvageDatabase(simulatedEnvironment(files), databaseFolder, databaseFolder),
   ).rejects.toMatchObject({ code: "database-exists" });
 });
+
+test.each(Object.entries(databaseScenarios))(
+  "everything is copied without a manifest: %s",
+  async (_, scenario) => {
+    const files = new SimulatedFileSystem();
+    const history = new History();
+    await scenario(files, history);
+    const before = await SimulatedDatabase.open(files.restart(), history);
+    files.remove(`${databaseFolder}/MANIFEST`);
+    const report = await salvageDatabase(simulatedEnvironment(files), databaseFolder, target);
+    expect(report).toMatchObject({ losses: [], orphans: [], lostContents: [] });
+    const copy = await open(files);
+    copy.checkInvariants();
+    expect(copy.state.keyspaces.revisions.count).toBe(
+      before.database.state.keyspaces.revisions.count,
+    );
+    const found = JSON.parse(await describeDatabase(copy));
+    found.values = found.values.filter(([key]: [string]) => key !== "salvaged");
+    expect(found).toEqual(JSON.parse(await describeDatabase(before.database)));
+    expect(copy.blobs.count).toBe(before.database.blobs.count);
+    await copy.close();
+    await before.database.close();
+  },
+);

@@ -1,7 +1,7 @@
 /**
  * Calls of the file system that fail, in everything that a database does: the device answers with an error, is full, or
  * takes a part of a write. Afterwards the process ends, with and without a loss of power, and what was acknowledged is
- * there. DATABASE_FAULTS_STEP sets at every how many-th call there is a fault (29).
+ * there. DATABASE_FAULTS_STEP sets at every how many-th call there is a fault (47).
  */
 import { expect, test } from "vitest";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
@@ -9,7 +9,7 @@ import { checkRecovery, databaseScenarios, put } from "../support/database-scena
 import { History, SimulatedDatabase } from "../support/simulated-database.ts";
 import { type Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-const step = Number(process.env["DATABASE_FAULTS_STEP"] ?? 29);
+const step = Number(process.env["DATABASE_FAULTS_STEP"] ?? 47);
 
 /** Each says what happens at call `index` when `at` is the call that was chosen. */
 const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {
@@ -20,6 +20,8 @@ const faults: Readonly<Record<string, (index: number, at: number) => Fault | und
     index === at ? { kind: "error", code: "EIO", writtenShare: 0.6 } : undefined,
   "a full disk, once": (index, at) =>
     index === at ? { kind: "error", code: "ENOSPC", writtenShare: 0.4 } : undefined,
+  "a full disk from then on": (index, at) =>
+    index >= at ? { kind: "error", code: "ENOSPC" } : undefined,
   "errors from then on": (index, at) => (index >= at ? { kind: "error", code: "EIO" } : undefined),
 };
 
