@@ -195,15 +195,17 @@ async function replaceRecord(
   expected: number,
   index: number,
 ): Promise<void> {
-  const previous = recordOf(database);
-  if (previous.ChangedIndex !== expected) {
-    throw new RequestError(
-      409,
-      "Raven.Server.Rachis.RachisConcurrencyException",
-      `Concurrency violation, the database ${database.name} has etag ${previous.ChangedIndex} but was expecting ${expected}`,
-    );
-  }
-  await database.putSettings(keptRecord(database.name, sent, previous, index, ""));
+  await database.changeSettings((record) => {
+    const previous = record as KeptRecord;
+    if (previous.ChangedIndex !== expected) {
+      throw new RequestError(
+        409,
+        "Raven.Server.Rachis.RachisConcurrencyException",
+        `Concurrency violation, the database ${database.name} has etag ${previous.ChangedIndex} but was expecting ${expected}`,
+      );
+    }
+    return keptRecord(database.name, sent, previous, index, "");
+  });
 }
 
 /** DELETE /admin/databases `{"DatabaseNames":[…],"HardDelete":true}` */
@@ -291,8 +293,7 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
 }
 
 async function changeRecord(database: Database, index: number, changes: JsonObject): Promise<void> {
-  const kept: KeptRecord = { ...recordOf(database), ...changes, ChangedIndex: index };
-  await database.putSettings(kept);
+  await database.changeSettings((record) => ({ ...record, ...changes, ChangedIndex: index }));
 }
 
 function namesOf(body: JsonObject): string[] {

@@ -178,6 +178,10 @@ export function requestHttp1(
       ? https.request(url, settings, onResponse)
       : http.request(url, settings, onResponse);
     request.on("error", reject);
+    // Node gives the body of a DELETE no length by itself.
+    if (options.body !== undefined && settings.method === "DELETE") {
+      request.setHeader("content-length", Buffer.byteLength(options.body));
+    }
     request.end(options.body);
   });
 }

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { stopTestServers } from "../../support/start-test-server.ts";
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+});
+afterAll(stopTestServers);
+
+async function create(name: string): Promise<void> {
+  const reply = await client.send(`PUT /admin/databases?name=${name}`, { DatabaseName: name });
+  expect(reply.status).toBe(201);
+}
+
+async function recordOf(name: string): Promise<Record<string, unknown>> {
+  return (await client.json(`GET /admin/databases?name=${name}`)) as Record<string, unknown>;
+}
+
+describe("PUT /admin/databases", () => {
+  test("makes a database once, whatever the case of its name", async () => {
+    await create("Shop");
+    const again = await client.send("PUT /admin/databases?name=shop", { DatabaseName: "shop" });
+    expect(again.status).toBe(409);
+    const listed = (await client.json("GET /databases?namesOnly=true")) as { Databases: string[] };
+    expect(listed.Databases).toEqual(["db", "Shop"]);
+    expect((await client.send("GET /databases?name=nope")).status).toBe(404);
+  });
+
+  test("replaces a record only for who knows its etag", async () => {
+    await create("edited");
+    const { Etag } = await recordOf("edited");
+    const edited = { DatabaseName: "edited", Settings: { a: "1" } };
+    const put = "PUT /admin/databases?name=edited";
+    const old = await client.send(put, edited, { etag: `"${Number(Etag) - 1}"` });
+    expect(old.status).toBe(409);
+    expect((await recordOf("edited"))["Settings"]).toEqual({});
+  });
+});
+
+describe("states", () => {
+  test("a disabled database answers nobody, until it is enabled", async () => {
+    await create("paused");
+    await client.send("PUT /databases/paused/docs?id=a", { n: 1 });
+    await client.send("POST /admin/databases/disable", { DatabaseNames: ["paused"] });
+    expect((await client.send("GET /databases/paused/docs?id=a")).status).toBe(503);
+    expect((await recordOf("paused"))["Disabled"]).toBe(true);
+    await client.send("POST /admin/databases/enable", { DatabaseNames: ["paused"] });
+    expect((await client.send("GET /databases/paused/docs?id=a")).text).toContain('"n":1');
+  });
+
+  test("changes at the same time are all kept", async () => {
+    await create("busy");
+    await Promise.all([
+      client.send("POST /admin/databases/disable", { DatabaseNames: ["busy"] }),
+      client.send("POST /admin/databases/set-lock", {
+        DatabaseNames: ["busy"],
+        Mode: "PreventDeletesError",
+      }),
+    ]);
+    const record = await recordOf("busy");
+    expect(record).toMatchObject({ Disabled: true, LockMode: "PreventDeletesError" });
+  });
+});
+
+describe("DELETE /admin/databases", () => {
+  test("heeds the lock", async () => {
+    await create("kept");
+    const names = { DatabaseNames: ["kept"] };
+    const doomed = { ...names, HardDelete: true };
+    await client.send("POST /admin/databases/set-lock", { ...names, Mode: "PreventDeletesError" });
+    const refused = await client.send("DELETE /admin/databases", doomed);
+    expect(refused.json).toMatchObject({ Type: "System.InvalidOperationException" });
+    await client.send("POST /admin/databases/set-lock", { ...names, Mode: "PreventDeletesIgnore" });
+    expect((await client.send("DELETE /admin/databases", doomed)).status).toBe(200);
+    expect((await client.send("GET /databases?name=kept")).status).toBe(200);
+    await client.send("POST /admin/databases/set-lock", { ...names, Mode: "Unlock" });
+    expect((await client.send("DELETE /admin/databases", doomed)).status).toBe(200);
+    expect((await client.send("GET /databases?name=kept")).status).toBe(404);
+  });
+});
