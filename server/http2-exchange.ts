@@ -55,9 +55,14 @@ export class Http2Exchange extends Exchange {
   }
 
   protected override destroy(): void {
-    this.http2Stream.close(
-      this.http2Stream.headersSent ? constants.NGHTTP2_INTERNAL_ERROR : constants.NGHTTP2_CANCEL,
-    );
+    const stream = this.http2Stream;
+    if (!stream.headersSent) {
+      stream.close(constants.NGHTTP2_CANCEL);
+      return;
+    }
+    // `close` may end the stream first, and half a reply would look whole: an error resets it (NGHTTP2_INTERNAL_ERROR).
+    stream.on("error", () => undefined);
+    stream.destroy(new Error("The reply was cut off."));
   }
 
   protected override send(

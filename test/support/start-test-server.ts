@@ -202,7 +202,8 @@ export function requestHttp2(
     });
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
     stream.on("error", reject);
-    stream.on("end", () =>
+    // Not "end": Node 24 tells of it before the error when a stream is cut off.
+    stream.on("close", () =>
       resolve(toReply(headers[":status"] ?? 0, headers, Buffer.concat(chunks))),
     );
     if (options.body !== undefined) stream.end(options.body);
