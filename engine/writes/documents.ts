@@ -165,39 +165,26 @@ export function putParsed(
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
   const rule = state.keyspaces.revisionRules.of(collectionId);
-  if (rule === null) {
-    fields.setBody(parser);
-    return write(
-      transaction,
-      document,
-      resolved.id,
-      resolved.etag,
-      collectionId,
-      flags,
-      clusterVector,
-    );
-  }
-  const old = exists ? copyOfRecord(transaction, document) : null;
-  if (old !== null && holdsParsed(state, old, 0, collectionId)) {
-    // The same once more is no new state.
-    fields.setBody(parser);
-    return write(
-      transaction,
-      document,
-      resolved.id,
-      resolved.etag,
-      collectionId,
-      flags,
-      clusterVector,
-    );
-  }
-  const versioned = flags | documentFlags.HasRevisions;
+  const old = rule !== null && exists ? copyOfRecord(transaction, document) : null;
+  // The same once more is no new state.
+  const newRule = old !== null && holdsParsed(state, old, 0, collectionId) ? null : rule;
+  const newFlags = newRule === null ? flags : flags | documentFlags.HasRevisions;
   fields.setBody(parser);
-  const stored = write(transaction, document, resolved.id, resolved.etag, collectionId, versioned);
+  const { etag } = resolved;
+  const stored = write(
+    transaction,
+    document,
+    resolved.id,
+    etag,
+    collectionId,
+    newFlags,
+    clusterVector,
+  );
+  if (newRule === null) return stored;
   if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
     keepOldState(transaction, document, old);
   }
-  keepNewState(transaction, document, rule);
+  keepNewState(transaction, document, newRule);
   return stored;
 }
 

@@ -49,6 +49,21 @@ describe("cluster-wide batches", () => {
     );
   });
 
+  test("give a document that keeps revisions the same vector as its newest revision", async () => {
+    await client.send("POST admin/revisions/config", { Default: { Disabled: false } });
+    const first = await batch(put("a", 1));
+    const seen = { ChangeVector: first.Results[0]?.["@change-vector"] };
+    const { Results, TransactionIndex: index } = await batch(put("a", 2, seen));
+    const vector = Results[0]?.["@change-vector"] ?? "";
+    expect(vector).toContain(`TRXN:${index}-`);
+    expect((await client.send("GET docs?id=a")).text).toContain(`"@change-vector":"${vector}"`);
+    const kept = (await client.json("GET revisions?id=a")) as {
+      Results: { n: number; "@metadata": Record<string, string> }[];
+    };
+    expect(kept.Results.map(({ n }) => n)).toEqual([2, 1]);
+    expect(kept.Results[0]?.["@metadata"]["@change-vector"]).toBe(vector);
+  });
+
   test("are refused whole, with all violations, when a guard or a value is not as expected", async () => {
     const first = await batch(put("a", 1));
     const value = { Type: "CompareExchangePUT", Id: "k", Document: { Object: 1 }, Index: 5 };
