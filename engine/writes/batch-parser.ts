@@ -54,6 +54,9 @@ export class BatchCommand {
     this.bytes = bytes;
     this.startAt = at;
     this.endAt = eachRawMember(bytes, at, end, (key, from, to) => {
+      const earlier = this.#spans.get(key);
+      // A repeated document is not stored, so nobody else would check it.
+      if (earlier !== undefined && key === "Document") parsedText(bytes, earlier.from, earlier.to);
       this.#spans.set(key, { from, to });
       if (key === "Document") return;
       const isString = bytes[from] === byteQuote;

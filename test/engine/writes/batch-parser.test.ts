@@ -106,4 +106,9 @@ describe("parseBatch", () => {
       { type: "DELETE", id: null, document: null },
     ]);
   });
+
+  test("refuses a repeated document that is not JSON, also where a later one replaces it", () => {
+    expect(read('{"Commands":[{"Type":"PUT","Document":[{1]},"Document":{}}]}')).toBeNull();
+    expect(read('{"Commands":[{"Type":"PUT","Document":[1],"Document":{}}]}')).not.toBeNull();
+  });
 });
