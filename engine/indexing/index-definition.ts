@@ -1,6 +1,6 @@
 /**
  * What an automatic index covers, and how two definitions relate. Plain data; knows nothing of documents, nor how
- * indexes are named. The types have the form of those that rql/ makes from a query.
+ * indexes are named (rql/ does that).
  *
  * Invariants:
  * - Fields are in ordinal order of their names, no name twice.

@@ -6,14 +6,14 @@
  * - In a query that groups, conditions and order use keys and aggregates only.
  */
 import { EngineError } from "../errors.ts";
+import type {
+  DefinitionAggregate,
+  DefinitionField,
+  IndexDefinition,
+} from "../indexing/index-definition.ts";
 import { summedField } from "./analyze-select.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
-import type {
-  AutomaticAggregate,
-  AutomaticField,
-  AutomaticIndexDefinition,
-} from "./auto-index-name.ts";
 import { invalid, type QueryScope } from "./query-scope.ts";
 import { scriptAggregates } from "./script-syntax.ts";
 
@@ -24,7 +24,7 @@ export function automaticIndexDefinition(
   scope: QueryScope,
   query: Query,
   checked: Pick<AnalyzedQuery, "where" | "groupBy" | "orderBy" | "projection" | "include">,
-): AutomaticIndexDefinition {
+): IndexDefinition {
   const { where, groupBy, orderBy, include } = checked;
   const uses = new Map<string, { field: FieldReference; uses: Set<Use> }>();
   const add = (field: FieldReference, use: Use): void => {
@@ -76,7 +76,7 @@ function idOfGroup({ text }: QueryScope): EngineError {
   );
 }
 
-function automaticField(field: FieldReference, uses: ReadonlySet<Use>): AutomaticField {
+function automaticField(field: FieldReference, uses: ReadonlySet<Use>): DefinitionField {
   return {
     name: field.name,
     path: field.path,
@@ -93,8 +93,8 @@ function aggregatesOf(
   scope: QueryScope,
   query: Query,
   { orderBy, projection }: Pick<AnalyzedQuery, "orderBy" | "projection">,
-): AutomaticAggregate[] {
-  const found = new Map<string, AutomaticAggregate>();
+): DefinitionAggregate[] {
+  const found = new Map<string, DefinitionAggregate>();
   const addCount = (): void => {
     found.set("Count", { kind: "count", name: "Count" });
   };

@@ -6,6 +6,8 @@
  * - Every name is resolved: paths have no alias in front, parameters are values.
  * - The exceptions are `filter` and scripts, which are evaluated document by document, see there.
  */
+
+import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,
   Declaration,
@@ -14,7 +16,6 @@ import type {
   PathPart,
   Script,
 } from "./ast.ts";
-import type { AutomaticIndexDefinition } from "./auto-index-name.ts";
 import type { ParameterValue, QueryParameters, Scalar } from "./query-parameters.ts";
 
 /** Who asks: a query, a patch or a delete by query, or a subscription. */
@@ -57,7 +58,7 @@ export type Access =
   | {
       readonly kind: "automatic-index";
       readonly name: string;
-      readonly definition: AutomaticIndexDefinition;
+      readonly definition: IndexDefinition;
     }
   | { readonly kind: "index"; readonly name: string };
 

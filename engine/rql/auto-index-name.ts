@@ -1,61 +1,20 @@
 /**
- * What an automatic index covers, and the name that follows from it.
+ * The name of an automatic index, which follows from what it covers.
  *
  * Names are those that RavenDB 7.2.7 gives, because clients show them and applications ask for
  * indexes by name: `Auto/Users/ByAgeAndSearch(Name)`, `Auto/Users/ByCountReducedByCity`.
  *
  * Invariants:
- * - Fields are sorted by their names with options, ordinally, and each occurs once.
+ * - Fields are sorted by their names with options, ordinally.
  * - Two definitions with the same name cover the same things.
  */
-import type { PathPart } from "./ast.ts";
-
-/** One field of an automatic index. */
-export interface AutomaticField {
-  /** As the index calls it: the path's text; a part with a point inside is in quotes. */
-  readonly name: string;
-  readonly path: readonly PathPart[];
-  /** Written in quotes in the query: the index's name shows it so. */
-  readonly isQuoted: boolean;
-  /** Analysed terms for search(). */
-  readonly hasSearch: boolean;
-  /** Terms in their own case. */
-  readonly hasExact: boolean;
-  /** Positions for highlights. */
-  readonly hasHighlight: boolean;
-  readonly hasSuggest: boolean;
-}
-
-/** A key of `group by`; `isWholeArray` for `array(path)`. */
-export interface AutomaticGroupKey extends AutomaticField {
-  readonly isWholeArray: boolean;
-}
-
-export type AutomaticAggregate =
-  | { readonly kind: "count"; readonly name: "Count" }
-  | {
-      readonly kind: "sum";
-      readonly name: string;
-      readonly path: readonly PathPart[];
-      readonly isQuoted: boolean;
-    };
-
-/** What an automatic index covers. `fields` is empty when `groupBy` is not null. */
-export interface AutomaticIndexDefinition {
-  /** As the query that made it spelt it; `@all_docs` for all collections. */
-  readonly collection: string;
-  readonly fields: readonly AutomaticField[];
-  readonly groupBy: {
-    readonly keys: readonly AutomaticGroupKey[];
-    readonly aggregates: readonly AutomaticAggregate[];
-  } | null;
-}
+import type { DefinitionField, IndexDefinition } from "../indexing/index-definition.ts";
 
 /** Characters of a name above which the rest is replaced by a hash. */
 const nameLengthMax = 256;
 
 /** The name of an automatic index. Pure. Cost: O(length). */
-export function automaticIndexName(definition: AutomaticIndexDefinition): string {
+export function automaticIndexName(definition: IndexDefinition): string {
   const isAllDocuments = definition.collection.toLowerCase() === "@all_docs";
   const prefix = `Auto/${isAllDocuments ? "AllDocs" : definition.collection}`;
   const name = prefix + suffixOf(definition);
@@ -63,7 +22,7 @@ export function automaticIndexName(definition: AutomaticIndexDefinition): string
   return `${name.slice(0, nameLengthMax)}...${xxHash64(Buffer.from(name, "utf8"))}`;
 }
 
-function suffixOf(definition: AutomaticIndexDefinition): string {
+function suffixOf(definition: IndexDefinition): string {
   if (definition.groupBy === null) {
     const fields = joined(definition.fields.map(wrappedName));
     return fields === "" ? "/ById()" : `/By${fields}`;
@@ -87,7 +46,7 @@ function joined(names: string[]): string {
 }
 
 /** A field with options is named once for each; its plain use beside them adds nothing. */
-function wrappedName(field: AutomaticField): string {
+function wrappedName(field: DefinitionField): string {
   const name = field.isQuoted ? `'${field.name}'` : field.name;
   const names: string[] = [];
   if (field.hasSearch) names.push(`Search(${name})`);

@@ -3,11 +3,11 @@
  * The database implements it; tests do so over arrays of JSON texts.
  */
 
+import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { Shape } from "../keyspaces/shapes.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
-import type { AutomaticIndexDefinition } from "./auto-index-name.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
 
 export type { RowCursor, StoredRow };
@@ -82,7 +82,7 @@ export interface GroupOutputs {
 
 export interface IndexProvider {
   /** The automatic index for a query, made if need be; not yet up to date. */
-  automatic(definition: AutomaticIndexDefinition): QueryIndex;
+  automatic(definition: IndexDefinition): QueryIndex;
   /** @returns undefined when there is none of this name, in any case. */
   byName(name: string): QueryIndex | undefined;
   /** Resolves when the index has passed the documents of now, or after `timeoutMs`. */

@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  type AutomaticField,
-  automaticIndexName,
-  xxHash64,
-} from "../../../engine/rql/auto-index-name.ts";
+import type { DefinitionField } from "../../../engine/indexing/index-definition.ts";
+import { automaticIndexName, xxHash64 } from "../../../engine/rql/auto-index-name.ts";
 
 const plain = {
   isQuoted: false,
@@ -12,13 +9,13 @@ const plain = {
   hasHighlight: false,
   hasSuggest: false,
 };
-const field = (name: string, options: Partial<AutomaticField> = {}): AutomaticField => ({
+const field = (name: string, options: Partial<DefinitionField> = {}): DefinitionField => ({
   name,
   path: [{ name, arrays: 0 }],
   ...plain,
   ...options,
 });
-const nameOf = (...fields: AutomaticField[]) =>
+const nameOf = (...fields: DefinitionField[]) =>
   automaticIndexName({ collection: "Users", fields, groupBy: null });
 
 describe("automaticIndexName", () => {
