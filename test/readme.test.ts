@@ -58,12 +58,24 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+type Eleven = [string, ...string[]] & { length: 11 };
+
+/** Waits for the operations, and shows their results and the largest city. */
+const whatThePatchesDid = `
+for id in 1 2 3; do
+  until jackdaw "$JACKDAW/databases/world/operations/state?id=$id" | grep '"Status":"Completed"'; do sleep 0.05; done
+done
+query "from Cities order by Population as long desc limit 1"
+`;
+
 describe("ten minutes with curl", () => {
   test("each command does what the text says", () => {
-    const [, first, loaded, read, attached, counted, patched, deleted, queried, changed] = runAll([
-      ...commandsOf("Ten minutes with curl"),
-      ...commandsOf("Ten queries"),
-    ]) as [string, string, string, string, string, string, string, string, string, string];
+    const [, first, loaded, read, attached, counted, patched, deleted, queried, changed, after] =
+      runAll([
+        ...commandsOf("Ten minutes with curl"),
+        ...commandsOf("Ten queries"),
+        whatThePatchesDid,
+      ]) as Eleven;
     expect(first).toContain('"Id":"notes/1"');
     expect(first).toMatch(/\{"Text":"hello","@metadata":\{"@collection":"Notes",/);
     expect(loaded).toMatch(/"Collections":\{.*"Cities":5000/);
@@ -96,5 +108,9 @@ describe("ten minutes with curl", () => {
     expect(replies[7]).toContain('{"City":"Shanghai","Country":"China","Millions":22');
     expect(replies[9]).toContain('"Name":"Shanghai"');
     expect(changed).toContain('"OperationId":1');
+    expect(changed).toContain('"OperationId":3');
+    const totals = [...after.matchAll(/"Total":(\d+)/g)].map(([, total]) => total);
+    expect(totals).toEqual(["168", "4999", "4999"]);
+    expect(after).toMatch(/"Name":"Shanghai",.*"Population":22315484,.*"CountryName":"China"/);
   });
 });
