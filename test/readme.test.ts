@@ -58,24 +58,17 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-type Eleven = [string, ...string[]] & { length: 11 };
-
-/** Waits for the operations, and shows their results and the largest city. */
-const whatThePatchesDid = `
-for id in 1 2 3; do
-  until jackdaw "$JACKDAW/databases/world/operations/state?id=$id" | grep '"Status":"Completed"'; do sleep 0.05; done
-done
-query "from Cities order by Population as long desc limit 1"
-`;
+type Ten = [string, string, string, string, string, string, string, string, string, string];
 
 describe("ten minutes with curl", () => {
   test("each command does what the text says", () => {
-    const [, first, loaded, read, attached, counted, patched, deleted, queried, changed, after] =
-      runAll([
-        ...commandsOf("Ten minutes with curl"),
-        ...commandsOf("Ten queries"),
-        whatThePatchesDid,
-      ]) as Eleven;
+    const outputs = runAll([
+      ...commandsOf("Ten minutes with curl"),
+      ...commandsOf("Ten queries"),
+      'query "from Cities order by Population as long desc limit 1"',
+    ]);
+    const [first, loaded, read, attached, counted, patched, deleted, queried, changed, after] =
+      Array.from({ length: 10 }, (_, n) => outputs[n + 1] ?? "") as Ten;
     expect(first).toContain('"Id":"notes/1"');
     expect(first).toMatch(/\{"Text":"hello","@metadata":\{"@collection":"Notes",/);
     expect(loaded).toMatch(/"Collections":\{.*"Cities":5000/);
@@ -107,9 +100,7 @@ describe("ten minutes with curl", () => {
     expect(replies[6]).toContain('{"Country":"countries/IN","Cities":503,"People":207969013');
     expect(replies[7]).toContain('{"City":"Shanghai","Country":"China","Millions":22');
     expect(replies[9]).toContain('"Name":"Shanghai"');
-    expect(changed).toContain('"OperationId":1');
-    expect(changed).toContain('"OperationId":3');
-    const totals = [...after.matchAll(/"Total":(\d+)/g)].map(([, total]) => total);
+    const totals = [...changed.matchAll(/"Total":(\d+)/g)].map(([, total]) => total);
     expect(totals).toEqual(["168", "4999", "4999"]);
     expect(after).toMatch(/"Name":"Shanghai",.*"Population":22315484,.*"CountryName":"China"/);
   });
