@@ -37,6 +37,7 @@ import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
+import { SubscriptionSet } from "./subscriptions/subscription-set.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
@@ -116,6 +117,7 @@ export class Database implements LogListener {
   readonly isInMemory: boolean;
   readonly clock: Clock;
   readonly queries: DatabaseQueries;
+  readonly subscriptions: SubscriptionSet;
   readonly operations: Operations;
   readonly maintenance: Maintenance;
   /** Deletes documents at the time in their `@expires`. */
@@ -143,6 +145,7 @@ export class Database implements LogListener {
     this.#durableShapeCount = parts.state.shapes.count;
     this.clock = parts.environment.clock;
     this.queries = new DatabaseQueries(this, this.clock);
+    this.subscriptions = new SubscriptionSet(this);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
@@ -450,6 +453,16 @@ export class Database implements LogListener {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
+  /** Brings the record that a script missed into memory. @throws EngineError record-damaged */
+  async loadRecord({ position, length }: RecordNotResident): Promise<void> {
+    if (await this.#log.load(position)) return;
+    await this.#log.read(position, length);
+    throw new EngineError(
+      "record-damaged",
+      "A document that the script loads is in a damaged segment; load it by itself.",
+    );
+  }
+
   /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
   view(): DatabaseView {
     this.assertServing();
@@ -607,6 +620,10 @@ export class Database implements LogListener {
   #followSettings(): void {
     this.expiration.configure();
     this.refresh.configure();
+    if (this.isDisabled) {
+      const message = `The database '${this.name}' has been disabled`;
+      this.subscriptions.endAll(new EngineError("database-disabled", message));
+    }
   }
 
   // Ending
@@ -628,6 +645,7 @@ export class Database implements LogListener {
 
   async #end(withSnapshot: boolean): Promise<void> {
     const hadFailed = this.#failure !== null;
+    this.subscriptions.close(this.#closedError());
     await this.operations.stop();
     this.#failure ??= this.#closedError();
     await this.queries.close();

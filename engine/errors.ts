@@ -64,6 +64,8 @@ export type ErrorCode =
   | "subscription-in-use"
   | "subscription-closed"
   | "subscription-invalid"
+  | "subscription-name-invalid"
+  | "subscription-changed" // another definition than the one that its worker knows
   // waiting
   | "timeout";
 

@@ -69,6 +69,22 @@ export const settleOrderDelayMs = 100;
 export const scrubIntervalMs = 24 * 3_600_000;
 /** Bytes a second that a scrub in the background reads at most. */
 export const scrubBytesPerSecond = 8 * 1024 * 1024;
+/** Subscription tasks of one database. */
+export const subscriptionCountMax = 1024;
+/** Characters of a subscription's query. */
+export const subscriptionQueryLengthMax = 65_536;
+/** Documents of one batch of a subscription, whatever its worker asks for. */
+export const subscriptionBatchDocumentsMax = 65_536;
+/** Bytes of documents at which a batch of a subscription is full. */
+export const subscriptionBatchBytes = 16 * 1024 * 1024;
+/** Milliseconds of looking for documents after which a batch that has some is sent. */
+export const subscriptionBatchMs = 5_000;
+/** Documents that a query of a subscription passed over, after which its position is written. */
+export const subscriptionPassedMax = 4096;
+/** Milliseconds between two writes of a position for documents that were passed over. */
+export const subscriptionPassedMs = 1_000;
+/** Workers of one subscription, with those that wait for it. */
+export const subscriptionWorkersMax = 256;
 /** Damaged records that a database lists. */
 export const damagedListMax = 1000;
 

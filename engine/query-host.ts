@@ -161,7 +161,7 @@ export class DatabaseQueries {
         if (error instanceof NotModified) return null;
         if (!(error instanceof RecordNotResident) || run === rerunsMax) throw error;
         // A script loads a document that is only on the disk: again, without the rows that were given.
-        await this.#fetch(error);
+        await this.#database.loadRecord(error);
       } finally {
         rows.close();
       }
@@ -323,16 +323,6 @@ export class DatabaseQueries {
   async #settleIds({ access }: AnalyzedQuery): Promise<void> {
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
     while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
-  }
-
-  async #fetch({ position, length }: RecordNotResident): Promise<void> {
-    const { log } = this.#database.state;
-    if (await log.load(position)) return;
-    await log.read(position, length);
-    throw new EngineError(
-      "record-damaged",
-      "A document that the script loads is in a damaged segment; load it by itself.",
-    );
   }
 
   #restore(): void {

@@ -193,6 +193,14 @@ function membersText(path: readonly PathPart[]): string {
   return text;
 }
 
+/** A query that selects what a declared function returns, with a script that returns it: then null is no row. */
+export function callAsScript(query: AnalyzedQuery): AnalyzedQuery {
+  const { projection, source } = query;
+  if (projection.kind !== "call") return query;
+  const text = callText(projection.call, source.alias ?? rowName);
+  return { ...query, projection: { kind: "script", script: { kind: "script", offset: 0, text } } };
+}
+
 /** A query whose columns call declared functions, with one script that makes all of them. */
 export function withCallsAsScript(query: AnalyzedQuery): AnalyzedQuery {
   const { projection, source } = query;

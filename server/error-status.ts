@@ -117,6 +117,14 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Subscriptions.SubscriptionInvalidStateException`,
   },
+  "subscription-name-invalid": {
+    status: 400,
+    type: `${client}.Documents.Subscriptions.SubscriptionNameException`,
+  },
+  "subscription-changed": {
+    status: 400,
+    type: `${client}.Documents.Subscriptions.SubscriptionChangeVectorUpdateConcurrencyException`,
+  },
 
   timeout: { status: 408, type: `${client}.RavenTimeoutException` },
 };

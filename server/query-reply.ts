@@ -91,7 +91,8 @@ export class QueryReply implements RowSink {
       text += `,"Highlightings":${JSON.stringify(Object.fromEntries(fields))}`;
     }
     const { counterIncludes, compareExchangeKeys } = outcome;
-    if (counterIncludes !== null) text += counterIncludesText(this.#database, counterIncludes);
+    if (counterIncludes !== null)
+      text += `,${counterIncludesText(this.#database, counterIncludes)}`;
     if (compareExchangeKeys !== null) {
       text += `,"CompareExchangeValueIncludes":${compareExchangeText(this.#database, compareExchangeKeys)}`;
     }
@@ -146,8 +147,11 @@ function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {
   });
 }
 
-/** Counters by document, in the order in which they were asked for; a missing one is null. */
-function counterIncludesText(database: Database, included: readonly IncludedCounters[]): string {
+/** Members: counters by document, in the order in which they were asked for; a missing one is null. */
+export function counterIncludesText(
+  database: Database,
+  included: readonly IncludedCounters[],
+): string {
   const values = new Map<string, string[]>();
   const names = new Map<string, string[]>();
   const { counters } = database.state.keyspaces;
@@ -175,7 +179,7 @@ function counterIncludesText(database: Database, included: readonly IncludedCoun
   }
   const members = [...values].map(([id, rows]) => `${JSON.stringify(id)}:[${rows.join(",")}]`);
   const asked = JSON.stringify(Object.fromEntries(names));
-  return `,"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
+  return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
 }
 
 function compareExchangeText(database: Database, keys: readonly string[]): string {

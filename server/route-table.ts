@@ -21,6 +21,8 @@ import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { setOperationRoutes } from "./endpoints/set-operations.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
+import { subscriptionRoutes } from "./endpoints/subscriptions.ts";
+import { taskRoutes } from "./endpoints/tasks.ts";
 import { timeSeriesRoutes } from "./endpoints/time-series.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
@@ -50,4 +52,6 @@ export const routes: readonly Route[] = [
   ...queryRoutes,
   ...indexRoutes,
   ...setOperationRoutes,
+  ...subscriptionRoutes,
+  ...taskRoutes,
 ];

@@ -15,6 +15,7 @@ import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
 import type { Segment } from "./series-segment.ts";
+import { makeSubscriptions, type SubscriptionTask } from "./subscriptions.ts";
 import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
@@ -30,6 +31,7 @@ export class KeyspaceTable {
   readonly indexDefinitions: EntryKeyspace<JsonObject>;
   readonly timeSeries: EntryKeyspace<TimeSeries>;
   readonly timeSeriesSegments: EntryKeyspace<Segment>;
+  readonly subscriptions: EntryKeyspace<SubscriptionTask>;
   readonly values: EntryKeyspace<unknown>;
   readonly revisions: RevisionTable;
   readonly revisionRules: RevisionRules;
@@ -50,6 +52,7 @@ export class KeyspaceTable {
     this.indexDefinitions = makeIndexDefinitions(dead);
     this.timeSeries = makeTimeSeries(dead);
     this.timeSeriesSegments = makeTimeSeriesSegments(dead);
+    this.subscriptions = makeSubscriptions(dead);
     this.values = makeValues(dead);
     this.revisions = new RevisionTable(documents, dead);
     this.revisionRules = new RevisionRules(this.collections);
@@ -66,6 +69,7 @@ export class KeyspaceTable {
       this.identities,
       this.compareExchange,
       this.indexDefinitions,
+      this.subscriptions,
       this.values,
       this.timeSeries,
       this.timeSeriesSegments,

@@ -107,6 +107,7 @@ export class RevisionTable implements Keyspace {
   #readerCount = new Uint32Array(0);
 
   #count = 0;
+  #newestEtag = 0;
   readonly #countOfCollection: number[] = [];
   /** Rows whose addition or removal is staged, oldest first, from `#stagedFrom` on. */
   #staged: number[] = [];
@@ -122,6 +123,11 @@ export class RevisionTable implements Keyspace {
   /** How many there are. */
   get count(): number {
     return this.#count;
+  }
+
+  /** An etag that no revision is above, and that some revision has or had; 0 when there never was one. */
+  get newestEtag(): number {
+    return this.#newestEtag;
   }
 
   /** Is there none at all, not even a staged one? */
@@ -460,6 +466,7 @@ export class RevisionTable implements Keyspace {
     this.#readerCount[document] = this.countOf(document) + 1;
     this.#countOfCollection[collection] = this.countOfCollection(collection) + 1;
     this.#count++;
+    this.#newestEtag = Math.max(this.#newestEtag, this.etagOf(row));
   }
 
   #removeAtOnce(row: number): void {

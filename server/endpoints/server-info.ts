@@ -1,7 +1,9 @@
 /** What this server is: version, node, cluster of one, routes, figures. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
+import { hasPermission, refusalMessage } from "../access.ts";
 import { dateText, timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
+import { databaseMissing, forbidden } from "../request-error.ts";
 import { interfaceVersion } from "../response.ts";
 import { type Context, databasePrefix, type Route } from "../route.ts";
 import type { ServerServices } from "../services.ts";
@@ -191,8 +193,13 @@ function getTcpInfo(exchange: Exchange, { server }: Context): void {
 }
 
 function getRemoteTaskTcpInfo(exchange: Exchange, { server }: Context): void {
-  exchange.query.required("database");
+  const database = exchange.query.required("database");
   exchange.query.required("remote-task");
+  if (!hasPermission(exchange.identity, database, 1)) {
+    throw forbidden(refusalMessage(exchange.identity, undefined, database));
+  }
+  const isVerified = exchange.query.bool("verify-database", false);
+  if (isVerified && !server.databases.has(database)) throw databaseMissing(database);
   exchange.replyJson(200, tcpInfo(exchange, server));
 }
 

@@ -1,0 +1,23 @@
+/**
+ * Where a subscription stands. Outside it is the text of a change vector; here it is an etag of this database: everything
+ * up to it was acknowledged or is not wanted.
+ */
+import { parseChangeVector } from "../change-vector.ts";
+import type { DatabaseState } from "../database-state.ts";
+import { allCollections } from "../keyspaces/document-table.ts";
+
+/** The etag that a stored position means; 0 when it says nothing of this database. */
+export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {
+  if (changeVector === null) return 0;
+  const own = parseChangeVector(changeVector).find(({ hash }) => hash === state.databaseHash);
+  return own?.etag ?? 0;
+}
+
+/** The etag of the newest document, or, `withRevisions`, of the newest revision when that is greater. */
+export function newestEtag(state: DatabaseState, withRevisions: boolean): number {
+  const { documents, keyspaces } = state;
+  const last = new Uint32Array(1);
+  const cursor = documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
+  const document = cursor.fill(last, 1) === 1 ? documents.etagOf(last[0] as number) : 0;
+  return withRevisions ? Math.max(document, keyspaces.revisions.newestEtag) : document;
+}

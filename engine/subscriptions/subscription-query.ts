@@ -1,0 +1,197 @@
+/**
+ * The query of a subscription, document by document: does its condition hold, and what is to be sent. Documents are
+ * asked one by one as they come, not through an index; conditions are those of scripts.
+ *
+ * A subscription of revisions has rows of two states, `{"Current":…,"Previous":…}`; its conditions and scripts see
+ * that object.
+ *
+ * Knows nothing of positions, batches or workers.
+ */
+import type { Database } from "../database.ts";
+import { documentFlags, documentFlagsOf } from "../document.ts";
+import { EngineError, type ErrorCode } from "../errors.ts";
+import { QueryRows } from "../query-rows.ts";
+import { callAsScript, DatabaseScripts } from "../query-scripts.ts";
+import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
+import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "../rql/compile-filter.ts";
+import { IncludeCollector } from "../rql/execute-include.ts";
+import { RowLoader } from "../rql/execute-load.ts";
+import type { IncludedCounters, IncludedDocument } from "../rql/results.ts";
+import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
+import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
+import { RecordNotResident } from "../transaction.ts";
+
+/** What is sent for one document. */
+export interface SubscriptionItem {
+  /** JSON text of the document or what was selected of it, with `@metadata`. */
+  readonly text: Buffer;
+  /** The script failed: then the text has `@metadata` only. */
+  readonly error: EngineError | null;
+}
+
+/** What goes along with a batch. */
+export interface SubscriptionIncludes {
+  readonly documents: readonly IncludedDocument[];
+  /** Null: the query includes none. */
+  readonly counters: readonly IncludedCounters[] | null;
+}
+
+/** Errors that are not the script's. */
+const ofDatabase: ReadonlySet<ErrorCode> = new Set([
+  "database-stopped",
+  "record-damaged",
+  "disk-full",
+]);
+const noExtra = Buffer.alloc(0);
+const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
+
+export class SubscriptionQuery {
+  readonly text: string;
+  /** Null: all collections. */
+  readonly collection: string | null;
+  readonly hasRevisions: boolean;
+  readonly #database: Database;
+  readonly #query: AnalyzedQuery;
+  readonly #rows: QueryRows;
+  readonly #scripts: QueryScripts;
+  readonly #loader: RowLoader;
+  readonly #test: RowTest | "script" | null;
+  #includes: IncludeCollector;
+
+  /** @throws EngineError query-syntax, query-invalid, not-supported, invalid-operation */
+  constructor(database: Database, text: string) {
+    this.text = text;
+    this.#database = database;
+    const query = callAsScript(database.queries.compile(text, "subscription", null));
+    this.#query = query;
+    this.collection = query.source.isAllDocuments ? null : query.source.name;
+    this.hasRevisions = query.source.hasRevisions;
+    this.#rows = new QueryRows(database, database.clock);
+    this.#scripts = new DatabaseScripts(database.state, this.#rows).forQuery(query);
+    this.#loader = new RowLoader(query, this.#rows);
+    this.#test = this.#testOf(query);
+    this.#includes = new IncludeCollector(query, this.#rows);
+  }
+
+  #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
+    if (filter === null) return null;
+    const aliases = new Set(load.map(({ alias }) => alias));
+    if (source.hasRevisions || !isPlainFilter(filter, aliases)) return "script";
+    return compileFilter(filter, {
+      source: this.#rows,
+      alias: source.alias,
+      parameters: null,
+      textTest: (pattern) =>
+        new DatabaseScripts(this.#database.state, this.#rows).textTest(pattern),
+    });
+  }
+
+  /** What is sent for the document under `row`; null: nothing. Its includes are gathered. */
+  evaluate(row: StoredRow): SubscriptionItem | null | Promise<SubscriptionItem | null> {
+    const test = this.#test;
+    try {
+      if (typeof test === "function" && !test(row, bodyOf(row))) return null;
+    } catch (error) {
+      if (error instanceof EngineError) return { text: this.#failed(row), error };
+      throw error;
+    }
+    const isPlain = this.#query.projection.kind === "document" && test !== "script";
+    if (!isPlain) return this.#evaluateScripts(row, null, row);
+    this.#includes.addRow(row, null);
+    return { text: wholeDocument(row, null, this.#rows), error: null };
+  }
+
+  /** As `evaluate`, for a revision and the one before it. */
+  evaluatePair(current: StoredRow, previous: StoredRow | null): Promise<SubscriptionItem | null> {
+    const isDeletion =
+      (documentFlagsOf(current.bytes, current.start) & documentFlags.DeleteRevision) !== 0;
+    const textOf = (row: StoredRow) => wholeDocument(row, null, this.#rows).toString();
+    const pair = `{"Current":${isDeletion ? "null" : textOf(current)},"Previous":${previous === null ? "null" : textOf(previous)}}`;
+    return this.#evaluateScripts(null, pair, current);
+  }
+
+  /** `document`: where the metadata of what is sent comes from. */
+  async #evaluateScripts(
+    row: StoredRow | null,
+    text: string | null,
+    document: StoredRow,
+  ): Promise<SubscriptionItem | null> {
+    // Waiting for other documents, the bytes under the row may be replaced.
+    const own: StoredRow = { ...document };
+    for (;;) {
+      try {
+        return await this.#evaluateOnce(row === null ? null : own, text, own);
+      } catch (error) {
+        if (error instanceof RecordNotResident) await this.#database.loadRecord(error);
+        else if (!(error instanceof EngineError) || ofDatabase.has(error.code)) throw error;
+        else return { text: this.#failed(own), error };
+      }
+    }
+  }
+
+  async #evaluateOnce(
+    row: StoredRow | null,
+    text: string | null,
+    document: StoredRow,
+  ): Promise<SubscriptionItem | null> {
+    const { projection } = this.#query;
+    const loaded =
+      this.#query.load.length === 0 || row === null
+        ? noLoaded
+        : await this.#loader.load(row, () => this.#waitForRecord());
+    const input = { row, text, loaded };
+    if (this.#test === "script" && !this.#scripts.passes(input)) return null;
+    if (projection.kind === "document") {
+      if (text === null) {
+        this.#includes.addRow(document, null);
+        return { text: wholeDocument(document, null, this.#rows), error: null };
+      }
+      this.#includes.addRow(bareRow, text);
+      const metadata = `"@metadata":${this.#rows.metadataOf(document, noExtra).toString()}}`;
+      return { text: Buffer.from(withMetadata(text, metadata)), error: null };
+    }
+    const projected = oneObject(this.#scripts.project(input));
+    if (projected === null) return null;
+    this.#includes.addRow(text === null ? document : bareRow, projected);
+    const parts = { row: document, loaded, score: null };
+    const metadata = projectionMetadata(parts, this.#rows);
+    return { text: Buffer.from(withMetadata(projected, metadata)), error: null };
+  }
+
+  /** What the documents since the last call include. */
+  async takeIncludes(): Promise<SubscriptionIncludes> {
+    const collector = this.#includes;
+    this.#includes = new IncludeCollector(this.#query, this.#rows);
+    const documents = await collector.finish(() => this.#waitForRecord());
+    return { documents, counters: collector.counters };
+  }
+
+  async #waitForRecord(): Promise<boolean> {
+    const pending = this.#rows.pending();
+    if (pending === null) return false;
+    await pending;
+    return true;
+  }
+
+  /** Says which document it was. */
+  #failed(row: StoredRow): Buffer {
+    const metadata = JSON.parse(this.#rows.metadataOf(row, noExtra).toString()) as Record<
+      string,
+      unknown
+    >;
+    const names = ["@collection", "@id", "@change-vector", "@last-modified"];
+    const known = Object.fromEntries(names.map((name) => [name, metadata[name]]));
+    return Buffer.from(`{"@metadata":${JSON.stringify(known)}}`);
+  }
+}
+
+/** Stands for an object that is no stored document. */
+const bareRow: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1 };
+
+/** The one object that a script made; null: none. RavenDB 7.2.7 sends a list as an object of its elements. */
+function oneObject(texts: readonly string[]): string | null {
+  const [first] = texts;
+  if (texts.length <= 1) return first ?? null;
+  const members = texts.map((text, position) => `"${position}":${text}`);
+  return `{${members.join(",")},"length":${texts.length}}`;
+}

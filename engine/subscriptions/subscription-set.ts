@@ -1,0 +1,356 @@
+/**
+ * The subscriptions of one database: their tasks, and the workers that take documents from them.
+ *
+ * Invariants:
+ * - A `Subscription` lives as long as it has workers; then its position is what is stored.
+ * - Workers of a task that is changed, switched off or removed are ended in the turn in which that becomes visible.
+ */
+import type { Database } from "../database.ts";
+import { EngineError } from "../errors.ts";
+import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
+import {
+  sliceMs,
+  subscriptionBatchBytes,
+  subscriptionBatchDocumentsMax,
+  subscriptionWorkersMax,
+} from "../limits.ts";
+import { nextTurn } from "../query-rows.ts";
+import {
+  moveSubscription,
+  putSubscription,
+  type SubscriptionChoice,
+  type SubscriptionSettings,
+  subscriptionMissing,
+  updateSubscription,
+} from "../writes/subscriptions.ts";
+import { etagOfPosition, newestEtag } from "./position.ts";
+import { Subscription } from "./subscription.ts";
+import { type SubscriptionIncludes, SubscriptionQuery } from "./subscription-query.ts";
+import { sourceOf } from "./subscription-source.ts";
+import { SubscriptionWorker, type WorkerOptions } from "./subscription-worker.ts";
+
+/** What a query of a subscription would send. */
+export interface SubscriptionTrial {
+  /** JSON texts of documents. */
+  readonly items: readonly Buffer[];
+  readonly includes: SubscriptionIncludes;
+}
+
+/** A worker that waits until the subscription is free. */
+interface Pending {
+  readonly options: WorkerOptions;
+  admit(): void;
+  refuse(reason: EngineError): void;
+}
+
+export class SubscriptionSet {
+  readonly #database: Database;
+  /** By key; those with workers. */
+  readonly #live = new Map<string, Subscription>();
+  /** By key, in the order in which they came. */
+  readonly #pending = new Map<string, Pending[]>();
+  #isClosed = false;
+
+  constructor(database: Database) {
+    this.#database = database;
+    database.state.keyspaces.subscriptions.listen((key, task) => this.#changed(key, task));
+  }
+
+  // Tasks
+
+  /** All tasks, in the order of names. */
+  *tasks(): Generator<SubscriptionTask> {
+    for (const [, task] of this.#database.state.keyspaces.subscriptions.withPrefix("")) yield task;
+  }
+
+  /** @throws EngineError subscription-missing */
+  task({ id, name = "" }: SubscriptionChoice): SubscriptionTask {
+    const { subscriptions } = this.#database.state.keyspaces;
+    const found =
+      id === undefined
+        ? subscriptions.get(subscriptionKey(name))
+        : [...this.tasks()].find((task) => task.id === id);
+    if (found === undefined) throw subscriptionMissing({ id, name });
+    return found;
+  }
+
+  /** See `putSubscription`; and @throws EngineError query-syntax, query-invalid, not-supported, invalid-operation */
+  async put(settings: SubscriptionSettings, index: number, id?: number): Promise<SubscriptionTask> {
+    this.#checkQuery(settings.query ?? "");
+    return await this.#database.write((transaction) =>
+      putSubscription(transaction, settings, this.#checkQuery, index, id),
+    );
+  }
+
+  /** See `updateSubscription`; and @throws as `put` */
+  async update(
+    choice: SubscriptionChoice,
+    settings: SubscriptionSettings,
+    index: number,
+  ): Promise<{ readonly task: SubscriptionTask; readonly isChanged: boolean }> {
+    return await this.#database.write((transaction) =>
+      updateSubscription(transaction, choice, settings, this.#checkQuery, index),
+    );
+  }
+
+  readonly #checkQuery = (query: string): boolean =>
+    new SubscriptionQuery(this.#database, query).hasRevisions;
+
+  /**
+   * What a query would send at first, at most `count` documents, looking for at most `limitMs`.
+   * @param changeVector as of a task @throws EngineError as `put`; invalid-argument for a bad change vector
+   */
+  async try(
+    text: string,
+    changeVector: string | null,
+    count: number,
+    limitMs: number,
+  ): Promise<SubscriptionTrial> {
+    const database = this.#database;
+    const query = new SubscriptionQuery(database, text);
+    const isLast = changeVector === "LastDocument";
+    const isStart = changeVector === "BeginningOfTime" || changeVector === "DoNotChange";
+    const etag = isLast
+      ? newestEtag(database.state, query.hasRevisions)
+      : etagOfPosition(database.state, isStart ? null : changeVector);
+    const countMax = Math.max(1, Math.min(count, subscriptionBatchDocumentsMax));
+    const { clock } = database;
+    const endMs = clock.monotonicMs() + limitMs;
+    let sliceEndMs = clock.monotonicMs() + sliceMs;
+    const items: Buffer[] = [];
+    const walk = sourceOf(database, query).walk(etag);
+    for (let bytes = 0; items.length < countMax && bytes < subscriptionBatchBytes; ) {
+      if (clock.monotonicMs() > endMs) break;
+      if (clock.monotonicMs() >= sliceEndMs) {
+        await nextTurn();
+        sliceEndMs = clock.monotonicMs() + sliceMs;
+      }
+      if ((await walk.next()) === null) break;
+      const item = await walk.evaluate();
+      if (item === null || item.error !== null) continue;
+      items.push(item.text);
+      bytes += item.text.length;
+    }
+    return { items, includes: await query.takeIncludes() };
+  }
+
+  // Workers
+
+  /**
+   * Opens a subscription for a worker. Waits where its strategy says so, until `signal` is aborted.
+   * @throws EngineError subscription-missing, subscription-closed, subscription-in-use, subscription-invalid
+   */
+  async connect(options: WorkerOptions, signal: AbortSignal): Promise<SubscriptionWorker> {
+    const key = subscriptionKey(options.name);
+    const task = this.#openTask(options.name);
+    const live = this.#live.get(key);
+    const countNow = (live?.workers.size ?? 0) + (this.#pending.get(key)?.length ?? 0);
+    if (countNow >= subscriptionWorkersMax) throw occupied(task);
+    if (live !== undefined && !isShared(live, options)) {
+      if (options.strategy === "WaitForFree") await this.#whenFree(key, options, signal);
+      else if (options.strategy !== "TakeOver" || isSharing(live)) throw occupied(task);
+      else for (const worker of [...live.workers]) worker.end(takenOver());
+    }
+    return await this.#open(key, options);
+  }
+
+  /** Workers of a subscription that have it open. */
+  workersOf(name: string): readonly SubscriptionWorker[] {
+    return [...(this.#live.get(subscriptionKey(name))?.workers ?? [])];
+  }
+
+  /** Workers that wait for a subscription. */
+  pendingOf(name: string): readonly WorkerOptions[] {
+    return (this.#pending.get(subscriptionKey(name)) ?? []).map(({ options }) => options);
+  }
+
+  /** Ends workers of a subscription: all, or the one with this id. */
+  drop(name: string, workerId: string | undefined, reason: EngineError): void {
+    for (const worker of this.workersOf(name)) {
+      if (workerId === undefined || worker.options.workerId === workerId) worker.end(reason);
+    }
+  }
+
+  /** Ends all workers, also those that wait. */
+  endAll(reason: EngineError): void {
+    for (const key of [...this.#pending.keys()]) this.#refusePending(key, reason);
+    for (const { workers } of [...this.#live.values()]) {
+      for (const worker of [...workers]) worker.end(reason);
+    }
+  }
+
+  /** Ends all workers; none comes after it. */
+  close(reason: EngineError): void {
+    this.#isClosed = true;
+    this.endAll(reason);
+  }
+
+  /** The task as it may be worked on. @throws EngineError */
+  #openTask(name: string): SubscriptionTask {
+    this.#database.assertServing();
+    if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");
+    const { subscriptions } = this.#database.state.keyspaces;
+    const task = subscriptions.get(subscriptionKey(name));
+    if (task === undefined) {
+      throw name === ""
+        ? subscriptionMissing({ name })
+        : new EngineError(
+            "subscription-missing",
+            `Cannot find any Subscription Task with name: ${name}`,
+          );
+    }
+    if (task.isDisabled) {
+      throw closed(
+        `The subscription with id '${task.id}' and name '${task.name}' is disabled and cannot be used until enabled`,
+        false,
+      );
+    }
+    return task;
+  }
+
+  async #open(key: string, options: WorkerOptions): Promise<SubscriptionWorker> {
+    const task = this.#openTask(options.name);
+    let live = this.#live.get(key);
+    if (live === undefined) {
+      live = this.#start(task);
+      this.#live.set(key, live);
+    }
+    const worker = new SubscriptionWorker(options, live, (one) => this.#left(key, one));
+    live.add(worker);
+    try {
+      await this.#database.write((transaction) =>
+        moveSubscription(transaction, task, 0, {
+          connectedAt: this.#database.clock.nowMicros(),
+        }),
+      );
+    } catch (error) {
+      worker.close();
+      throw error;
+    }
+    return worker;
+  }
+
+  #start(task: SubscriptionTask): Subscription {
+    try {
+      return new Subscription(this.#database, task);
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      throw new EngineError("subscription-invalid", error.message, { cause: error });
+    }
+  }
+
+  /** Waits for its turn. @throws EngineError when the task ends before, operation-cancelled */
+  async #whenFree(
+    key: string,
+    options: WorkerOptions,
+    signal: AbortSignal,
+    isFirst = false,
+  ): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const waiting = this.#pending.get(key) ?? [];
+      this.#pending.set(key, waiting);
+      const leave = () => {
+        const at = waiting.indexOf(pending);
+        if (at >= 0) waiting.splice(at, 1);
+        if (waiting.length === 0 && this.#pending.get(key) === waiting) this.#pending.delete(key);
+        signal.removeEventListener("abort", cancel);
+      };
+      const cancel = () => {
+        leave();
+        reject(new EngineError("operation-cancelled", "The operation was canceled."));
+      };
+      const pending: Pending = {
+        options,
+        admit: () => {
+          leave();
+          resolve();
+        },
+        refuse: (reason) => {
+          leave();
+          reject(reason);
+        },
+      };
+      if (isFirst) waiting.unshift(pending);
+      else waiting.push(pending);
+      if (signal.aborted) cancel();
+      else signal.addEventListener("abort", cancel);
+    });
+    // Between its turn and this one somebody else may have come.
+    const live = this.#live.get(key);
+    if (live !== undefined) await this.#whenFree(key, options, signal, true);
+  }
+
+  #left(key: string, worker: SubscriptionWorker): void {
+    const { subscription } = worker;
+    subscription.remove(worker);
+    if (subscription.workers.size > 0 || this.#live.get(key) !== subscription) return;
+    this.#live.delete(key);
+    this.#pending.get(key)?.[0]?.admit();
+  }
+
+  #refusePending(key: string, reason: EngineError): void {
+    for (const pending of [...(this.#pending.get(key) ?? [])]) pending.refuse(reason);
+  }
+
+  /** A task became visible as it is now; undefined: it is gone. */
+  #changed(key: string, task: SubscriptionTask | undefined): void {
+    const live = this.#live.get(key);
+    const before = live?.task;
+    if (task === undefined) {
+      const name = before?.name ?? this.#pending.get(key)?.[0]?.options.name ?? key;
+      this.#end(
+        key,
+        new EngineError("subscription-missing", `The subscription ${name} had been deleted`),
+      );
+      return;
+    }
+    if (task.isDisabled) {
+      this.#end(
+        key,
+        closed(`The subscription ${task.name} is disabled and cannot be used until enabled`, false),
+      );
+    } else if (before !== undefined && before.index !== task.index) {
+      const what = before.query === task.query ? "was modified" : "query has been modified";
+      this.#end(
+        key,
+        closed(`The subscription ${task.name} ${what}, connection must be restarted`, true),
+      );
+    } else live?.moved(task);
+  }
+
+  #end(key: string, reason: EngineError): void {
+    const { code, details } = reason;
+    // Who waits may open what was only changed.
+    if (code === "subscription-missing" || details?.["CanReconnect"] === false) {
+      this.#refusePending(key, reason);
+    }
+    for (const worker of [...(this.#live.get(key)?.workers ?? [])]) worker.end(reason);
+  }
+}
+
+/** May it join those that have the subscription open? */
+function isShared(live: Subscription, { strategy }: WorkerOptions): boolean {
+  return strategy === "Concurrent" && isSharing(live);
+}
+
+function isSharing({ workers }: Subscription): boolean {
+  return [...workers].every(({ options }) => options.strategy === "Concurrent");
+}
+
+/** Why a worker must go, and whether it may come back at once. */
+export function closed(message: string, canReconnect: boolean, isNoneLeft = false): EngineError {
+  return new EngineError("subscription-closed", message, {
+    details: { CanReconnect: canReconnect, NoDocsLeft: isNoneLeft },
+  });
+}
+
+function occupied({ name }: SubscriptionTask): EngineError {
+  return new EngineError(
+    "subscription-in-use",
+    `Subscription ${name} is occupied, connection cannot be opened`,
+  );
+}
+
+function takenOver(): EngineError {
+  return new EngineError("subscription-in-use", "Closed by TakeOver");
+}

@@ -1,0 +1,305 @@
+/**
+ * One subscription that has workers: which of them get what, and up to where all was acknowledged.
+ *
+ * Looking for documents goes forward only (`#seenEtag`). What was given to a worker is outstanding until it is
+ * acknowledged; when its worker goes before that, it is sent again to another one. The position that is stored is
+ * before everything that is outstanding: after a crash, or when the last worker goes, all of that comes again.
+ *
+ *   | acknowledged, or not wanted | given to workers, or to be sent again | not looked at |
+ *                                 ^ position                              ^ seenEtag
+ *
+ * Invariants:
+ * - A document is with at most one worker at a time. One that changes meanwhile is sent again after that.
+ * - A worker has at most one batch that it has not acknowledged.
+ * - The stored position never passes something that was not acknowledged.
+ */
+import { assert } from "../assert.ts";
+import type { Database } from "../database.ts";
+import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
+import {
+  sliceMs,
+  subscriptionBatchBytes,
+  subscriptionBatchMs,
+  subscriptionPassedMax,
+  subscriptionPassedMs,
+} from "../limits.ts";
+import { nextTurn } from "../query-rows.ts";
+import { moveSubscription } from "../writes/subscriptions.ts";
+import { etagOfPosition } from "./position.ts";
+import {
+  type SubscriptionIncludes,
+  type SubscriptionItem,
+  SubscriptionQuery,
+} from "./subscription-query.ts";
+import {
+  type Candidate,
+  type CandidateWalk,
+  type SubscriptionSource,
+  sourceOf,
+} from "./subscription-source.ts";
+import type { SubscriptionWorker } from "./subscription-worker.ts";
+
+/** What a worker gets at once. */
+export interface SubscriptionBatch {
+  /** At least one. */
+  readonly items: readonly SubscriptionItem[];
+  readonly includes: SubscriptionIncludes;
+}
+
+/** A batch while it is put together. */
+class Gathering {
+  readonly worker: SubscriptionWorker;
+  readonly items: SubscriptionItem[] = [];
+  readonly #endMs: number;
+  #bytes = 0;
+
+  constructor(worker: SubscriptionWorker, endMs: number) {
+    this.worker = worker;
+    this.#endMs = endMs;
+  }
+
+  add(item: SubscriptionItem): void {
+    this.items.push(item);
+    this.#bytes += item.text.length;
+  }
+
+  isFull(nowMs: number): boolean {
+    const { length } = this.items;
+    if (length === 0) return false;
+    const isLarge =
+      length >= this.worker.options.documentsPerBatchMax || this.#bytes >= subscriptionBatchBytes;
+    return isLarge || nowMs >= this.#endMs;
+  }
+}
+
+export class Subscription {
+  readonly #database: Database;
+  readonly #workers = new Set<SubscriptionWorker>();
+  #task: SubscriptionTask;
+  #query: SubscriptionQuery;
+  #source: SubscriptionSource;
+  #seenEtag: number;
+  /** What each worker is given, or was and has not acknowledged. */
+  readonly #outstanding = new Map<SubscriptionWorker, Candidate[]>();
+  /** Documents in there; revisions are not kept apart. */
+  readonly #held = new Set<number>();
+  /** What was outstanding and lost its worker, or waits for the worker that has an older state of it. */
+  #again: Candidate[] = [];
+  /** One worker after the other looks for documents. */
+  #gathering: Promise<void> = Promise.resolve();
+  #waiting: (() => void)[] = [];
+  #passedCount = 0;
+  #passedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #stopListening: () => void;
+
+  /** @throws EngineError when the stored query is none any more */
+  constructor(database: Database, task: SubscriptionTask) {
+    this.#database = database;
+    this.#task = task;
+    this.#query = new SubscriptionQuery(database, task.query);
+    this.#source = sourceOf(database, this.#query);
+    this.#seenEtag = etagOfPosition(database.state, task.changeVector);
+    this.#stopListening = database.state.feed.listenToCommits(() => {
+      if (this.#waiting.length > 0 && this.#hasMore()) this.#wake();
+    });
+  }
+
+  get task(): SubscriptionTask {
+    return this.#task;
+  }
+
+  get workers(): ReadonlySet<SubscriptionWorker> {
+    return this.#workers;
+  }
+
+  /** The same definition, with a newer position. */
+  moved(task: SubscriptionTask): void {
+    assert(task.index === this.#task.index, "a definition does not change under its workers");
+    this.#task = task;
+  }
+
+  add(worker: SubscriptionWorker): void {
+    this.#workers.add(worker);
+  }
+
+  /** A worker goes: what it has not acknowledged is for another one. */
+  remove(worker: SubscriptionWorker): void {
+    this.#workers.delete(worker);
+    this.#again.push(...this.#release(worker));
+    this.#wake();
+    if (this.#workers.size === 0) this.#stopListening();
+  }
+
+  #hold(worker: SubscriptionWorker, candidate: Candidate): void {
+    const own = this.#outstanding.get(worker);
+    if (own === undefined) this.#outstanding.set(worker, [candidate]);
+    else own.push(candidate);
+    if (!this.#query.hasRevisions) this.#held.add(candidate.document);
+  }
+
+  #release(worker: SubscriptionWorker): readonly Candidate[] {
+    const own = this.#outstanding.get(worker) ?? [];
+    this.#outstanding.delete(worker);
+    for (const { document } of own) this.#held.delete(document);
+    return own;
+  }
+
+  /** The position that may be stored. */
+  get #position(): number {
+    let etag = this.#seenEtag;
+    for (const candidates of this.#outstanding.values()) {
+      for (const candidate of candidates) etag = Math.min(etag, candidate.etag - 1);
+    }
+    for (const candidate of this.#again) etag = Math.min(etag, candidate.etag - 1);
+    return etag;
+  }
+
+  /**
+   * The next batch for a worker; waits until there is one.
+   * @returns null when there is nothing and the worker does not wait, or when the worker was ended
+   */
+  async nextBatch(worker: SubscriptionWorker): Promise<SubscriptionBatch | null> {
+    assert(!this.#outstanding.has(worker), "a worker acknowledges one batch before the next");
+    while (!worker.isEnded) {
+      const batch = await this.#inTurn(() => this.#gather(worker));
+      if (batch !== null || worker.isEnded) return batch;
+      if (this.#hasMore()) continue;
+      if (worker.options.closesWhenNoneLeft) return null;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    return null;
+  }
+
+  /**
+   * A worker has done its batch. Resolves when that is durable.
+   * @throws EngineError subscription-missing, subscription-changed, disk-full, database-stopped
+   */
+  async acknowledge(worker: SubscriptionWorker): Promise<void> {
+    assert(this.#outstanding.has(worker), "there is a batch to acknowledge");
+    this.#release(worker);
+    if (this.#again.length > 0) this.#wake();
+    this.#passedCount = 0;
+    await this.#database.write((transaction) =>
+      moveSubscription(transaction, this.#task, this.#position, {
+        acknowledgedAt: this.#database.clock.nowMicros(),
+      }),
+    );
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+
+  #hasMore(): boolean {
+    if (this.#source.newestEtag > this.#seenEtag) return true;
+    return this.#again.some(({ document }) => !this.#held.has(document));
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const before = this.#gathering;
+    const running = before.then(work);
+    this.#gathering = running.then(
+      () => undefined,
+      () => undefined,
+    );
+    return await running;
+  }
+
+  async #gather(worker: SubscriptionWorker): Promise<SubscriptionBatch | null> {
+    const { clock } = this.#database;
+    const gathering = new Gathering(worker, clock.monotonicMs() + subscriptionBatchMs);
+    try {
+      await this.#gatherAgain(gathering);
+      await this.#gatherNew(gathering);
+      if (gathering.items.length === 0) {
+        this.#storePassed();
+        return null;
+      }
+      const includes = await this.#query.takeIncludes();
+      if (!worker.isEnded) return { items: gathering.items, includes };
+    } catch (error) {
+      this.#again.push(...this.#release(worker));
+      throw error;
+    }
+    // Its worker has gone meanwhile.
+    this.#again.push(...this.#release(worker));
+    this.#wake();
+    return null;
+  }
+
+  /** Takes what lost its worker. */
+  async #gatherAgain(gathering: Gathering): Promise<void> {
+    if (this.#again.length === 0) return;
+    const free = this.#again
+      .filter(({ document }) => !this.#held.has(document))
+      .sort((one, other) => one.etag - other.etag);
+    const last = await this.#walk(gathering, this.#source.again(free), () => undefined);
+    const done = new Set(free.filter(({ etag }) => etag <= last));
+    this.#again = this.#again.filter((candidate) => !done.has(candidate));
+  }
+
+  async #gatherNew(gathering: Gathering): Promise<void> {
+    const { clock, state } = this.#database;
+    if (gathering.isFull(clock.monotonicMs())) return;
+    const newest = Math.min(this.#source.newestEtag, state.committedEtag);
+    const last = await this.#walk(gathering, this.#source.walk(this.#seenEtag), (etag) => {
+      this.#seenEtag = Math.max(this.#seenEtag, etag);
+    });
+    if (last > newest) this.#seenEtag = Math.max(this.#seenEtag, newest);
+  }
+
+  /**
+   * Evaluates candidates until the batch is full.
+   * @param onPassed hears of each etag that is done with
+   * @returns the etag up to which it came: infinity at the end of the walk
+   */
+  async #walk(
+    gathering: Gathering,
+    walk: CandidateWalk,
+    onPassed: (etag: number) => void,
+  ): Promise<number> {
+    const { clock } = this.#database;
+    const { worker } = gathering;
+    let last = 0;
+    let sliceEndMs = clock.monotonicMs() + sliceMs;
+    for (;;) {
+      const nowMs = clock.monotonicMs();
+      if (gathering.isFull(nowMs) || worker.isEnded) return last;
+      if (nowMs >= sliceEndMs) {
+        await nextTurn();
+        sliceEndMs = clock.monotonicMs() + sliceMs;
+      }
+      const next = walk.next();
+      const candidate = next instanceof Promise ? await next : next;
+      if (candidate === null) return Number.POSITIVE_INFINITY;
+      if (this.#held.has(candidate.document)) this.#again.push(candidate);
+      else {
+        const evaluated = walk.evaluate();
+        const item = evaluated instanceof Promise ? await evaluated : evaluated;
+        if (item === null) this.#passedCount++;
+        else {
+          this.#hold(worker, candidate);
+          gathering.add(item);
+        }
+      }
+      onPassed(candidate.etag);
+      last = candidate.etag;
+    }
+  }
+
+  /** Stores, now and then, that documents which are not wanted were passed. What is not stored is passed again. */
+  #storePassed(): void {
+    const nowMs = this.#database.clock.monotonicMs();
+    const isDue =
+      this.#passedCount >= subscriptionPassedMax ||
+      nowMs >= this.#passedAtMs + subscriptionPassedMs;
+    if (this.#passedCount === 0 || !isDue) return;
+    this.#passedCount = 0;
+    this.#passedAtMs = nowMs;
+    this.#database
+      .write((transaction) => moveSubscription(transaction, this.#task, this.#position, {}))
+      .catch(() => undefined);
+  }
+}

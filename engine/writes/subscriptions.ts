@@ -1,0 +1,277 @@
+/**
+ * What a transaction may do with subscription tasks: define, change, remove them, and move their position.
+ *
+ * Invariants:
+ * - A name, in any case, has one task, and so has an id.
+ * - Only an acknowledgment of the present definition moves a position, and never back.
+ */
+import { parseChangeVector } from "../change-vector.ts";
+import { EngineError } from "../errors.ts";
+import {
+  type ArchivedBehavior,
+  type SubscriptionTask,
+  subscriptionKey,
+} from "../keyspaces/subscriptions.ts";
+import { nameBytesMax, subscriptionCountMax, subscriptionQueryLengthMax } from "../limits.ts";
+import { etagOfPosition, newestEtag } from "../subscriptions/position.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** What a caller says of a task; undefined: nothing. */
+export interface SubscriptionSettings {
+  readonly name?: string | undefined;
+  readonly query?: string | undefined;
+  /** A change vector, or one of the three words; null is `BeginningOfTime`. */
+  readonly changeVector?: string | null | undefined;
+  readonly isDisabled?: boolean | undefined;
+  readonly mentorNode?: string | undefined;
+  readonly isPinnedToMentor?: boolean | undefined;
+  readonly archivedBehavior?: ArchivedBehavior | undefined;
+}
+
+/** Checks the text of a query. @returns whether it is about revisions @throws EngineError when it is none */
+export type QueryCheck = (query: string) => boolean;
+
+/** Which task: by id when there is one, else by name. */
+export interface SubscriptionChoice {
+  readonly id?: number | undefined;
+  readonly name?: string | undefined;
+}
+
+/**
+ * Defines a task; with an `id` that is known, defines that one anew.
+ * @param index of this command: the id of a new task, and its name when none is given
+ * @throws EngineError raft-apply, subscription-name-invalid, too-large, what `check` throws
+ */
+export function putSubscription(
+  transaction: Transaction,
+  settings: SubscriptionSettings,
+  check: QueryCheck,
+  index: number,
+  id?: number,
+): SubscriptionTask {
+  const known = id === undefined ? undefined : withId(transaction, id);
+  const { changeVector = null, query = "" } = settings;
+  const hasRevisions = check(query);
+  if (changeVector === "DoNotChange" && known === undefined) throw badChangeVector(changeVector);
+  const task: SubscriptionTask = {
+    id: id ?? freeId(transaction, index),
+    name: settings.name || String(index),
+    query,
+    changeVector: positionOf(transaction, hasRevisions, changeVector, known),
+    isDisabled: settings.isDisabled ?? false,
+    mentorNode: settings.mentorNode ?? null,
+    isPinnedToMentor: settings.isPinnedToMentor ?? false,
+    archivedBehavior: settings.archivedBehavior ?? "ExcludeArchived",
+    index,
+    acknowledgedAt: null,
+    connectedAt: null,
+  };
+  store(transaction, task, known);
+  return task;
+}
+
+/**
+ * Changes what the settings say. @returns the task, and whether anything was to be changed
+ * @throws EngineError as `putSubscription`, subscription-missing
+ */
+export function updateSubscription(
+  transaction: Transaction,
+  choice: SubscriptionChoice,
+  settings: SubscriptionSettings,
+  check: QueryCheck,
+  index: number,
+): { readonly task: SubscriptionTask; readonly isChanged: boolean } {
+  const known = requireSubscription(transaction, choice);
+  const { changeVector, query = known.query } = settings;
+  const hasRevisions = check(query);
+  const task: SubscriptionTask = {
+    ...known,
+    name: settings.name || known.name,
+    query,
+    changeVector:
+      changeVector === undefined
+        ? known.changeVector
+        : positionOf(transaction, hasRevisions, changeVector, known),
+    isDisabled: settings.isDisabled ?? known.isDisabled,
+    mentorNode: settings.mentorNode ?? known.mentorNode,
+    isPinnedToMentor: settings.isPinnedToMentor ?? known.isPinnedToMentor,
+    index,
+    acknowledgedAt: null,
+    connectedAt: null,
+  };
+  const isChanged =
+    changeVector !== undefined ||
+    task.name !== known.name ||
+    task.query !== known.query ||
+    task.isDisabled !== known.isDisabled ||
+    task.mentorNode !== known.mentorNode ||
+    task.isPinnedToMentor !== known.isPinnedToMentor;
+  if (!isChanged) return { task: known, isChanged };
+  store(transaction, task, known);
+  return { task, isChanged };
+}
+
+/** Switches a task off or on. @throws EngineError subscription-missing */
+export function setSubscriptionDisabled(
+  transaction: Transaction,
+  choice: SubscriptionChoice,
+  isDisabled: boolean,
+): SubscriptionTask {
+  const task = { ...requireSubscription(transaction, choice), isDisabled };
+  put(transaction, task);
+  return task;
+}
+
+/** @returns false when there is none of this name. */
+export function deleteSubscription(transaction: Transaction, name: string): boolean {
+  const { subscriptions } = transaction.keyspaces;
+  const key = subscriptionKey(name);
+  if (transaction.entry(subscriptions, key) === undefined) return false;
+  transaction.putEntry(subscriptions, key, undefined);
+  return true;
+}
+
+/**
+ * Moves a position forward to `etag`. `worker` is the task as its worker knows it.
+ * @param times what happened at this moment, beside it: an acknowledgment, a connection
+ * @throws EngineError subscription-missing, subscription-changed
+ */
+export function moveSubscription(
+  transaction: Transaction,
+  worker: Pick<SubscriptionTask, "id" | "name" | "index">,
+  etag: number,
+  times: Partial<Pick<SubscriptionTask, "acknowledgedAt" | "connectedAt">>,
+): void {
+  const { state } = transaction;
+  const key = subscriptionKey(worker.name);
+  const known = transaction.entry(transaction.keyspaces.subscriptions, key);
+  if (known === undefined || known.id !== worker.id) {
+    throw new EngineError(
+      "subscription-missing",
+      `The subscription ${worker.name} had been deleted`,
+    );
+  }
+  if (known.index !== worker.index) {
+    throw new EngineError(
+      "subscription-changed",
+      `The subscription ${worker.name} was modified, connection must be restarted`,
+    );
+  }
+  const moves = etag > etagOfPosition(state, known.changeVector);
+  const changeVector = moves ? state.changeVectorAt(etag) : known.changeVector;
+  put(transaction, { ...known, ...times, changeVector });
+}
+
+/** The task as this transaction sees it. @throws EngineError subscription-missing */
+export function requireSubscription(
+  transaction: Transaction,
+  { id, name = "" }: SubscriptionChoice,
+): SubscriptionTask {
+  const { subscriptions } = transaction.keyspaces;
+  const task =
+    id === undefined
+      ? transaction.entry(subscriptions, subscriptionKey(name))
+      : withId(transaction, id);
+  if (task === undefined) throw subscriptionMissing({ id, name });
+  return task;
+}
+
+export function subscriptionMissing({ id, name = "" }: SubscriptionChoice): EngineError {
+  const which = id === undefined ? `name '${name}'` : `id '${id}'`;
+  return new EngineError(
+    "subscription-missing",
+    `Subscription with ${which} was not found in server store`,
+  );
+}
+
+function withId(transaction: Transaction, id: number): SubscriptionTask | undefined {
+  for (const [, task] of transaction.entriesWithPrefix(transaction.keyspaces.subscriptions, "")) {
+    if (task.id === id) return task;
+  }
+  return undefined;
+}
+
+/** `wanted`, or if a caller chose that for another task, the one after all. */
+function freeId(transaction: Transaction, wanted: number): number {
+  const all = transaction.entriesWithPrefix(transaction.keyspaces.subscriptions, "");
+  const ids = all.map(([, { id }]) => id);
+  return ids.includes(wanted) ? Math.max(...ids) + 1 : wanted;
+}
+
+/** Puts `task`, in the place of `known` when there is that. @throws EngineError */
+function store(
+  transaction: Transaction,
+  task: SubscriptionTask,
+  known: SubscriptionTask | undefined,
+): void {
+  const { subscriptions } = transaction.keyspaces;
+  if (Buffer.byteLength(task.name) > nameBytesMax) {
+    throw new EngineError(
+      "subscription-name-invalid",
+      `Subscription Name is too long, must be at most ${nameBytesMax} bytes`,
+    );
+  }
+  if (task.query.length > subscriptionQueryLengthMax) {
+    throw new EngineError(
+      "too-large",
+      `The query of a subscription has at most ${subscriptionQueryLengthMax} characters.`,
+    );
+  }
+  const key = subscriptionKey(task.name);
+  const other = transaction.entry(subscriptions, key);
+  if (other !== undefined && other.id !== task.id) {
+    const path = `values/${transaction.state.name}/subscriptions/${task.name}`;
+    throw new EngineError(
+      "raft-apply",
+      `A subscription could not be modified because the name '${path}' is already in use in a subscription with different Id.`,
+    );
+  }
+  if (known === undefined) {
+    const all = transaction.entriesWithPrefix(subscriptions, "");
+    if (all.length >= subscriptionCountMax) {
+      throw new EngineError(
+        "too-large",
+        `A database has at most ${subscriptionCountMax} subscriptions.`,
+      );
+    }
+  } else if (subscriptionKey(known.name) !== key) {
+    transaction.putEntry(subscriptions, subscriptionKey(known.name), undefined);
+  }
+  put(transaction, task);
+}
+
+function put(transaction: Transaction, task: SubscriptionTask): void {
+  transaction.putEntry(transaction.keyspaces.subscriptions, subscriptionKey(task.name), task);
+}
+
+/** @throws EngineError raft-apply when it is no change vector and none of the words */
+function positionOf(
+  { state }: Transaction,
+  hasRevisions: boolean,
+  changeVector: string | null,
+  known: SubscriptionTask | undefined,
+): string | null {
+  switch (changeVector) {
+    case null:
+    case "BeginningOfTime":
+      return null;
+    case "DoNotChange":
+      return known?.changeVector ?? null;
+    case "LastDocument":
+      return state.changeVectorAt(newestEtag(state, hasRevisions));
+    default:
+      try {
+        parseChangeVector(changeVector);
+      } catch {
+        throw badChangeVector(changeVector);
+      }
+      return changeVector;
+  }
+}
+
+function badChangeVector(changeVector: string): EngineError {
+  return new EngineError(
+    "raft-apply",
+    `Received change vector ${changeVector} is not in a valid format, therefore request cannot be processed.`,
+  );
+}

@@ -1,0 +1,280 @@
+/**
+ * Subscription tasks over HTTP: define, change, list, drop. Their documents go over TCP, see tcp-server.ts.
+ * Shapes and texts are those of RavenDB 7.2.7.
+ */
+import { nodeTag } from "../../engine/database-state.ts";
+import { EngineError } from "../../engine/errors.ts";
+import { archivedBehaviors, type SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
+import { closed } from "../../engine/subscriptions/subscription-set.ts";
+import { formatTimestamp } from "../../engine/timestamp.ts";
+import {
+  deleteSubscription,
+  type SubscriptionSettings,
+} from "../../engine/writes/subscriptions.ts";
+import type { Exchange } from "../exchange.ts";
+import { type JsonObject, jsonBody } from "../json-body.ts";
+import { RequestError } from "../request-error.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+import { StreamedReply } from "../streamed-reply.ts";
+import { includesMember } from "../subscription-messages.ts";
+import { replyMetadata } from "./server-info.ts";
+
+const path = "/databases/:database/subscriptions";
+const int32Max = 2_147_483_647;
+/** Seconds that a trial looks for documents when its caller does not say. */
+const trialSeconds = 15;
+
+export const subscriptionRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "GET",
+    path,
+    access: "read",
+    inPackage: true,
+    handle: getSubscriptions,
+  },
+  { kind: "database", method: "PUT", path, access: "write", handle: putSubscription },
+  { kind: "database", method: "DELETE", path, access: "write", handle: deleteTask },
+  { kind: "database", method: "GET", path: `${path}/state`, access: "read", handle: getState },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${path}/connection-details`,
+    access: "read",
+    handle: getConnections,
+  },
+  { kind: "database", method: "POST", path: `${path}/update`, access: "write", handle: postUpdate },
+  { kind: "database", method: "POST", path: `${path}/drop`, access: "write", handle: postDrop },
+  { kind: "database", method: "POST", path: `${path}/try`, access: "write", handle: postTry },
+];
+
+/** GET subscriptions?name=…|id=…&running=…&start=…&pageSize=…: `{"Results":[…]}` in the order of names */
+function getSubscriptions(exchange: Exchange, { database, server }: DatabaseContext): void {
+  const { query } = exchange;
+  const name = query.get("name");
+  const id = query.long("id", undefined);
+  const { subscriptions } = database;
+  const isChosen = Boolean(name) || id !== undefined;
+  const start = query.int("start", 0);
+  const pageSize = query.int("pageSize", int32Max);
+  const isRunning = query.bool("running", false);
+  const chosen = isChosen ? [subscriptions.task({ id, name })] : [...subscriptions.tasks()];
+  const wanted = chosen.filter(
+    (task) => !isRunning || subscriptions.workersOf(task.name).length > 0,
+  );
+  const page = start < 0 || pageSize < 0 ? [] : wanted.slice(start, start + pageSize);
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    Results: page.map((task) => detailsOf(database, task)),
+  });
+}
+
+/** PUT subscriptions?id=…: 201, `{"Name":…,"RaftCommandIndex":n}` */
+async function putSubscription(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const id = exchange.query.long("id", undefined);
+  const settings = settingsOf(await jsonBody(exchange));
+  const index = await server.commandIndex.next();
+  const task = await database.subscriptions.put(settings, index, id);
+  exchange.replyJson(201, { Name: task.name, RaftCommandIndex: index });
+}
+
+/** DELETE subscriptions?taskName=…: 204, also when there is none */
+async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const [name = "", ...more] = exchange.query.all("taskName");
+  if (more.length > 0) throw invalid("Query string value 'taskName' must appear exactly once");
+  if (name === "") throw invalid("Query string value 'taskName' must have a non empty value");
+  await database.write((transaction) => deleteSubscription(transaction, name), {
+    isDeletion: true,
+  });
+  exchange.reply(204);
+}
+
+/** GET subscriptions/state?name=…: the task as it is stored; 400 without a name */
+function getState(exchange: Exchange, { database }: DatabaseContext): void {
+  const name = exchange.query.get("name");
+  if (!name) exchange.reply(400);
+  else exchange.replyJson(200, stateOf(database.subscriptions.task({ name })));
+}
+
+/** GET subscriptions/connection-details?name=…: who has it open */
+function getConnections(exchange: Exchange, { database }: DatabaseContext): void {
+  const workers = database.subscriptions.workersOf(exchange.query.required("name"));
+  const isShared = workers.some(({ options }) => options.strategy === "Concurrent");
+  const mode = isShared ? "Concurrent" : "Single";
+  exchange.replyJson(200, {
+    Results: workers.map(({ options }) => ({
+      ClientUri: options.client,
+      WorkerId: options.workerId,
+      Strategy: options.strategy,
+    })),
+    SubscriptionMode: workers.length === 0 ? "None" : mode,
+  });
+}
+
+/** POST subscriptions/update: 201 as PUT, 304 when nothing is to be changed; `CreateNew` defines it if need be */
+async function postUpdate(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const body = await jsonBody(exchange);
+  const settings = settingsOf(body);
+  const id = typeof body["Id"] === "number" ? body["Id"] : undefined;
+  const choice = { id, name: settings.name };
+  const { subscriptions } = database;
+  const index = await server.commandIndex.next();
+  const known = body["CreateNew"] === true ? find(database, choice) : subscriptions.task(choice);
+  if (known === undefined) {
+    const task = await subscriptions.put(settings, index, id);
+    exchange.replyJson(201, { Name: task.name, RaftCommandIndex: index });
+    return;
+  }
+  const { task, isChanged } = await subscriptions.update(choice, settings, index);
+  if (isChanged) exchange.replyJson(201, { Name: task.name, RaftCommandIndex: index });
+  else exchange.reply(304);
+}
+
+/** POST subscriptions/drop?name=…|id=…&workerId=…: 204; ends the connections of its workers */
+function postDrop(exchange: Exchange, { database }: DatabaseContext): void {
+  const { query, connection } = exchange;
+  const id = query.long("id", undefined);
+  const name = query.get("name") || undefined;
+  if (id === undefined && name === undefined) {
+    throw new RequestError(
+      400,
+      "System.ArgumentNullException",
+      "Must receive either subscription id or subscription name in order to provide subscription data",
+    );
+  }
+  const task = database.subscriptions.task(name === undefined ? { id } : { name });
+  const { remoteAddress, identity } = connection;
+  const reason = `Dropped by API request (request ip:${remoteAddress}, cert:${identity.label})`;
+  database.subscriptions.drop(task.name, query.get("workerId") || undefined, closed(reason, false));
+  exchange.reply(204);
+}
+
+/** POST subscriptions/try?pageSize=…&timeLimit=…: `{"Results":[…],"Includes"?:{…}}` of what a query would send */
+async function postTry(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query = "", changeVector = null } = settingsOf(await jsonBody(exchange));
+  database.queries.compile(query, "subscription", null);
+  exchange.query.required("pageSize");
+  const count = exchange.query.int("pageSize", 1);
+  const seconds = exchange.query.int("timeLimit", trialSeconds);
+  const { items, includes } = await database.subscriptions.try(
+    query,
+    changeVector,
+    count,
+    Math.max(1, seconds) * 1000,
+  );
+  const reply = new StreamedReply(exchange, 200);
+  reply.text.addText('{"Results":[');
+  for (const [position, item] of items.entries()) {
+    if (position > 0) reply.text.addText(",");
+    reply.text.addBytes(item);
+    await reply.flush();
+  }
+  reply.text.addText("]");
+  const included = includesMember(includes);
+  if (included !== null) reply.text.addText(`,${included}`);
+  reply.text.addText("}");
+  await reply.end();
+}
+
+function find(
+  database: Database,
+  choice: { readonly id?: number | undefined; readonly name?: string | undefined },
+): SubscriptionTask | undefined {
+  try {
+    return database.subscriptions.task(choice);
+  } catch (error) {
+    if (error instanceof EngineError && error.code === "subscription-missing") return undefined;
+    throw error;
+  }
+}
+
+/** What a body says of a task. Members of another type are passed over. @throws EngineError invalid-format */
+function settingsOf(body: JsonObject): SubscriptionSettings {
+  const text = (name: string) => {
+    const value = body[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const flag = (name: string) => {
+    const value = body[name];
+    return typeof value === "boolean" ? value : undefined;
+  };
+  const archived = text("ArchivedDataProcessingBehavior");
+  const archivedBehavior = archivedBehaviors.find((one) => one === archived);
+  if (archived !== undefined && archivedBehavior === undefined) {
+    throw new EngineError(
+      "invalid-format",
+      `Could not convert '${archived}' to ArchivedDataProcessingBehavior: it is one of ${archivedBehaviors.join(", ")}`,
+    );
+  }
+  return {
+    name: text("Name"),
+    query: text("Query"),
+    changeVector: text("ChangeVector"),
+    isDisabled: flag("Disabled"),
+    mentorNode: text("MentorNode"),
+    isPinnedToMentor: flag("PinToMentorNode"),
+    archivedBehavior,
+  };
+}
+
+function stateOf(task: SubscriptionTask): JsonObject {
+  return {
+    Query: task.query,
+    ChangeVectorForNextBatchStartingPoint: task.changeVector,
+    SubscriptionId: task.id,
+    SubscriptionName: task.name,
+    MentorNode: task.mentorNode,
+    PinToMentorNode: task.isPinnedToMentor,
+    NodeTag: task.connectedAt === null ? null : nodeTag,
+    LastBatchAckTime: timeOf(task.acknowledgedAt),
+    LastClientConnectionTime: timeOf(task.connectedAt),
+    Disabled: task.isDisabled,
+    ArchivedDataProcessingBehavior: task.archivedBehavior,
+    RaftCommandIndex: task.index,
+  };
+}
+
+function detailsOf(database: Database, task: SubscriptionTask): JsonObject {
+  const { subscriptions } = database;
+  return {
+    SubscriptionId: task.id,
+    SubscriptionName: task.name,
+    ChangeVectorForNextBatchStartingPoint: task.changeVector,
+    ShardingState: null,
+    Query: task.query,
+    Disabled: task.isDisabled,
+    LastClientConnectionTime: timeOf(task.connectedAt),
+    LastBatchAckTime: timeOf(task.acknowledgedAt),
+    MentorNode: task.mentorNode,
+    PinToMentorNode: task.isPinnedToMentor,
+    ArchivedDataProcessingBehavior: task.archivedBehavior,
+    Connections: subscriptions
+      .workersOf(task.name)
+      .map(({ options }) => connectionOf(options.client, options.strategy)),
+    RecentConnections: [],
+    RecentRejectedConnections: [],
+    CurrentPendingConnections: subscriptions
+      .pendingOf(task.name)
+      .map(({ client, strategy }) => connectionOf(client, strategy)),
+  };
+}
+
+function connectionOf(client: string, strategy: string): JsonObject {
+  return { ClientUri: client, Strategy: strategy, ConnectionException: null };
+}
+
+/** A task's time as text. */
+export function timeOf(micros: number | null): string | null {
+  return micros === null ? null : formatTimestamp(micros);
+}
+
+function invalid(message: string): EngineError {
+  return new EngineError("invalid-argument", message);
+}

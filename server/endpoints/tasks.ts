@@ -1,0 +1,185 @@
+/**
+ * Ongoing tasks of a database: the list, one of them, switching it off and on, removing it. Subscriptions are the only
+ * kind that there is here. Shapes and texts are those of RavenDB 7.2.7.
+ */
+import { nodeTag } from "../../engine/database-state.ts";
+import { EngineError } from "../../engine/errors.ts";
+import type { SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
+import {
+  deleteSubscription,
+  requireSubscription,
+  setSubscriptionDisabled,
+} from "../../engine/writes/subscriptions.ts";
+import type { Exchange } from "../exchange.ts";
+import type { JsonObject } from "../json-body.ts";
+import { jsonContentType } from "../response.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+import { replyMetadata } from "./server-info.ts";
+import { timeOf } from "./subscriptions.ts";
+
+const prefix = "/databases/:database";
+
+export const taskRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/tasks`,
+    access: "read",
+    inPackage: true,
+    handle: getTasks,
+  },
+  { kind: "database", method: "GET", path: `${prefix}/task`, access: "read", handle: getTask },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${prefix}/admin/tasks/state`,
+    access: "database-admin",
+    handle: postState,
+  },
+  {
+    kind: "database",
+    method: "DELETE",
+    path: `${prefix}/admin/tasks`,
+    access: "database-admin",
+    handle: deleteTask,
+  },
+];
+
+/** GET tasks */
+function getTasks(exchange: Exchange, { database, server }: DatabaseContext): void {
+  const tasks = [...database.subscriptions.tasks()];
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    OngoingTasks: tasks.map((task) => infoOf(exchange, database, task)),
+    SubscriptionsCount: tasks.length,
+    PullReplications: [],
+  });
+}
+
+/** GET task?key=…|taskName=…&type=…: one task; of a kind that there is not, 404 */
+function getTask(exchange: Exchange, { database, server }: DatabaseContext): void {
+  const { query } = exchange;
+  const id = idOf(exchange, "key");
+  const type = query.get("type") ?? "";
+  if (type === "") throw missingValue("type");
+  const name = id === undefined ? query.required("taskName") : query.get("taskName");
+  if (!isSubscription(type)) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  const task = database.subscriptions.task(name ? { name } : { id });
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    ...infoOf(exchange, database, task),
+  });
+}
+
+/** POST admin/tasks/state?key=…|taskName=…&type=…&disable=…: `{"RaftCommandIndex":n,"TaskId":key}` */
+async function postState(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  if (!query.has("key")) query.required("key");
+  const id = idOf(exchange, "key");
+  const type = query.get("type") ?? "";
+  if (type === "") throw missingValue("type");
+  if (!query.has("disable")) query.required("disable");
+  const isDisabled = query.bool("disable", false);
+  requireKind(type);
+  const name = query.get("taskName");
+  if (!name && !hasId(database, id)) throw nameless();
+  if (name && !hasTask(database, name)) {
+    throw new EngineError(
+      "subscription-missing",
+      `Cannot find subscription ${name} @ ${database.name}`,
+    );
+  }
+  await database.write((transaction) =>
+    setSubscriptionDisabled(transaction, name ? { name } : { id }, isDisabled),
+  );
+  const index = await server.commandIndex.next();
+  exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
+}
+
+/** DELETE admin/tasks?id=…&type=…&taskName=…: as POST */
+async function deleteTask(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const { query } = exchange;
+  if (!query.has("id")) query.required("id");
+  const id = idOf(exchange, "id");
+  const type = query.get("type") ?? "";
+  if (type === "") throw missingValue("type");
+  requireKind(type);
+  const name = query.get("taskName");
+  if (!name && id === undefined) throw nameless();
+  await database.write(
+    (transaction) => {
+      const task = name ? { name } : requireSubscription(transaction, { id });
+      deleteSubscription(transaction, task.name);
+    },
+    { isDeletion: true },
+  );
+  const index = await server.commandIndex.next();
+  exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
+}
+
+function infoOf(exchange: Exchange, database: Database, task: SubscriptionTask): JsonObject {
+  const isActive = database.subscriptions.workersOf(task.name).length > 0;
+  return {
+    TaskId: task.id,
+    TaskType: "Subscription",
+    ResponsibleNode: { NodeTag: nodeTag, NodeUrl: exchange.baseUrl, ResponsibleNode: null },
+    TaskState: task.isDisabled ? "Disabled" : "Enabled",
+    TaskConnectionStatus: isActive ? "Active" : "NotActive",
+    TaskName: task.name,
+    MentorNode: task.mentorNode,
+    PinToMentorNode: task.isPinnedToMentor,
+    Error: null,
+    Query: task.query,
+    SubscriptionName: task.name,
+    SubscriptionId: task.id,
+    ArchivedDataProcessingBehavior: task.archivedBehavior,
+    ChangeVectorForNextBatchStartingPoint: task.changeVector,
+    ChangeVectorForNextBatchStartingPointPerShard: null,
+    LastBatchAckTime: timeOf(task.acknowledgedAt),
+    Disabled: task.isDisabled,
+    LastClientConnectionTime: timeOf(task.connectedAt),
+  };
+}
+
+/** 0 stands for no id, as when it is not there. */
+function idOf({ query }: Exchange, name: string): number | undefined {
+  return query.long(name, 0) || undefined;
+}
+
+function hasTask(database: Database, name: string): boolean {
+  return database.state.keyspaces.subscriptions.get(name.toLowerCase()) !== undefined;
+}
+
+function hasId(database: Database, id: number | undefined): boolean {
+  return [...database.subscriptions.tasks()].some((task) => task.id === id);
+}
+
+function isSubscription(type: string): boolean {
+  return type.toLowerCase() === "subscription";
+}
+
+function requireKind(type: string): void {
+  if (isSubscription(type)) return;
+  throw new EngineError(
+    "invalid-argument",
+    `Unknown task type: ${type} (this server has subscriptions only)`,
+  );
+}
+
+function missingValue(name: string): EngineError {
+  return new EngineError(
+    "invalid-argument",
+    `Query string value '${name}' must have a non empty value`,
+  );
+}
+
+function nameless(): EngineError {
+  return new EngineError("raft-apply", "Value cannot be null or empty. Param: subscriptionName");
+}
