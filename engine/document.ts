@@ -322,8 +322,8 @@ export class DocumentFields {
 
   /** Takes body, shape and offsets from the last document that was parsed. */
   setBody(parser: DocumentParser): void {
-    this.bodySource = parser.body;
-    this.bodyStart = 0;
+    this.bodySource = parser.source;
+    this.bodyStart = parser.sourceStart;
     this.bodyLength = parser.bodyLength;
     this.isAscii = parser.isAscii;
     this.shapeId = parser.shapeId;
@@ -427,7 +427,8 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
     fields.changeVectorLength,
   );
   next = append(target, next, fields.metadataSource, fields.metadataStart, fields.metadataLength);
-  next = append(target, next, fields.bodySource, fields.bodyStart, fields.bodyLength);
+  next = append(target, next, fields.bodySource, fields.bodyStart, fields.bodyLength - 1);
+  target[next++] = objectClose;
   if (fields.fieldCount > 0) {
     next = startTable(target, at, next, fields.bodyLength);
     const offsets = fields.fieldOffsets;

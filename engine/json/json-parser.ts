@@ -90,8 +90,13 @@ const expectKeyOrClose = 3;
 
 /** Parses documents and other JSON text. Its results are fields, overwritten by the next call. */
 export class DocumentParser {
-  /** The stored text: a document's body without `@metadata`, or the minified value. */
-  body: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
+  /**
+   * Where the stored text is: `bodyLength` bytes of `source` from `sourceStart` on, but that the last byte of a
+   * document's is a brace, whatever stands there. It is the input itself when nothing in it needed a change before
+   * its `@metadata`, which most often comes last.
+   */
+  source: Buffer;
+  sourceStart = 0;
   bodyLength = 0;
   /** Whether every byte of the body is below 0x80. */
   isAscii = true;
@@ -114,12 +119,28 @@ export class DocumentParser {
   endAt = 0;
 
   readonly #shapes: ShapeTable | null;
+  /** Where the stored text is made when it differs from the input. */
+  #own: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
   readonly #frames = new Int32Array(documentDepthMax + 1);
   #members = new Int32Array(membersMin);
 
   /** @param shapes where the shapes of documents are found and made; null = documents have none. */
   constructor(shapes: ShapeTable | null) {
     this.#shapes = shapes;
+    this.source = this.#own;
+  }
+
+  /** The stored text in `[0, bodyLength)`: a document's body without `@metadata`, or the minified value. */
+  get body(): Buffer {
+    if (this.source !== this.#own) {
+      this.#reserve(this.bodyLength);
+      const last = this.bodyLength - 1;
+      copyBytes(this.#own, 0, this.source, this.sourceStart, this.sourceStart + last);
+      this.#own[last] = byteObjectClose;
+      this.source = this.#own;
+      this.sourceStart = 0;
+    }
+    return this.#own;
   }
 
   /**
@@ -173,7 +194,7 @@ export class DocumentParser {
     let depth = 0;
     /** Begin of the innermost object's members on the member stack, or -1 in an array. */
     let base = -1;
-    let out = this.body;
+    let out = this.#own;
     let isAscii = true;
     let node: ShapeNode | null = null;
     if (isDocument && this.#shapes !== null) node = this.#shapes.root;
@@ -183,8 +204,11 @@ export class DocumentParser {
     let movedBytes = 0;
     let i = skipByteOrderMark(bytes, start, end);
     if (isDocument) requireObject(bytes, start, end, skipSpace(bytes, i, end));
+    const textFrom = i;
     let runStart = i;
     let shift = i;
+    /** Is what precedes `@metadata` still in the input alone? */
+    let isBodyInInput = false;
     let expect = expectValue;
 
     for (;;) {
@@ -246,15 +270,17 @@ export class DocumentParser {
         if (expect >= expectKey) {
           const keyOutEnd = i - shift;
           let isMetadata = false;
-          if (isRewritten || (depth === 1 && isDocument && !isPredicted)) {
+          if (isRewritten) {
             copyBytes(out, runStart - shift, bytes, runStart, i);
             runStart = i;
-            if (depth === 1 && isDocument) {
-              isMetadata =
-                keyOutEnd - textOut === metadataKey.length &&
-                bytesEqual(out, textOut, metadataKey, 0, metadataKey.length);
-              if (!isMetadata && node !== null) node = node.find(out, textOut, keyOutEnd);
-            }
+          }
+          if (depth === 1 && isDocument && !isPredicted) {
+            const text = isRewritten ? out : bytes;
+            const from = isRewritten ? textOut : textStart;
+            const length = keyOutEnd - textOut;
+            isMetadata =
+              length === metadataKey.length && bytesEqual(text, from, metadataKey, 0, length);
+            if (!isMetadata && node !== null) node = node.find(text, from, from + length);
           }
           if (!isMetadata) {
             if (memberTop + memberSlots > members.length) members = this.#growMembers();
@@ -278,7 +304,9 @@ export class DocumentParser {
           i++;
           if (isMetadata) {
             // Its value goes to a buffer of its own; the key and the comma before it vanish.
-            bodyKept = out[textOut - 1] === byteComma ? textOut - 1 : textOut;
+            bodyKept = Math.max(textOut - 1, 1);
+            isBodyInInput = runStart === textFrom;
+            if (!isBodyInInput) copyBytes(out, runStart - shift, bytes, runStart, i);
             bodyIsAscii = isAscii;
             isAscii = true;
             out = this.#prepareMetadata(end - i);
@@ -358,7 +386,11 @@ export class DocumentParser {
           // That was the value of `@metadata`; back to the body.
           copyBytes(out, runStart - shift, bytes, runStart, i);
           this.metadataLength = i - shift;
-          out = this.body;
+          out = this.#own;
+          if (isBodyInInput && byte !== byteObjectClose) {
+            copyBytes(out, 0, bytes, textFrom, textFrom + bodyKept);
+            isBodyInInput = false;
+          }
           // As its first member it takes along the comma behind it, else the one before it is gone.
           const dropped = bodyKept === 1 && byte === byteComma ? 1 : 0;
           runStart = i + dropped;
@@ -377,6 +409,10 @@ export class DocumentParser {
         if (base >= 0) {
           const isShape = depth === 1 && node !== null && node.shapeId !== 0;
           if (!isShape && mayRepeat(members, base, memberTop)) {
+            if (depth === 1 && isBodyInInput) {
+              copyBytes(out, 0, bytes, textFrom, textFrom + i - shift);
+              isBodyInInput = false;
+            }
             copyBytes(out, runStart - shift, bytes, runStart, i);
             runStart = i;
             const shorter = removeRepeatedKeys(out, members, base, memberTop, i - shift);
@@ -399,10 +435,13 @@ export class DocumentParser {
       if (depth === 0) break;
     }
 
-    copyBytes(out, runStart - shift, bytes, runStart, i);
     this.bodyLength = i - shift;
     this.endAt = i;
     this.isAscii = isAscii;
+    if (isDocument && (isBodyInInput || runStart === textFrom)) {
+      this.source = bytes;
+      this.sourceStart = textFrom;
+    } else copyBytes(out, runStart - shift, bytes, runStart, i);
     if (isDocument) this.#setFields(node, fieldCount);
   }
 
@@ -414,17 +453,24 @@ export class DocumentParser {
         `JSON of ${length} bytes; ${documentBytesMax} are allowed`,
       );
     }
-    if (this.body.length < length) {
-      this.body = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.body.length));
-    } else if (this.body.length > scratchBytesKept && length <= scratchBytesKept) {
-      this.body = Buffer.allocUnsafeSlow(Math.max(length, scratchBytesMin));
-      this.#members = new Int32Array(membersMin);
-    }
+    this.#reserve(length);
+    this.source = this.#own;
+    this.sourceStart = 0;
     this.bodyLength = 0;
     this.shapeId = 0;
     this.fieldCount = 0;
     this.metadataLength = 0;
     this.metadataCount = 0;
+  }
+
+  /** Makes room for a text of `length` bytes, and gives back the room that a much longer one needed. */
+  #reserve(length: number): void {
+    if (this.#own.length < length) {
+      this.#own = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#own.length));
+    } else if (this.#own.length > scratchBytesKept && length <= scratchBytesKept) {
+      this.#own = Buffer.allocUnsafeSlow(Math.max(length, scratchBytesMin));
+      this.#members = new Int32Array(membersMin);
+    }
   }
 
   #prepareMetadata(length: number): Buffer {
