@@ -8,7 +8,7 @@ import { PerformanceObserver } from "node:perf_hooks";
 import { setImmediate } from "node:timers/promises";
 import { type Database, type Engine, openEngine } from "../engine/engine.ts";
 import { SegmentCache } from "../engine/log/segment-cache.ts";
-import { putParsed } from "../engine/writes/documents.ts";
+import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, temporaryFolder, timeMs } from "./harness.ts";
 
 const batchSize = 1000;
@@ -80,7 +80,6 @@ function settledMemory(): NodeJS.MemoryUsage {
 }
 
 async function insertAll(database: Database, documents: number): Promise<void> {
-  const { state } = database;
   const texts = Array.from(
     { length: textCount },
     (_, n) => `${documentText(n).slice(0, -1)},"@metadata":{"@collection":"Users"}}`,
@@ -90,8 +89,7 @@ async function insertAll(database: Database, documents: number): Promise<void> {
     pending.push(
       database.write((transaction) => {
         for (let n = from; n < from + batchSize; n++) {
-          state.parseText(texts[n % textCount] as string); // n % textCount < textCount
-          putParsed(transaction, `users/${n}`);
+          putText(transaction, `users/${n}`, texts[n % textCount] as string); // n % textCount < textCount
         }
       }),
     );

@@ -6,7 +6,7 @@ import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { type Database, openEngine } from "../engine/engine.ts";
-import { putParsed } from "../engine/writes/documents.ts";
+import { putText } from "../engine/writes/documents.ts";
 import {
   type BenchSize,
   type Cost,
@@ -80,14 +80,12 @@ function textOf(n: number): string {
 }
 
 async function insertAll(database: Database, count: number): Promise<void> {
-  const { state } = database;
   const pending: Promise<void>[] = [];
   for (let from = 0; from < count; from += batchSize) {
     pending.push(
       database.write((transaction) => {
         for (let n = from; n < from + batchSize && n < count; n++) {
-          state.parseText(textOf(n));
-          putParsed(transaction, `users/${n}`);
+          putText(transaction, `users/${n}`, textOf(n));
         }
       }),
     );

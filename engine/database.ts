@@ -43,6 +43,7 @@ import type { TransactionDocuments } from "./transaction-documents.ts";
 import {
   deleteDocument,
   putParsed,
+  putText,
   refreshDocument,
   rewriteTouched,
   type StoredDocument,
@@ -538,10 +539,7 @@ export class Database implements LogListener {
   }
 
   #putText(id: string, text: string, expected: string | undefined): Promise<StoredDocument> {
-    return this.write((transaction) => {
-      this.state.parseText(text);
-      return putParsed(transaction, id, expected);
-    });
+    return this.write((transaction) => putText(transaction, id, text, expected));
   }
 
   async #putObject(

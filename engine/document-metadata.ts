@@ -54,8 +54,12 @@ export class MetadataWriter {
   length = 0;
   /** The collection that the members name; `@empty` when `@collection` is absent or no string. */
   collection: string = emptyCollection;
-  /** Is `text` one member that the client sent, and no other? */
+  /** Is `text` one member that the client sent, and no other? Then the parser and its text that it came from. */
   #isOneSent = false;
+  #parser: DocumentParser | null = null;
+  #version = 0;
+  /** The collection's member that `isOnly` found to be all. */
+  #only: Buffer | null = null;
 
   /**
    * Makes the stored members of what a client sent.
@@ -66,8 +70,10 @@ export class MetadataWriter {
     const text = parser.metadata;
     const spans = parser.metadataSpans;
     const isOne = parser.metadataCount === 1 && serverMembers.length === 0;
-    if (isOne && this.#isOneSent) {
+    if (isOne && this.#isOneSent && parser === this.#parser) {
       // Most likely it is `@collection` and the same as the document's before: then all is made already.
+      if (parser.metadataVersion === this.#version) return;
+      this.#version = parser.metadataVersion;
       const from = spans[0] as number;
       const length = (spans[3] as number) - from;
       if (length === this.length && bytesEqual(text, from, this.text, 0, length)) return;
@@ -81,6 +87,8 @@ export class MetadataWriter {
     }
     this.#write(members, serverMembers);
     this.#isOneSent = isOne && members.length === 1;
+    this.#parser = parser;
+    this.#version = parser.metadataVersion;
   }
 
   /**
@@ -108,14 +116,17 @@ export class MetadataWriter {
 
   /** Whether the members are just this one, so that none need be stored. */
   isOnly(collectionMember: Buffer): boolean {
-    return (
+    if (collectionMember === this.#only) return true;
+    const isOnly =
       this.length === collectionMember.length &&
-      bytesEqual(this.text, 0, collectionMember, 0, this.length)
-    );
+      bytesEqual(this.text, 0, collectionMember, 0, this.length);
+    if (isOnly) this.#only = collectionMember;
+    return isOnly;
   }
 
   #write(members: Member[], serverMembers: readonly ServerMember[]): void {
     this.#isOneSent = false;
+    this.#only = null;
     let kept = members;
     for (const { key, valueText } of serverMembers) {
       const name = quoteString(key);

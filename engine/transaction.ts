@@ -324,6 +324,7 @@ export class Transaction {
   /** How many revisions of a document this transaction sees. */
   revisionCountOf(document: number): number {
     let count = this.keyspaces.revisions.newestCountOf(document);
+    if (this.#revisionsOf === null) return count;
     for (const { length } of this.#ownRevisionsOf(document)) count += length > 0 ? 1 : -1;
     return count;
   }

@@ -115,9 +115,14 @@ export class DocumentParser {
    */
   metadataSpans = new Int32Array(64);
   metadataCount = 0;
+  /** Grows when `metadata` changes; a document that has the same as the one before leaves it as it is. */
+  metadataVersion = 0;
   /** Where the value ended in the input (exclusive). */
   endAt = 0;
 
+  /** Length and members of the text in `metadata`, if it is that of a whole object; else 0. */
+  #keptLength = 0;
+  #keptCount = 0;
   readonly #shapes: ShapeTable | null;
   /** Where the stored text is made when it differs from the input. */
   #own: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
@@ -237,6 +242,7 @@ export class DocumentParser {
             i += length;
             node = node.predicted;
             isPredicted = true;
+            if (!node.isAscii) isAscii = false;
           }
         }
         if (!isPredicted) {
@@ -309,12 +315,18 @@ export class DocumentParser {
             if (!isBodyInInput) copyBytes(out, runStart - shift, bytes, runStart, i);
             bodyIsAscii = isAscii;
             isAscii = true;
-            out = this.#prepareMetadata(end - i);
             shift = i;
             runStart = i;
+            if (this.#isMetadataAt(bytes, i, end)) {
+              i += this.#keptLength;
+              runStart = i;
+              out = this.metadata;
+              this.metadataCount = this.#keptCount;
+            } else out = this.#prepareMetadata(end - i);
           }
           expect = expectValue;
-          continue;
+          if (!isMetadata || runStart === shift) continue;
+          // The whole metadata was passed over: the value has ended.
         }
       } else if (expect >= expectKey) {
         if (byte !== byteObjectClose || expect === expectKey) {
@@ -386,6 +398,8 @@ export class DocumentParser {
           // That was the value of `@metadata`; back to the body.
           copyBytes(out, runStart - shift, bytes, runStart, i);
           this.metadataLength = i - shift;
+          this.#keptLength = out[0] === byteObjectOpen ? this.metadataLength : 0;
+          this.#keptCount = this.metadataCount;
           out = this.#own;
           if (isBodyInInput && byte !== byteObjectClose) {
             copyBytes(out, 0, bytes, textFrom, textFrom + bodyKept);
@@ -473,7 +487,15 @@ export class DocumentParser {
     }
   }
 
+  /** Does the text from `at` on begin with the metadata of the document before? Most often it does. */
+  #isMetadataAt(bytes: Buffer, at: number, end: number): boolean {
+    const length = this.#keptLength;
+    return length > 0 && length <= end - at && bytesEqual(bytes, at, this.metadata, 0, length);
+  }
+
   #prepareMetadata(length: number): Buffer {
+    this.#keptLength = 0;
+    this.metadataVersion++;
     this.metadataCount = 0;
     if (this.metadata.length < length || this.metadata.length > 2 * length + scratchBytesKept) {
       this.metadata = Buffer.allocUnsafeSlow(length + scratchBytesMin);

@@ -63,6 +63,7 @@ export interface Shape {
 export class ShapeNode {
   /** The last name of the path as in minified text, with its quotes. Empty for the root. */
   readonly name: Buffer;
+  readonly isAscii: boolean;
   /** The shape that ends here, or 0. */
   shapeId = 0;
   /** The child that was taken last: most often the next one too. */
@@ -73,6 +74,7 @@ export class ShapeNode {
 
   constructor(name: Buffer) {
     this.name = name;
+    this.isAscii = name.every((byte) => byte < 0x80);
   }
 
   /** The child whose name is `source[from, to)`, quotes included, or null; remembers it as predicted. */

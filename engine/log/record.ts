@@ -61,9 +61,18 @@ const crcLengthMin = 1024;
 
 assert(new Uint8Array(new Uint32Array([1]).buffer)[0] === 1, "words of memory are little-endian");
 
-/** The aligned words of the buffer that was checked last: making a view costs more than a short check. */
-let wordsOf: ArrayBufferLike | undefined;
+/** The aligned words of the memory that was asked for last: making a view costs more than a short check. */
+let viewed: ArrayBufferLike | undefined;
 let words: Int32Array = new Int32Array(0);
+
+/** The aligned words of the whole memory that `bytes` is a part of. */
+export function wordsOf(bytes: Buffer): Int32Array {
+  if (bytes.buffer !== viewed) {
+    words = new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2);
+    viewed = bytes.buffer;
+  }
+  return words;
+}
 
 /**
  * The check of the record at `start` with `length` bytes: murmur3 (32 bits) over its words from byte 8 on when it
@@ -72,15 +81,18 @@ let words: Int32Array = new Int32Array(0);
  * Cost: 50 ns for 233 bytes. Hot: words are read through one typed view when the record is aligned to 4.
  */
 export function checkOf(bytes: Buffer, start: number, length: number): number {
-  if (length >= crcLengthMin) return crc32(bytes.subarray(start + recordKindAt, start + length));
+  return signedCheckOf(bytes, start, length) >>> 0;
+}
+
+/** The same as a signed number, for which no object is made. */
+function signedCheckOf(bytes: Buffer, start: number, length: number): number {
+  if (length >= crcLengthMin) {
+    return crc32(bytes.subarray(start + recordKindAt, start + length)) | 0;
+  }
   const from = bytes.byteOffset + start + recordKindAt;
   if ((from & 3) !== 0)
     return checkOfWords(copyOfWords(bytes, start, length), 0, wordCount(length));
-  if (bytes.buffer !== wordsOf) {
-    words = new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2);
-    wordsOf = bytes.buffer;
-  }
-  return checkOfWords(words, from >>> 2, wordCount(length));
+  return checkOfWords(wordsOf(bytes), from >>> 2, wordCount(length));
 }
 
 /** Writes the check of the record at `start`, whose length and bytes are final. */
@@ -88,7 +100,7 @@ export function sealRecord(bytes: Buffer, start: number): void {
   const length = bytes.readUInt32LE(start + recordLengthAt);
   assert(length >= recordHeaderBytes, "a record has a header");
   assert(length % 8 === 0, "a record's length is a multiple of 8");
-  bytes.writeUInt32LE(checkOf(bytes, start, length), start + recordCheckAt);
+  bytes.writeInt32LE(signedCheckOf(bytes, start, length), start + recordCheckAt);
 }
 
 /** Is there a whole record of `length` bytes at `start`, with the check that its bytes give? */
@@ -96,7 +108,7 @@ export function verifyRecord(bytes: Buffer, start: number, length: number): bool
   if (start < 0 || length < recordHeaderBytes || length % 8 !== 0) return false;
   if (start + length > bytes.length) return false;
   if (bytes.readUInt32LE(start + recordLengthAt) !== length) return false;
-  return bytes.readUInt32LE(start + recordCheckAt) === checkOf(bytes, start, length);
+  return bytes.readInt32LE(start + recordCheckAt) === signedCheckOf(bytes, start, length);
 }
 
 function wordCount(length: number): number {
@@ -111,17 +123,18 @@ function copyOfWords(bytes: Buffer, start: number, length: number): Int32Array {
   return copy;
 }
 
-/** Murmur3 over `count` words from `from` on, with seed 0. */
+/** Murmur3 over `count` words from `from` on, with seed 0; signed. `4 * x + x` has less latency than `5 * x`. */
 function checkOfWords(source: Int32Array, from: number, count: number): number {
   let hash = 0;
   for (let word = from; word < from + count; word++) {
     let mixed = Math.imul(source[word] as number, 0xcc9e2d51);
     mixed = Math.imul((mixed << 15) | (mixed >>> 17), 0x1b873593);
     hash ^= mixed;
-    hash = (Math.imul((hash << 13) | (hash >>> 19), 5) + 0xe6546b64) | 0;
+    hash = (hash << 13) | (hash >>> 19);
+    hash = ((hash << 2) + hash - 0x19ab949c) | 0;
   }
   hash ^= count * 4;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
+  return hash ^ (hash >>> 16);
 }

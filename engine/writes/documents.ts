@@ -11,6 +11,7 @@ import {
   collectionIdOf,
   DocumentFields,
   documentFlags,
+  documentHeaderBytes,
   documentRecordLength,
   encodeDocumentRecord,
   explicitVectorRowFlag,
@@ -87,6 +88,9 @@ export class StoredDocument {
 }
 
 const noMembers: readonly ServerMember[] = [];
+/** Text up to this many units is parsed where its record will be; there is room for three bytes of each. */
+const textInPlaceLengthMax = 16 * 1024;
+const bytesPerUnitMax = 3;
 const listFlags =
   documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
 /** Flags of a document that stay when it is written again. */
@@ -137,6 +141,28 @@ export function seedIdentity(
 }
 
 /**
+ * Stores a document's text. Short text is written and parsed where its record will be.
+ * @param expected as for `putParsed`. @throws EngineError json-…, and as `putParsed`
+ */
+export function putText(
+  transaction: Transaction,
+  id: string,
+  text: string,
+  expected?: string,
+): StoredDocument {
+  const { state, scratch } = transaction;
+  if (text.length > textInPlaceLengthMax || idFormOf(id) !== "plain") {
+    state.parseText(text);
+    return putParsed(transaction, id, expected);
+  }
+  const bodyAt = documentHeaderBytes + id.length;
+  const from = scratch.reserve(bodyAt + text.length * bytesPerUnitMax) + bodyAt;
+  const to = from + scratch.bytes.utf8Write(text, from);
+  state.parser.parse(scratch.bytes, from, to);
+  return putParsed(transaction, id, expected);
+}
+
+/**
  * Stores the document that the database's parser parsed last.
  * @param expected undefined: no check; "": must not exist; else the current change vector.
  * @param clusterVector the change vector that a cluster-wide transaction gives it.
@@ -148,38 +174,45 @@ export function putParsed(
   expected?: string,
   clusterVector?: string,
 ): StoredDocument {
-  const resolved = resolveId(transaction, id);
-  checkDocumentId(resolved.id);
+  if (idFormOf(id) !== "plain") {
+    const resolved = resolveId(transaction, id);
+    return putResolved(transaction, resolved.id, resolved.etag, expected, clusterVector);
+  }
+  return putResolved(transaction, id, 0, expected, clusterVector);
+}
+
+/** `putParsed` under an id that is final. `etag` 0: the next. */
+function putResolved(
+  transaction: Transaction,
+  id: string,
+  etag: number,
+  expected: string | undefined,
+  clusterVector: string | undefined,
+): StoredDocument {
+  checkDocumentId(id);
   const { state } = transaction;
   const { parser } = state;
-  const document = state.documents.intern(resolved.id);
+  const document = state.documents.intern(id);
   const exists = transaction.exists(document);
   if (expected !== undefined) {
-    checkExpected(transaction, document, exists, resolved.id, expected, "Put");
+    checkExpected(transaction, document, exists, id, expected, "Put");
   }
   let flags = keptFlagsOf(transaction, document, exists);
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDates(parser);
-  state.metadata.fromParser(parser, listsOf(transaction, resolved.id, flags));
+  state.metadata.fromParser(parser, listsOf(transaction, id, flags));
   const { collection } = state.metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
-  if (exists) checkCollection(transaction, document, collectionId, resolved.id, collection);
+  if (exists) checkCollection(transaction, document, collectionId, id, collection);
   const rule = state.keyspaces.revisionRules.of(collectionId);
   const old = rule !== null && exists ? copyOfRecord(transaction, document) : null;
   // The same once more is no new state.
   const newRule = old !== null && holdsParsed(state, old, 0, collectionId) ? null : rule;
   const newFlags = newRule === null ? flags : flags | documentFlags.HasRevisions;
   fields.setBody(parser);
-  const { etag } = resolved;
-  const stored = write(
-    transaction,
-    document,
-    resolved.id,
-    etag,
-    collectionId,
-    newFlags,
-    clusterVector,
-  );
+  const isUsual = !exists && state.keyspaces.clusterCount === 0;
+  const vector = clusterVector ?? (isUsual ? "" : undefined);
+  const stored = write(transaction, document, id, etag, collectionId, newFlags, vector);
   if (newRule === null) return stored;
   if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
     keepOldState(transaction, document, old);
@@ -493,7 +526,10 @@ function storedMetadata(
   }
 }
 
-/** Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next. */
+/**
+ * Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next.
+ * @param ownVector its change vector when that is known; "": the usual one.
+ */
 function write(
   transaction: Transaction,
   document: number,
@@ -501,7 +537,7 @@ function write(
   reservedEtag: number,
   collectionId: number,
   flags: number,
-  clusterVector?: string,
+  ownVector?: string,
 ): StoredDocument {
   const { state, scratch } = transaction;
   const { metadata } = state;
@@ -512,7 +548,7 @@ function write(
   fields.collectionId = collectionId;
   fields.flags = flags;
   fields.setId(id);
-  const vector = clusterVector ?? writtenVector(transaction, document, etag);
+  const vector = ownVector ?? writtenVector(transaction, document, etag);
   fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);

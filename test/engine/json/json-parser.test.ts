@@ -363,6 +363,38 @@ describe("@metadata", () => {
     });
   });
 
+  it("is each document's own, whatever the one before had", () => {
+    const shared = new DocumentParser(new ShapeTable());
+    const users = '"@metadata":{"@collection":"Users"}';
+    const texts = [
+      `{"a":1,${users}}`,
+      `{"a":2,${users}}`,
+      `{${users},"a":3}`,
+      `{"a":4,${users},"b":5}`,
+      `{"a":4, ${users} }`,
+      '{"a":6}',
+      `{"a":7,${users}}`,
+      `{"a":7,${users},${users}}`,
+      '{"a":8,"@metadata":{"@collection":"Users","k":1}}',
+      '{"a":8,"@metadata":{"k":1,"k":2}}',
+      '{"a":8,"@metadata":{"k":1,"k":2}}',
+      '{"a":8,"@metadata":{"k":2}}',
+      '{"a":9,"@metadata":{}}',
+      '{"a":9,"@metadata":{}}',
+      '{"é":1,"@metadata":{"e":"é"}}',
+      '{"é":2,"@metadata":{"e":"é"}}',
+    ];
+    for (const text of texts) {
+      const { shapeId: _, ...alone } = parse(text);
+      expect(parse(text, shared), text).toMatchObject(alone);
+    }
+    expect(() => parse(`{"a":1,${users}`, shared)).toThrow("JSON ends too early");
+    expect(() => parse(`{"a":1,${users}]`, shared)).toThrow("Not JSON");
+    expect(() => parse('{"a":1,"@metadata":{"@collection":"Users"', shared)).toThrow("too early");
+    expect(() => parse('{"a":1,"@metadata":"no"}', shared)).toThrow("must be an object");
+    expect(parse(`{"a":1,${users}}`, shared).metadataText).toBe('{"@collection":"Users"}');
+  });
+
   it("says nothing of the body's characters", () => {
     expect(parse('{"@metadata":{"é":1},"a":1}').isAscii).toBe(true);
     expect(parse('{"@metadata":{"e":1},"a":"é"}').isAscii).toBe(false);

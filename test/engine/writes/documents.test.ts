@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import type { Database } from "../../../engine/database.ts";
+import { putParsed, putText } from "../../../engine/writes/documents.ts";
+import { openTestDatabase } from "../../support/open-test-database.ts";
+
+const metadata = '"@metadata":{"note":"é"}';
+const texts = [
+  "{}",
+  '{"a":1}',
+  `{"a":1,${metadata}}`,
+  `{${metadata},"a":1}`,
+  `{ "a" : 1 , ${metadata} , "b" : "\\u00e9\\n" }`,
+  `{"é":"日本","x":"${"y".repeat(300)}",${metadata}}`,
+  `{"é":"日本","x":"${"é".repeat(9_000)}"}`,
+  `{"x":"${"z".repeat(40_000)}",${metadata}}`,
+];
+const ids = ["users/1", "Büro/1", "users/", "users|"];
+
+test("text is stored as its bytes are, wherever it is parsed", async () => {
+  const database = await openTestDatabase();
+  const other = await openTestDatabase();
+  for (const id of ids) {
+    for (const text of texts) {
+      // The parser's place in the transaction's buffer is behind what is written before.
+      const stored = await database.write((transaction) => {
+        putText(transaction, "first", '{"first":true}');
+        return putText(transaction, id, text).id;
+      });
+      const bytes = Buffer.from(text);
+      const expected = await other.write((transaction) => {
+        other.state.parseText('{"first":true}');
+        putParsed(transaction, "first");
+        other.state.parser.parse(bytes, 0, bytes.length);
+        return putParsed(transaction, id).id;
+      });
+      expect(stored).toBe(expected);
+      expect(await textOf(database, stored)).toBe(await textOf(other, expected));
+      expect(JSON.parse(await textOf(database, stored))).toMatchObject(JSON.parse(text) as object);
+    }
+  }
+});
+
+test("text that is not taken leaves the transaction as it was", async () => {
+  const database = await openTestDatabase({ isInMemory: true });
+  await database.write((transaction) => {
+    putText(transaction, "a", '{"a":1}');
+    expect(() => putText(transaction, "b", '{"b":1')).toThrow("JSON ends too early");
+    expect(() => putText(transaction, "b".repeat(600), '{"b":1}')).toThrow("cannot exceed");
+    putText(transaction, "c", '{"c":1}');
+  });
+  expect(database.bodyText("a")).toBe('{"a":1}');
+  expect(database.bodyText("b")).toBeNull();
+  expect(database.bodyText("c")).toBe('{"c":1}');
+});
+
+async function textOf(database: Database, id: string): Promise<string> {
+  const text = await database.getText(id);
+  return String(text).replace(/("@(?:change-vector|last-modified)":)"[^"]*"/g, '$1""');
+}
