@@ -165,6 +165,7 @@ class PackedDatabase implements RowSource, IndexHost {
     return { cancel: () => clearTimeout(timer) };
   }
   indexChanged(): void {}
+  indexEvent(): void {}
 }
 
 const noScripts: ScriptProvider = {

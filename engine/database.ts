@@ -616,6 +616,7 @@ export class Database implements LogListener {
   }
 
   #followSettings(): void {
+    if (this.isDisabled) this.feed.tellEnd(`Database '${this.name}' is disabled.`);
     this.expiration.configure();
     this.refresh.configure();
     if (this.isDisabled) {
@@ -644,6 +645,8 @@ export class Database implements LogListener {
   async #end(withSnapshot: boolean): Promise<void> {
     const hadFailed = this.#failure !== null;
     this.subscriptions.close(this.#closedError());
+    const ending = withSnapshot ? "closed" : "deleted";
+    this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
     await this.operations.stop();
     this.#failure ??= this.#closedError();
     await this.queries.close();

@@ -12,6 +12,7 @@ import type { IndexDefinition } from "./indexing/index-definition.ts";
 import type {
   CollectionEtags,
   DeletionCursor,
+  IndexEvent,
   IndexHost,
   RowCursor,
   StoredRow,
@@ -104,6 +105,10 @@ export class IndexedDocuments implements IndexHost {
 
   indexChanged(name: string, definition: IndexDefinition | null): void {
     this.#definitionChanged(name, definition);
+  }
+
+  indexEvent(type: IndexEvent, name: string): void {
+    this.#state.feed.tellIndex(type, name);
   }
 
   #idOfCollection(collection: string | null): number {

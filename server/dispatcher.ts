@@ -125,8 +125,8 @@ export class Dispatcher {
       case "websocket":
         throw new RequestError(
           400,
-          "Raven.Client.Exceptions.BadRequestException",
-          `${exchange.path} is a web socket; connect to it with a WebSocket client.`,
+          "System.InvalidOperationException",
+          `Not a WebSocket request: ${exchange.path} is for WebSocket clients.`,
         );
       case "database": {
         const name = match.database as string; // the router gives it for every database path

@@ -3,6 +3,7 @@ import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
 import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";
 import { certificateRoutes } from "./endpoints/certificates.ts";
+import { changeRoutes } from "./endpoints/changes.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
 import { databaseConfigurationRoutes } from "./endpoints/database-configuration.ts";
@@ -38,6 +39,7 @@ export const routes: readonly Route[] = [
   ...documentStreamRoutes,
   ...multiGetRoutes,
   ...statisticsRoutes,
+  ...changeRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,
   ...batchRoutes,

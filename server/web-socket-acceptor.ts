@@ -17,7 +17,7 @@ import type { WebSocketRoute } from "./route.ts";
 import type { ServerServices } from "./services.ts";
 
 /** Bytes of one message from a client. */
-const messageBytesMax = 16 * 1024 * 1024;
+const messageBytesMax = 64 * 1024;
 /** Milliseconds between pings; a client that answered none since the last one is gone. */
 const pingIntervalMs = 30_000;
 /** Milliseconds that clients have to answer the goodbye of a server that stops. */

@@ -39,6 +39,18 @@ export interface CollectionEtags {
   readonly deletion: number;
 }
 
+/** What happens to an index, in the words of the interface. */
+export type IndexEvent =
+  | "IndexAdded"
+  | "IndexRemoved"
+  | "BatchCompleted"
+  | "SideBySideReplace"
+  | "IndexPaused"
+  | "IndexDemotedToDisabled"
+  | "IndexMarkedAsErrored"
+  | "LockModeChanged"
+  | "PriorityChanged";
+
 /** `collection` null means all documents. Names are compared without case. */
 export interface IndexHost {
   etagsOf(collection: string | null): CollectionEtags;
@@ -61,4 +73,6 @@ export interface IndexHost {
   setTimer(ms: number, run: () => void): { cancel(): void };
   /** An automatic index was made, or dropped (`definition` null): what a restart must know. */
   indexChanged(name: string, definition: IndexDefinition | null): void;
+  /** Something happened that who watches indexes is told. */
+  indexEvent(type: IndexEvent, name: string): void;
 }

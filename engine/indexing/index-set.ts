@@ -201,6 +201,7 @@ export class IndexSet {
     if (index === undefined) return false;
     this.#indexes.delete(name.toLowerCase());
     this.#host.indexChanged(index.name, null);
+    this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
     return true;
   }
@@ -210,6 +211,7 @@ export class IndexSet {
     const index = this.byName(name);
     if (index === undefined) return false;
     this.#indexes.delete(name.toLowerCase());
+    this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
     this.#add(index.definition);
     return true;
@@ -286,6 +288,7 @@ export class IndexSet {
     if (known !== undefined) return known;
     this.#indexes.set(index.name.toLowerCase(), index);
     this.#host.indexChanged(index.name, definition);
+    this.#host.indexEvent("IndexAdded", index.name);
     if (!index.isStale) index.isNew = false;
     this.wake();
     return index;
@@ -306,6 +309,7 @@ export class IndexSet {
           await this.#advance(index);
         } catch (error) {
           index.failure = error instanceof Error ? error : new Error(String(error));
+          this.#host.indexEvent("IndexMarkedAsErrored", index.name);
           this.#release(index);
         }
         await this.#host.yieldTurn();
@@ -319,6 +323,7 @@ export class IndexSet {
     const end = this.#host.monotonicMs() + sliceMs;
     const pending = index.index.catchUp(() => this.#host.monotonicMs() >= end);
     index.indexedAtMicros = this.#host.nowMicros();
+    this.#host.indexEvent("BatchCompleted", index.name);
     if (!index.isStale) this.#caughtUp(index);
     this.#tellWaiters();
     if (pending !== null) await pending;

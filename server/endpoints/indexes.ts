@@ -190,6 +190,7 @@ async function setPriority(exchange: Exchange, { database }: DatabaseContext): P
   for (const index of indexes) {
     index.priority = priority;
     await database.queries.saveIndex(index);
+    database.feed.tellIndex("PriorityChanged", index.name);
   }
   exchange.reply(204);
 }
@@ -216,10 +217,14 @@ async function disableIndex(exchange: Exchange, { database }: DatabaseContext): 
 
 function setPaused(exchange: Exchange, database: Database, isPaused: boolean): void {
   const { queries } = database;
-  if (exchange.query.get("name")) {
-    namedIndex(exchange, database).isPaused = isPaused;
+  const isOfOne = Boolean(exchange.query.get("name"));
+  const changed = isOfOne ? [namedIndex(exchange, database)] : queries.indexes.all();
+  if (isOfOne) {
+    for (const index of changed) index.isPaused = isPaused;
     queries.indexes.wake();
   } else queries.setIndexingPaused(isPaused);
+  const event = isPaused ? "IndexPaused" : "BatchCompleted";
+  for (const { name } of changed) database.feed.tellIndex(event, name);
   exchange.reply(204);
 }
 
@@ -231,6 +236,7 @@ async function setDisabled(
   const index = namedIndex(exchange, database);
   index.isDisabled = isDisabled;
   await database.queries.saveIndex(index);
+  database.feed.tellIndex(isDisabled ? "IndexDemotedToDisabled" : "BatchCompleted", index.name);
   database.queries.indexes.wake();
   exchange.reply(204);
 }

@@ -266,6 +266,7 @@ export class ArrayDatabase implements RowSource, IndexHost {
     return { cancel: () => clearTimeout(timer) };
   }
   indexChanged(_name: string, _definition: IndexDefinition | null): void {}
+  indexEvent(): void {}
 }
 
 function isOf(one: { readonly collection: string }, collection: string | null): boolean {

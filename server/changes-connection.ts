@@ -1,0 +1,218 @@
+/**
+ * One client that follows changes, over one web socket: takes its commands, gathers messages into frames, and sends them no
+ * faster than they are read. Knows nothing of databases.
+ *
+ * A frame is a JSON array of messages; an empty one shows now and then that the connection lives.
+ *
+ * Invariants:
+ * - Messages are sent in the order in which they came, but for those that are held back (`Pace`).
+ * - At most `sendAheadBytesMax` and a frame wait in the socket, at most `waitingBytesMax` here: who reads more slowly is
+ *   cut off, for what it would miss must not go unnoticed.
+ */
+import type { WebSocket } from "ws";
+import { confirmation, greeting } from "./change-message.ts";
+import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
+
+/** Characters of messages in one frame, unless a single one is longer. */
+const frameLengthMax = 64 * 1024;
+/** Bytes that may wait in the socket when a frame is added to them. */
+const sendAheadBytesMax = 256 * 1024;
+const heartbeatMs = 4_500;
+/** Milliseconds for which a throttled connection gathers changes of documents. */
+const throttleMs = 1_000;
+
+export interface Pace {
+  /** Characters of messages that may wait to be read. */
+  readonly waitingBytesMax: number;
+  /** Changes of documents are gathered for a second, and of each document only the newest is told. */
+  readonly isThrottled: boolean;
+}
+
+/** Characters that may wait for a client; connections of a database share the texts. */
+export const waitingBytesMax = 16 * 1024 * 1024;
+
+/** Close codes of RFC 6455. */
+const policyViolation = 1008;
+const tryAgainLater = 1013;
+
+export class ChangesConnection {
+  readonly id: number;
+  readonly watches = new ChangeWatches();
+  readonly openedMs = performance.now();
+  /** Called when commands have changed what is watched. */
+  onWatches: () => void = () => undefined;
+  /** Called once, when it is told nothing any more. */
+  onEnd: () => void = () => undefined;
+  readonly #socket: WebSocket;
+  readonly #pace: Pace;
+  #waiting: string[] = [];
+  #waitingLength = 0;
+  #isFlushDue = false;
+  /** Messages among `#waiting` that need not be there twice. */
+  readonly #once = new Set<string>();
+  /** Lower-cased id -> newest message; only when throttled. */
+  readonly #held = new Map<string, string>();
+  #isEnding = false;
+  readonly #heartbeat: NodeJS.Timeout;
+
+  constructor(id: number, socket: WebSocket, pace: Pace) {
+    this.id = id;
+    this.#socket = socket;
+    this.#pace = pace;
+    this.#heartbeat = setInterval(() => {
+      if (this.#waiting.length === 0 && socket.bufferedAmount === 0) this.#write("[]");
+    }, heartbeatMs).unref();
+    socket.on("message", (data) => this.#take(String(data)));
+    socket.once("close", () => {
+      if (!this.#isEnding) this.#end();
+    });
+    this.send(greeting);
+  }
+
+  /** Messages that wait to be sent. */
+  get waitingCount(): number {
+    return this.#waiting.length + this.#held.size;
+  }
+
+  /** `message`: JSON text of an object. */
+  send(message: string): void {
+    if (this.#isEnding) return;
+    this.#waiting.push(message);
+    this.#grow(message.length);
+    this.#flushSoon();
+  }
+
+  /** As `send`; nothing happens when the same message waits already. */
+  sendOnce(message: string): void {
+    if (this.#isEnding || this.#once.has(message)) return;
+    this.#once.add(message);
+    this.send(message);
+  }
+
+  /** As `send`, of a change of this document; `lowerId` is its lower-cased id. */
+  sendOfDocument(lowerId: string, message: string): void {
+    if (!this.#pace.isThrottled) {
+      this.send(message);
+      return;
+    }
+    if (this.#isEnding) return;
+    if (this.#held.size === 0) setTimeout(() => this.#letGo(), throttleMs).unref();
+    const replaced = this.#held.get(lowerId)?.length ?? 0;
+    this.#held.set(lowerId, message);
+    this.#grow(message.length - replaced);
+  }
+
+  /** Ends the connection; what waits is dropped. `reason`: at most 123 bytes are sent. */
+  close(code: number, reason: string): void {
+    if (this.#isEnding) return;
+    this.#end();
+    this.#socket.close(code, cutToBytes(reason, 123));
+  }
+
+  /** What was gathered is sent. */
+  #letGo(): void {
+    const messages = [...this.#held.values()];
+    this.#held.clear();
+    for (const message of messages) this.#waitingLength -= message.length;
+    for (const message of messages) this.send(message);
+  }
+
+  #grow(length: number): void {
+    this.#waitingLength += length;
+    const { waitingBytesMax: most } = this.#pace;
+    if (this.#waitingLength <= most) return;
+    const size = Math.ceil(most / 1024);
+    this.close(tryAgainLater, `Changes were not read: more than ${size} KB of them wait.`);
+  }
+
+  #end(): void {
+    this.#isEnding = true;
+    clearInterval(this.#heartbeat);
+    this.#waiting = [];
+    this.#waitingLength = 0;
+    this.#once.clear();
+    this.#held.clear();
+    this.onEnd();
+  }
+
+  /** What comes in one turn of the event loop goes together. */
+  #flushSoon(): void {
+    if (this.#isFlushDue || this.#isEnding) return;
+    this.#isFlushDue = true;
+    setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isFlushDue = false;
+    let sent = 0;
+    while (sent < this.#waiting.length && this.#socket.bufferedAmount <= sendAheadBytesMax) {
+      const start = sent;
+      let length = 0;
+      for (; sent < this.#waiting.length && (length < frameLengthMax || sent === start); sent++) {
+        length += (this.#waiting[sent] as string).length; // sent < length
+      }
+      this.#waitingLength -= length;
+      this.#write(`[${this.#waiting.slice(start, sent).join(",")}]`);
+    }
+    if (sent === 0) return;
+    if (this.#once.size > 0) {
+      for (let i = 0; i < sent; i++) this.#once.delete(this.#waiting[i] as string); // i < sent
+    }
+    this.#waiting = this.#waiting.slice(sent);
+  }
+
+  #write(frame: string): void {
+    this.#socket.send(frame, (error) => {
+      if (error !== undefined && error !== null) return; // the socket's close says the rest
+      if (this.#waiting.length > 0) this.#flushSoon();
+    });
+  }
+
+  /** A frame from the client: a command. */
+  #take(text: string): void {
+    if (this.#isEnding) return;
+    try {
+      const { id, command, param, params } = parseCommand(text);
+      this.watches.apply(command, param, params);
+      this.onWatches();
+      if (id !== undefined) this.send(confirmation(id));
+    } catch (error) {
+      if (!(error instanceof WatchCommandError)) throw error;
+      this.close(policyViolation, error.message);
+    }
+  }
+}
+
+interface Command {
+  /** Undefined: it is carried out, and not confirmed. */
+  readonly id: number | undefined;
+  readonly command: string;
+  readonly param: unknown;
+  readonly params: unknown;
+}
+
+/** `{"CommandId":n,"Command":"watch-…","Param":…,"Params":[…]}` @throws WatchCommandError */
+function parseCommand(text: string): Command {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    throw new WatchCommandError("A command is a JSON object.");
+  }
+  const { CommandId, Command, Param, Params } = value as Record<string, unknown>;
+  if (typeof Command !== "string") throw new WatchCommandError("A command needs a Command.");
+  if (CommandId !== undefined && !Number.isSafeInteger(CommandId)) {
+    throw new WatchCommandError("A CommandId is a whole number.");
+  }
+  return { id: CommandId as number | undefined, command: Command, param: Param, params: Params };
+}
+
+/** At most `count` bytes of UTF-8, and no half of a character. */
+function cutToBytes(text: string, count: number): string {
+  let cut = text;
+  while (Buffer.byteLength(cut) > count) cut = cut.slice(0, -1);
+  return cut.replace(/[\ud800-\udbff]$/, "");
+}

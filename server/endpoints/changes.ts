@@ -1,0 +1,104 @@
+/** Changes of a database as they happen, over web sockets; and who follows them. */
+import type { WebSocket } from "ws";
+import { ChangeHub } from "../change-hub.ts";
+import type { ChangeWatches } from "../change-watches.ts";
+import { ChangesConnection, waitingBytesMax } from "../changes-connection.ts";
+import { timeSpanText } from "../dates.ts";
+import type { Exchange } from "../exchange.ts";
+import type { DatabaseContext, Route, WebSocketRoute } from "../route.ts";
+import type { Database } from "../services.ts";
+import { requiredId } from "./operations.ts";
+
+const path = "/databases/:database/changes";
+
+export const changeRoutes: readonly Route[] = [
+  { kind: "websocket", method: "GET", path, access: "read", connect: followChanges },
+  { kind: "database", method: "DELETE", path, access: "write", handle: deleteConnection },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${path}/debug`,
+    access: "read",
+    handle: getConnections,
+  },
+];
+
+const hubs = new WeakMap<Database, ChangeHub>();
+let lastConnectionId = 0;
+
+/** changes[?throttleConnection=true]: commands in, frames of messages out, until one side closes */
+function followChanges(
+  socket: WebSocket,
+  exchange: Exchange,
+  { database }: Parameters<WebSocketRoute["connect"]>[2],
+): void {
+  // It was there when the route was found; the handshake took a moment.
+  if (database === undefined || database.hasEnded || database.isDisabled) {
+    socket.close(1001, "The database serves no longer.");
+    return;
+  }
+  const hub = hubOf(database);
+  const isThrottled = exchange.query.bool("throttleConnection", false);
+  lastConnectionId++;
+  const connection = new ChangesConnection(lastConnectionId, socket, {
+    waitingBytesMax,
+    isThrottled,
+  });
+  connection.onWatches = () => hub.watchesChanged();
+  connection.onEnd = () => hub.remove(connection);
+  hub.add(connection);
+}
+
+/** DELETE changes?id=…: ends the connection of that id; 204, also when there is none */
+function deleteConnection(exchange: Exchange, { database }: DatabaseContext): void {
+  const id = requiredId(exchange);
+  const connection = hubOf(database).connections.find((one) => one.id === id);
+  connection?.close(1001, "The connection was ended by request.");
+  exchange.reply(204);
+}
+
+/** GET changes/debug: who follows the changes, and which */
+function getConnections(exchange: Exchange, { database }: DatabaseContext): void {
+  const rows = hubOf(database).connections.map(connectionRow);
+  exchange.replyJson(200, { NumberOfConnections: rows.length, Connections: rows });
+}
+
+function connectionRow({ id, watches, waitingCount, openedMs }: ChangesConnection): object {
+  const names = (kind: Parameters<ChangeWatches["listed"]>[0]) =>
+    watches.listed(kind).map(([name]) => name);
+  const pairs = (kind: "document-counter" | "document-timeseries") =>
+    watches.listed(kind).map(([DocumentId, Name]) => ({ DocumentId, Name }));
+  return {
+    Id: id,
+    PendingMessagesCount: waitingCount,
+    State: "Open",
+    CloseStatus: null,
+    CloseStatusDescription: null,
+    SubProtocol: null,
+    Age: timeSpanText(performance.now() - openedMs),
+    WatchAllOperations: watches.isAll("operations"),
+    WatchAllDocuments: watches.isAll("docs"),
+    WatchAllIndexes: watches.isAll("indexes"),
+    WatchAllCounters: watches.isAll("counters"),
+    WatchAllTimeSeries: watches.isAll("all-timeseries"),
+    WatchDocumentPrefixes: names("prefix"),
+    WatchDocumentsInCollection: names("collection"),
+    WatchIndexes: names("index"),
+    WatchDocuments: names("doc"),
+    WatchCounters: names("counter"),
+    WatchCounterOfDocument: pairs("document-counter"),
+    WatchCountersOfDocument: names("document-counters"),
+    WatchTimeSeries: names("timeseries"),
+    WatchTimeSeriesOfDocument: pairs("document-timeseries"),
+    WatchAllTimeSeriesOfDocument: names("all-document-timeseries"),
+  };
+}
+
+function hubOf(database: Database): ChangeHub {
+  let hub = hubs.get(database);
+  if (hub === undefined) {
+    hub = new ChangeHub(database);
+    hubs.set(database, hub);
+  }
+  return hub;
+}

@@ -1,0 +1,75 @@
+/** A web socket that follows changes, for tests: sends commands, gathers messages, and waits for what is to come. */
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import type { CertificatePair } from "../../certs/authority.ts";
+import { type TestServer, tlsOptions } from "./start-test-server.ts";
+
+export type Message = Readonly<Record<string, unknown>>;
+
+export class ChangesSocket {
+  readonly socket: WebSocket;
+  /** All that came, without the greeting and the empty frames. */
+  readonly messages: Message[] = [];
+  /** Frames as they came. */
+  readonly frames: string[] = [];
+  readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
+  #commands = 0;
+  #wake: () => void = () => undefined;
+
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    socket.on("error", () => undefined);
+    this.closed = new Promise((resolve) => {
+      socket.once("close", (code, reason) => resolve({ code, reason: String(reason) }));
+    });
+    socket.on("message", (data) => {
+      this.frames.push(String(data));
+      for (const message of JSON.parse(String(data)) as Message[]) {
+        if (message["TopologyChange"] !== true) this.messages.push(message);
+      }
+      this.#wake();
+    });
+  }
+
+  /** Open, or rejected with the status. */
+  static async open(
+    server: TestServer,
+    path = "/databases/db/changes",
+    pair: CertificatePair | undefined = server.admin,
+  ): Promise<ChangesSocket> {
+    const address = server.url.replace(/^http/, "ws") + path;
+    const result = new ChangesSocket(new WebSocket(address, tlsOptions(server.authority, pair)));
+    await once(result.socket, "open");
+    return result;
+  }
+
+  /** Sends a command and waits until it is confirmed. */
+  async command(Command: string, Param: unknown = null, Params?: unknown): Promise<void> {
+    this.#commands++;
+    const CommandId = this.#commands;
+    this.socket.send(JSON.stringify({ CommandId, Command, Param, Params }));
+    await this.until((message) => message["CommandId"] === CommandId);
+  }
+
+  /** The first message of all that is like that. */
+  async until(isIt: (message: Message) => boolean): Promise<Message> {
+    for (;;) {
+      const found = this.messages.find(isIt);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** `Type` and the value of all changes that came. */
+  changes(): Message[] {
+    return this.messages.filter((message) => message["Type"] !== "Confirm");
+  }
+
+  /** As `changes`, once everything is here that was committed before the call. */
+  async settledChanges(): Promise<Message[]> {
+    await this.command("watch-topology-change"); // confirmed behind all that waits
+    return this.changes();
+  }
+}
