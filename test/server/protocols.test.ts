@@ -395,7 +395,9 @@ describe("errors", () => {
     expect(wrong.status).toBe(400);
     expect(wrong.headers.allow).toBe("GET");
     const socket = await secure.request("/test/socket");
-    expect(socket.json).toMatchObject({ Message: expect.stringContaining("Not a WebSocket request") });
+    expect(socket.json).toMatchObject({
+      Message: expect.stringContaining("Not a WebSocket request"),
+    });
   });
 });
 
