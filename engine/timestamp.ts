@@ -110,3 +110,7 @@ export function parseTimestamp(text: string): number {
   const fraction = Number((parts[7] ?? "").padEnd(7, "0").slice(0, 6));
   return Math.min(date.getTime() * 1000 + fraction, lastMicros);
 }
+
+/** .NET's least and greatest moment, as RavenDB writes what never was or has no end. */
+export const neverText = "0001-01-01T00:00:00.0000000";
+export const foreverText = "9999-12-31T23:59:59.9999999";

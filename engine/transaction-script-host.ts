@@ -23,8 +23,10 @@ import type {
   ScriptTimeSeriesEntry,
   ScriptTimeSeriesStats,
 } from "./scripting/script-host.ts";
+import { doubleText } from "./scripting/value-text.ts";
+import { foreverText, neverText } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
-import { counterIn, deleteCounter, incrementCounter } from "./writes/counters.ts";
+import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./writes/counters.ts";
 import { deleteDocument, putParsed } from "./writes/documents.ts";
 import { segmentsIn } from "./writes/series-source.ts";
 import { appendToSeries, deleteFromSeries, incrementSeries } from "./writes/time-series.ts";
@@ -36,17 +38,18 @@ export class ScriptActions {
   /** JSON texts of `{"Id":…,"Data":…}`. */
   readonly puts: string[] = [];
   readonly deletes: string[] = [];
-  readonly counterReads: string[] = [];
+  readonly counterReads: { Name: string; Value: string; Exists: boolean }[] = [];
+  /** JSON texts, as those of time series: some of their numbers are doubles. */
   readonly counterIncrements: string[] = [];
   readonly counterDeletes: string[] = [];
-  readonly seriesReads: object[] = [];
-  readonly seriesAppends: object[] = [];
-  readonly seriesIncrements: object[] = [];
+  readonly seriesReads: string[] = [];
+  readonly seriesAppends: string[] = [];
+  readonly seriesIncrements: string[] = [];
   readonly seriesDeletes: object[] = [];
 
   /** JSON text of the account. */
   get text(): string {
-    return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":${JSON.stringify(this.counterIncrements)},"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":${JSON.stringify(this.seriesReads)},"AppendTimeSeries":${JSON.stringify(this.seriesAppends)},"IncrementTimeSeries":${JSON.stringify(this.seriesIncrements)},"DeleteTimeSeries":${JSON.stringify(this.seriesDeletes)},"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
+    return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":[${this.counterIncrements.join(",")}],"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":[${this.seriesReads.join(",")}],"AppendTimeSeries":[${this.seriesAppends.join(",")}],"IncrementTimeSeries":[${this.seriesIncrements.join(",")}],"DeleteTimeSeries":${JSON.stringify(this.seriesDeletes)},"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
   }
 }
 
@@ -128,24 +131,35 @@ export class TransactionScriptHost implements ScriptHost {
   }
 
   counter(id: string, name: string): number | null {
-    this.actions.counterReads.push(name);
+    const value = this.#counter(id, name);
+    this.actions.counterReads.push({ Name: name, Value: `${value}`, Exists: value !== null });
+    return value;
+  }
+
+  #counter(id: string, name: string): number | null {
     const counter = counterIn(this.#transaction, id, name);
     return counter === undefined ? null : Number(counter.value);
   }
 
   counterParts(id: string, name: string): Readonly<Record<string, number>> | null {
-    const value = this.counter(id, name);
+    const value = this.#counter(id, name);
     return value === null ? null : { [`A-${this.#transaction.state.databaseHash}`]: value };
   }
 
   incrementCounter(id: string, name: string, delta: number): void {
-    this.actions.counterIncrements.push(name);
-    incrementCounter(this.#transaction, id, name, clampInt64(BigInt(Math.trunc(delta))));
+    const old = counterIn(this.#transaction, id, name)?.value ?? null;
+    const added = clampInt64(BigInt(Math.trunc(delta)));
+    const value = incrementCounter(this.#transaction, id, name, added);
+    this.actions.counterIncrements.push(
+      `{"Name":${JSON.stringify(name)},"OldValue":${old},"AddedValue":${doubleText(delta)},"NewValue":${value},"Created":${old === null}}`,
+    );
   }
 
   deleteCounter(id: string, name: string): void {
     this.actions.counterDeletes.push(name);
-    deleteCounter(this.#transaction, id, name);
+    const transaction = this.#transaction;
+    // RavenDB 7.2.7 writes the document also when there was no such counter.
+    if (!deleteCounter(transaction, id, name)) transaction.touch(requireDocument(transaction, id));
   }
 
   timeSeries(id: string, name: string): ScriptTimeSeries {
@@ -186,24 +200,19 @@ class TransactionTimeSeries implements ScriptTimeSeries {
   append(time: number, values: readonly number[], tag: string | null): void {
     const Created = !this.#exists();
     appendToSeries(this.#transaction, this.#id, this.#name, [{ time, values, tag }]);
-    this.#actions.seriesAppends.push({
-      Name: this.#name,
-      Timestamp: seriesTimeText(time),
-      Tag: tag,
-      Values: values,
-      Created,
-    });
+    const end = `"Tag":${JSON.stringify(tag)},"Values":${doublesText(values)},"Created":${Created}`;
+    this.#actions.seriesAppends.push(this.#entryText(time, end));
   }
 
   increment(time: number, values: readonly number[]): void {
     const Created = !this.#exists();
     incrementSeries(this.#transaction, this.#id, this.#name, [{ time, values }]);
-    this.#actions.seriesIncrements.push({
-      Name: this.#name,
-      Timestamp: seriesTimeText(time),
-      Values: values,
-      Created,
-    });
+    const end = `"Values":${doublesText(values)},"Created":${Created}`;
+    this.#actions.seriesIncrements.push(this.#entryText(time, end));
+  }
+
+  #entryText(time: number, end: string): string {
+    return `{"Name":${JSON.stringify(this.#name)},"Timestamp":"${seriesTimeText(time)}",${end}}`;
   }
 
   delete(from: number | null, to: number | null): void {
@@ -212,8 +221,8 @@ class TransactionTimeSeries implements ScriptTimeSeries {
     if (etag === 0) return;
     this.#actions.seriesDeletes.push({
       Name: this.#name,
-      From: from === null ? null : seriesTimeText(from),
-      To: to === null ? null : seriesTimeText(to),
+      From: from === null ? neverText : seriesTimeText(from),
+      To: to === null ? foreverText : seriesTimeText(to),
     });
   }
 
@@ -227,17 +236,11 @@ class TransactionTimeSeries implements ScriptTimeSeries {
       for (let i = slice.from; i < slice.to; i++) {
         const entry = { ...entries.entry(i), isRollup: false };
         found.push(entry);
-        this.#actions.seriesReads.push({
-          Name,
-          Timestamp: seriesTimeText(entry.time),
-          Tag: entry.tag,
-          Values: entry.values,
-          Type: "Raw",
-          Exists: true,
-        });
+        const end = `"Tag":${JSON.stringify(entry.tag)},"Values":${doublesText(entry.values)},"Type":"Raw","Exists":true`;
+        this.#actions.seriesReads.push(this.#entryText(entry.time, end));
       }
     }
-    if (found.length === 0) this.#actions.seriesReads.push({ Name, Exists: false });
+    if (found.length === 0) this.#actions.seriesReads.push(JSON.stringify({ Name, Exists: false }));
     return found;
   }
 
@@ -250,6 +253,10 @@ class TransactionTimeSeries implements ScriptTimeSeries {
     const { timeSeries } = this.#transaction.keyspaces;
     return this.#transaction.entry(timeSeries, seriesKey(this.#id, this.#name)) !== undefined;
   }
+}
+
+function doublesText(values: readonly number[]): string {
+  return `[${values.map(doubleText).join(",")}]`;
 }
 
 /** A body's text with `@metadata` as its last member. */

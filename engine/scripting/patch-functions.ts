@@ -8,6 +8,7 @@
  */
 
 import { EngineError, type ErrorCode } from "../errors.ts";
+import { neverText } from "../timestamp.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { formatDate, formatNumber, ticksOfText, timeSpanText } from "./format-text.ts";
 import { compileTextTest } from "./regular-expression.ts";
@@ -87,7 +88,7 @@ function loadMany(run: Run, ids: ScriptArray): Value {
 
 function load(run: Run, _self: Value, args: Value[]): Value {
   const [id] = args;
-  if (args.length === 0) refuse("load(id | ids) must be called with a single string argument");
+  if (args.length !== 1) refuse("load(id | ids) must be called with a single string argument");
   if (id === null || id === undefined) return id;
   if (typeof id === "string") return loadOne(run, id);
   if (isArray(id)) return loadMany(run, id);
@@ -101,7 +102,8 @@ function loadPath(run: Run, _self: Value, [document, path]: Value[]): Value {
   const many = path.includes("[]");
   const ids = followPath(run, [document], path.split("."));
   if (!many) {
-    const [id] = ids;
+    const [found] = ids;
+    const [id] = isArray(found) ? found.items : ids;
     return typeof id === "string" ? loadOne(run, id) : null;
   }
   const loaded = ids.map((id) => (typeof id === "string" ? (loadOne(run, id) ?? null) : null));
@@ -146,20 +148,27 @@ function put(run: Run, _self: Value, args: Value[]): Value {
   const host = writable(run);
   run.burn(hostCallUnits);
   const object = isObject(value) ? value : listAsObject(value);
-  const metadata = getOwn(object, metadataKey);
   return host.put(
     id ?? null,
     documentText(run, object),
-    isObject(metadata) ? metadataText(run, metadata) : null,
+    putMetadata(run, object),
     changeVectorOf(changeVector, String(id)),
   );
 }
 
-/** An array as a document has its positions as names; other things have no properties. */
+function putMetadata(run: Run, object: ScriptObject): string | null {
+  const metadata = getOwn(object, metadataKey);
+  if (metadata === undefined || metadata === null) return null;
+  if (!isObject(metadata)) refuse("'@metadata' must be an object", "invalid-format");
+  return metadataText(run, metadata);
+}
+
+/** An array as a document has its positions and its length as names; other things have no properties. */
 function listAsObject(value: Value): ScriptObject {
   const made = newObject();
   if (isArray(value)) {
     for (const [i, item] of value.items.entries()) addOwn(made, String(i), item);
+    addOwn(made, "length", value.items.length);
   }
   return made;
 }
@@ -195,7 +204,9 @@ function getMetadata(_run: Run, _self: Value, args: Value[]): Value {
   return document.metadata();
 }
 
-function lastModified(_run: Run, _self: Value, [value]: Value[]): Value {
+function lastModified(_run: Run, _self: Value, args: Value[]): Value {
+  const [value] = args;
+  if (args.length !== 1) refuse("lastModified(doc) must be called with a single argument");
   if (value === null || value === undefined) return undefined;
   if (!isReference(value)) refuse("lastModified(doc) must be called with an object argument");
   const metadata = ScriptDocument.of(value)?.metadata();
@@ -302,7 +313,9 @@ function isoTime(time: number): string {
 
 function timeseries(run: Run, _self: Value, args: Value[]): Value {
   const signature = "timeseries(doc, name)";
-  if (args.length !== 2) refuse(`${signature} must be called with exactly 2 arguments`);
+  if (args.length !== 2) {
+    refuse(`${signature} must be called with exactly 2 arguments`, "invalid-argument");
+  }
   const document = documentId(args[0], signature);
   const [, name] = args;
   if (typeof name !== "string") refuse(`${signature}: 'name' must be a string argument`);
@@ -311,8 +324,11 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
     append(inner, _self, [time, values, tag]) {
       inner.burn(hostCallUnits);
       writable(inner);
-      const label = tag === undefined || tag === null ? null : toText(inner, tag);
-      series().append(seriesTime(time), seriesValues(inner, values), label);
+      if (tag !== undefined && tag !== null && typeof tag !== "string") {
+        const where = "timeseries(doc, name).append(timestamp, values, tag)";
+        refuse(`${where}: The 'tag' argument should be a string`, "invalid-argument");
+      }
+      series().append(seriesTime(time), seriesValues(inner, values), tag ?? null);
       return undefined;
     },
     increment(inner, _self, given) {
@@ -359,9 +375,8 @@ function seriesStats(run: Run, series: ScriptTimeSeries): Value {
   const known = series.stats();
   const stats = newObject();
   // Without entries RavenDB 7.2.7 gives .NET's least date, and no `Z` to it.
-  const never = "0001-01-01T00:00:00.0000000";
-  setOwn(stats, "Start", known === null ? never : isoTime(known.first));
-  setOwn(stats, "End", known === null ? never : isoTime(known.last));
+  setOwn(stats, "Start", known === null ? neverText : isoTime(known.first));
+  setOwn(stats, "End", known === null ? neverText : isoTime(known.last));
   setOwn(stats, "Count", known?.count ?? 0);
   return stats;
 }

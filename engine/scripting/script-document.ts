@@ -434,7 +434,7 @@ export class ScriptDocument {
     return this.bodyText() !== this.text || this.metadataChanged();
   }
 
-  /** True when the script wrote to `@metadata`, or replaced it. Derived keys count. */
+  /** True when `@metadata` without its derived keys reads otherwise than before, or was replaced. */
   metadataChanged(): boolean {
     const position = this.root.keys.indexOf(metadataKey);
     if (position < 0) return false;
@@ -443,14 +443,17 @@ export class ScriptDocument {
     if (slot === ABSENT || !isReference(slot as Value)) return true;
     const reference = slot as Reference;
     if (reference.kind !== kinds.object || reference.source === null) return true;
-    return changedDeep(reference);
+    if (!changedDeep(reference)) return false;
+    const original = valueOfText(reference.source.text);
+    if (!isReference(original) || original.kind !== kinds.object) return true;
+    return metadataText(null, original) !== metadataText(this.run, reference);
   }
 
   /** The body's new text, without `@metadata`; the old text itself when nothing was touched. */
   bodyText(): string {
     if (!this.root.written && !changedDeep(this.root)) return this.text;
     const printer = new Printer(this.run);
-    printer.object(this.root, metadataKey);
+    printer.root(this.root);
     return printer.text;
   }
 
@@ -461,15 +464,6 @@ export class ScriptDocument {
     const printer = new Printer(this.run);
     printer.members(metadata, derivedMetadata);
     return printer.text;
-  }
-
-  /** The whole document as `ModifiedDocument` shows it before normalising: body, with `@metadata` in its place. */
-  wholeText(): string {
-    const metadata = this.metadataText();
-    const body = this.bodyText();
-    if (metadata === null) return body;
-    const member = `"${metadataKey}":${metadata}`;
-    return body.length <= 2 ? `{${member}}` : `${body.slice(0, -1)},${member}}`;
   }
 }
 
@@ -529,7 +523,7 @@ export function valueText(run: Run | null, value: Value, keepIds = false): strin
 /** An object as a document's body: without `@metadata`. */
 export function documentText(run: Run | null, object: ScriptObject): string {
   const printer = new Printer(run);
-  printer.object(object, metadataKey);
+  printer.root(object);
   return printer.text;
 }
 
@@ -589,7 +583,7 @@ class Printer {
   private reference(value: Reference, name: string): void {
     switch (value.kind) {
       case kinds.object:
-        this.object(value, null);
+        this.members(value, none);
         return;
       case kinds.array:
         this.array(value, name);
@@ -658,14 +652,22 @@ class Printer {
     this.write((node.source as Source).text.slice(node.start, node.end));
   }
 
-  /** An object, without the property `omit`. */
-  object(object: ScriptObject, omit: string | null): void {
-    this.members(object, omit === null ? none : new Set([omit]));
+  /**
+   * A document without its `@metadata`. It does not count as being written: where it holds itself there is a copy,
+   * in which it is null, as RavenDB 7.2.7 writes it.
+   */
+  root(object: ScriptObject): void {
+    this.list(object, metadataOnly);
   }
 
   /** An object, without some properties. */
   members(object: ScriptObject, omit: ReadonlySet<string>): void {
     if (!this.enter(object)) return;
+    this.list(object, omit);
+    this.open.pop();
+  }
+
+  private list(object: ScriptObject, omit: ReadonlySet<string>): void {
     const { keys, values } = object;
     const spans = spansOf(object);
     const read = spans.length / 3;
@@ -702,7 +704,6 @@ class Printer {
     }
     this.flush(object, from, to, first);
     this.write("}");
-    this.open.pop();
   }
 
   /** Copies a stretch of an object's text. @returns whether nothing has been written yet */
@@ -753,6 +754,7 @@ class Printer {
 }
 
 const none: ReadonlySet<string> = new Set();
+const metadataOnly: ReadonlySet<string> = new Set([metadataKey]);
 const noSpans: number[] = [];
 
 /** Where the properties of an object are in its text; none when it was made by a script. */

@@ -111,6 +111,12 @@ function check(source: string, root: AcornNode): void {
       throw syntaxError(source, node.start, "It is nested too deeply");
     }
     const children = childrenOf(node);
+    if (node.type === "ImportExpression") {
+      throw new EngineError(
+        "invalid-operation",
+        "Module loading has been disabled, you need to enable it in engine options",
+      );
+    }
     if (children === null) throw syntaxError(source, node.start, `${node.type} is not supported`);
     for (const child of children) open.push({ node: child, depth, functions });
   }

@@ -1,5 +1,5 @@
 /**
- * Spelling of single values in stored documents: numbers, strings, dates; and the normalised form of a text.
+ * Spelling of single values in stored documents: numbers, strings, dates.
  *
  * RavenDB 7.2.7 writes a number of a script as a 64-bit integer when it is whole and fits, else as .NET's
  * shortest round-trip text (`1E+20`, `1.5E-09`); a property that held a double goes on as one (`3.0`).
@@ -74,25 +74,4 @@ export function isDoubleSpelling(text: string, start: number, end: number): bool
     if (code === 46 || code === 101 || code === 69) return true;
   }
   return false;
-}
-
-const normalizable = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|\s+/g;
-
-/**
- * The form of `ModifiedDocument`: strings and doubles in their one spelling (`1e3` is `1000.0`, `1.50` is
- * `1.5`), no white space. Integers that fit 64 bits keep their digits.
- */
-export function normalizedText(text: string): string {
-  return text.replace(normalizable, (token) => {
-    const first = token.charCodeAt(0);
-    if (first === 34) return token.includes("\\") ? stringText(JSON.parse(token) as string) : token;
-    if (first <= 32) return "";
-    if (isDoubleSpelling(token, 0, token.length)) return doubleText(Number(token));
-    return token.length <= 15 || fitsInteger(token) ? token : roundTripText(Number(token));
-  });
-}
-
-function fitsInteger(token: string): boolean {
-  const value = BigInt(token);
-  return value >= -(2n ** 63n) && value < 2n ** 63n;
 }

@@ -4,14 +4,11 @@ import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { readTree } from "../json/text-tree.ts";
-import { formatTimestamp } from "../timestamp.ts";
+import { formatTimestamp, neverText } from "../timestamp.ts";
 import type { BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { patchByJson } from "./json-patch.ts";
 import { type PatchScript, patchDocument } from "./patch.ts";
-
-/** What clients take for "never". */
-const neverText = "0001-01-01T00:00:00.0000000";
 
 const parser = new DocumentParser(null);
 const scriptKey = quoteString("Script");

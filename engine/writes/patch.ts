@@ -6,8 +6,7 @@ import { EngineError } from "../errors.ts";
 import { scriptCache } from "../script-cache.ts";
 import { type RunInput, ScriptParameters } from "../scripting/script.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
-import type { ScriptLimits } from "../scripting/script-values.ts";
-import { normalizedText } from "../scripting/value-text.ts";
+import { getOwn, isObject, type ScriptLimits } from "../scripting/script-values.ts";
 import type { Transaction } from "../transaction.ts";
 import {
   type ScriptActions,
@@ -73,12 +72,14 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
   const original = shownText(target);
   const host = new TransactionScriptHost(transaction);
   const wasTouched = transaction.isTouched(document);
+  const etag = transaction.etagOf(document);
   run(request.patch, { host, document: target }, request.limits);
   const { actions } = host;
   const modified = shownText(target);
-  if (!transaction.exists(document) || !target.changed()) {
+  const exists = transaction.exists(document);
+  if (!exists && target.changed()) throw deletedMeanwhile(target, request.id);
+  if (!exists || !isToStore(transaction, document, target, etag)) {
     // The script deleted it, or left it as it was.
-    if (target.changed()) throw notCurrent(transaction, document, request);
     if (!wasTouched && transaction.isTouched(document)) {
       // Its lists of counters or time series changed: then it is another document.
       const written = writtenOf(transaction, rewriteNow(transaction, document));
@@ -88,6 +89,21 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
   }
   const id = target.id ?? request.id;
   return { status: "Patched", modified, original, actions, ...store(transaction, id, target) };
+}
+
+/**
+ * Whether a document is other than the stored one. `etag`: before the script, which may have put it: then the one
+ * that the script had goes over what it put, as on RavenDB 7.2.7.
+ */
+export function isToStore(
+  transaction: Transaction,
+  document: number,
+  target: ScriptDocument,
+  etag: number,
+): boolean {
+  if (transaction.etagOf(document) === etag) return target.changed();
+  const { bytes, start } = transaction.recordOf(document);
+  return shownText(scriptDocumentOf(transaction.state, bytes, start)) !== shownText(target);
 }
 
 function createDocument(transaction: Transaction, request: PatchRequest): PatchResult {
@@ -109,6 +125,10 @@ function createDocument(transaction: Transaction, request: PatchRequest): PatchR
 
 function store(transaction: Transaction, id: string, target: ScriptDocument): Written {
   const { parser } = transaction.state;
+  const metadata = target.metadata();
+  if (metadata !== undefined && metadata !== null && !isObject(metadata)) {
+    throw new EngineError("invalid-format", "'@metadata' must be an object");
+  }
   const bytes = Buffer.from(withMetadata(target.bodyText(), target.metadataText()));
   parser.parse(bytes, 0, bytes.length);
   return writtenOf(transaction, putParsed(transaction, id));
@@ -133,9 +153,9 @@ function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefin
   script.run(limits === undefined ? { ...input, parameters } : { ...input, parameters, limits });
 }
 
-/** As replies show a document that a script had: numbers normalised, stored metadata only. */
+/** As replies show a document that a script had: stored metadata only, numbers as they are spelt. */
 export function shownText(document: ScriptDocument): string {
-  return normalizedText(withMetadata(document.bodyText(), document.metadataText()));
+  return withMetadata(document.bodyText(), document.metadataText());
 }
 
 function isExpected(
@@ -164,6 +184,19 @@ function notCurrent(
         ActualChangeVector: actual === null ? null : currentChangeVector(transaction, actual),
       },
     },
+  );
+}
+
+/** The error of a script that changed the document which it had deleted. */
+export function deletedMeanwhile(target: ScriptDocument, id: string): EngineError {
+  const metadata = target.metadata();
+  const vector = isObject(metadata) ? getOwn(metadata, "@change-vector") : undefined;
+  const expected = typeof vector === "string" ? vector : null;
+  return new EngineError(
+    "concurrency",
+    `Document ${id} does not exist, but Put was called with change vector: ${expected}. ` +
+      "Optimistic concurrency violation, transaction will be aborted.",
+    { details: { Id: id, ExpectedChangeVector: expected, ActualChangeVector: null } },
   );
 }
 

@@ -3,7 +3,6 @@
  */
 import { assert } from "../assert.ts";
 import { bodyStartOf } from "../document.ts";
-import { EngineError } from "../errors.ts";
 import type { AnalyzedQuery, LoadStep } from "../rql/analyzed-query.ts";
 import { idsAtPath } from "../rql/execute-load.ts";
 import type { ParameterValue } from "../rql/query-parameters.ts";
@@ -25,7 +24,7 @@ import {
   withMetadata,
 } from "../transaction-script-host.ts";
 import { putBody, putParsed } from "./documents.ts";
-import { shownText } from "./patch.ts";
+import { deletedMeanwhile, isToStore, shownText } from "./patch.ts";
 
 /** What a patch did, with texts as replies show them. */
 export interface WatchedPatch {
@@ -89,23 +88,18 @@ export class ScriptPatch {
     const { state } = transaction;
     const host = new TransactionScriptHost(transaction);
     const { actions } = host;
-    const original = target.bodyText();
     const etag = transaction.etagOf(document);
     const args: Value[] = [target.root];
     if (this.#query.load.length > 0) args.push(...this.#loaded(transaction, host, document));
     const input = { host, document: target, parameters: this.#parameters, limits: this.#limits };
     this.script.run(this.script.options.parameters?.length === 0 ? input : { ...input, args });
-    const body = target.bodyText();
-    const hasMetadataChanged = target.metadataChanged();
-    const isChanged = hasMetadataChanged || body !== original;
-    if (!isChanged) return { isPatched: false, actions };
     if (!transaction.exists(document)) {
-      throw new EngineError(
-        "concurrency",
-        `Could not patch document '${target.id}' because non current change vector was used`,
-      );
+      if (target.changed()) throw deletedMeanwhile(target, target.id ?? "");
+      return { isPatched: false, actions };
     }
-    if (hasMetadataChanged || transaction.etagOf(document) !== etag) {
+    if (!isToStore(transaction, document, target, etag)) return { isPatched: false, actions };
+    const body = target.bodyText();
+    if (target.metadataChanged() || transaction.etagOf(document) !== etag) {
       state.parseText(withMetadata(body, target.metadataText()));
       putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
     } else {

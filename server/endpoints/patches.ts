@@ -1,6 +1,6 @@
 /** Patching one document by a script: `PATCH docs?id=…`. Replies are those of RavenDB 7.2.7. */
 import { EngineError } from "../../engine/engine.ts";
-import { formatTimestamp } from "../../engine/timestamp.ts";
+import { formatTimestamp, neverText } from "../../engine/timestamp.ts";
 import { type PatchResult, type PatchScript, patchDocument } from "../../engine/writes/patch.ts";
 import { expectedVector } from "../conditional.ts";
 import type { Exchange } from "../exchange.ts";
@@ -17,9 +17,6 @@ export const patchRoutes: readonly Route[] = [
     handle: patchOne,
   },
 ];
-
-/** What clients take for "never". */
-export const neverText = "0001-01-01T00:00:00.0000000";
 
 /** PATCH docs?id=…[&test][&debug][&skipPatchIfChangeVectorMismatch], If-Match */
 async function patchOne(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
@@ -65,7 +62,7 @@ function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): stri
     text += `,"OriginalDocument":${original},"Debug":{"Info":${output},"Actions":${result.actions?.text ?? "{}"}}`;
   }
   if (result.status === "NotModified") return `${text}}`;
-  if (isTest && result.status === "Created") {
+  if (isTest) {
     return `${text},"LastModified":"${neverText}","ChangeVector":null,"Collection":null}`;
   }
   return `${text},"LastModified":"${formatTimestamp(result.lastModified)}","ChangeVector":${JSON.stringify(result.changeVector)},"Collection":${JSON.stringify(result.collection)}}`;
@@ -74,11 +71,15 @@ function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): stri
 /** `{"Script":…,"Values":…}`; undefined when it is not there. @throws EngineError json-invalid without a script */
 export function patchScriptOf(value: unknown, name: string): PatchScript | undefined {
   if (value === undefined || value === null) return undefined;
-  const script = isObject(value) ? value["Script"] : undefined;
+  if (!isObject(value)) throw new EngineError("invalid-format", `'${name}' must be an object`);
+  const script = value["Script"];
   if (typeof script !== "string") {
     throw new EngineError("json-invalid", `Missing 'Script' property on '${name}'`);
   }
-  const values = (value as JsonObject)["Values"];
+  const values = value["Values"];
+  if (values !== undefined && values !== null && !isObject(values)) {
+    throw new EngineError("invalid-format", `'Values' of '${name}' must be an object`);
+  }
   return { script, values: isObject(values) ? JSON.stringify(values) : "{}" };
 }
 
