@@ -132,7 +132,7 @@ describe("a document", () => {
     expect(run("{}", "this['@metadata'] = null").metadataText()).toBeNull();
   });
   it("copies itself once into itself", () => {
-    const metadata = '"@metadata":{"@collection":"Users","Owner":"x"}';
+    const metadata = '"@metadata":{"@collection":"Users"}';
     expect(run('{"a":1}', "this.me = this").bodyText()).toBe(
       `{"a":1,"me":{"a":1,${metadata},"me":null}}`,
     );
