@@ -3,8 +3,8 @@
  * so that it can be taken back without reading the document again; each group is an entry with its keys and
  * aggregates as fields, replaced when the group changes.
  *
- * Sums add integers and doubles alike. RavenDB 7.2.7 adds only the numbers of the first one's kind (4 + 4.5 = 4);
- * that is not followed.
+ * A sum is that of RavenDB 7.2.7: it adds up the integers of a group, or its doubles, whichever the group had first
+ * (4 + 4.5 = 4). A document keeps its turn when it changes.
  *
  * Invariants:
  * - A group has an entry exactly when it has contributions and none of them is spoiled, once `settle` has run.
@@ -15,11 +15,11 @@ import { standardAnalyzer } from "./analyzer.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import { type ContributionVisitor, GroupValues } from "./group-values.ts";
+import { type ContributionVisitor, GroupValues, numberKinds } from "./group-values.ts";
 import { allDocuments, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import { exactColumn, type IndexCounters, searchColumn } from "./map-index.ts";
-import { grownFloat64, grownUint32 } from "./packed.ts";
+import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
 
 const documentStride = 64;
 /** Contributions are packed anew when more of them are dead than alive, and more than this. */
@@ -28,8 +28,11 @@ const deadCountMin = 1024;
 interface Group {
   readonly keyTexts: readonly string[];
   count: number;
-  readonly sums: Float64Array;
-  /** By sum: contributions that are not integers. */
+  /** By sum: of the integers, and of the doubles. */
+  readonly integerSums: Float64Array;
+  readonly doubleSums: Float64Array;
+  /** By sum: contributions with integers only, and with doubles. */
+  readonly integerCounts: Uint32Array;
   readonly doubleCounts: Uint32Array;
   /** Something was taken back from a sum with doubles since the sums were last made anew. */
   isInexact: boolean;
@@ -70,10 +73,14 @@ export class GroupIndex implements ContributionVisitor {
   #deadCount = 0;
   /** By contribution. The document is stored plus one; 0 marks a dead one. */
   #documents: Uint32Array = new Uint32Array(16);
+  /** By document: its turn plus one, from its first contribution until it is deleted. */
+  #turns: Uint32Array = new Uint32Array(16);
+  #turnCount = 0;
   #groupOf: Uint32Array = new Uint32Array(16);
   #nexts: Uint32Array = new Uint32Array(16);
   #sums: Float64Array = new Float64Array(16);
-  #doubles: Uint32Array = new Uint32Array(16);
+  /** As `#sums`: of `numberKinds`. */
+  #kinds: Buffer = Buffer.alloc(16);
   #currentDocument = 0;
 
   constructor(definition: IndexDefinition, host: IndexHost) {
@@ -120,7 +127,10 @@ export class GroupIndex implements ContributionVisitor {
     const { document, deletion } = this.#host.etagsOf(this.collection);
     if (deletion > this.deletionEtag) {
       const cursor = this.#host.deletionsSince(this.collection, this.deletionEtag);
-      while (cursor.next()) this.#remove(cursor.docNum);
+      while (cursor.next()) {
+        this.#remove(cursor.docNum);
+        if (cursor.docNum < this.#turns.length) this.#turns[cursor.docNum] = 0;
+      }
       this.deletionEtag = deletion;
     }
     const pending = document > this.documentEtag ? this.#take(document, isTimeUp) : null;
@@ -133,7 +143,7 @@ export class GroupIndex implements ContributionVisitor {
   }
 
   /** A contribution of the document that is being taken in; called by GroupValues. */
-  contribute(keys: readonly string[], sums: Float64Array, isDouble: Uint8Array): void {
+  contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void {
     const key = keys.join("\u0000");
     let number = this.#groupNumbers.get(key);
     if (number === undefined) {
@@ -142,7 +152,9 @@ export class GroupIndex implements ContributionVisitor {
       this.#groups.push({
         keyTexts: [...keys],
         count: 0,
-        sums: new Float64Array(this.#sumCount),
+        integerSums: new Float64Array(this.#sumCount),
+        doubleSums: new Float64Array(this.#sumCount),
+        integerCounts: new Uint32Array(this.#sumCount),
         doubleCounts: new Uint32Array(this.#sumCount),
         isInexact: false,
         spoiledCount: 0,
@@ -150,9 +162,7 @@ export class GroupIndex implements ContributionVisitor {
         text: "",
       });
     }
-    let doubles = 0;
-    for (let i = 0; i < this.#sumCount; i++) if (isDouble[i] === 1) doubles |= 1 << (i & 31);
-    this.#append(number, sums, doubles);
+    this.#append(number, sums, kinds);
   }
 
   #take(lastEtag: number, isTimeUp: () => boolean): Promise<void> | null {
@@ -175,23 +185,27 @@ export class GroupIndex implements ContributionVisitor {
     this.documentEtag = row.etag;
   }
 
-  #append(number: number, sums: Float64Array, doubles: number): void {
+  #append(number: number, sums: Float64Array, kinds: Uint8Array): void {
     const at = this.#contributionCount++;
     const width = this.#sumCount;
     if (at >= this.#documents.length) {
       this.#documents = grownUint32(this.#documents, at + 1);
       this.#groupOf = grownUint32(this.#groupOf, at + 1);
       this.#nexts = grownUint32(this.#nexts, at + 1);
-      this.#doubles = grownUint32(this.#doubles, at + 1);
     }
     this.#sums = grownFloat64(this.#sums, (at + 1) * width);
+    this.#kinds = grownBytes(this.#kinds, (at + 1) * width);
     const document = this.#currentDocument;
     this.#documents[at] = document + 1;
     this.#groupOf[at] = number;
-    this.#doubles[at] = doubles;
-    for (let i = 0; i < width; i++) this.#sums[at * width + i] = sums[i] as number;
+    for (let i = 0; i < width; i++) {
+      this.#sums[at * width + i] = sums[i] as number;
+      this.#kinds[at * width + i] = kinds[i] as number;
+    }
     if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
+    if (document >= this.#turns.length) this.#turns = grownUint32(this.#turns, document + 1);
     if (this.#firsts[document] === 0) this.#firsts[document] = at + 1;
+    if (this.#turns[document] === 0) this.#turns[document] = ++this.#turnCount;
     const group = this.#groups[number] as Group;
     this.#nexts[at] = group.firstContribution;
     group.firstContribution = at + 1;
@@ -219,12 +233,16 @@ export class GroupIndex implements ContributionVisitor {
     let isSpoiled = false;
     for (let i = 0; i < this.#sumCount; i++) {
       const value = this.#sums[at * this.#sumCount + i] as number;
-      const isDouble = ((this.#doubles[at] as number) >>> (i & 31)) & 1;
-      group.doubleCounts[i] = (group.doubleCounts[i] as number) + sign * isDouble;
-      if (sign === -1 && (isDouble === 1 || (group.doubleCounts[i] as number) > 0))
-        group.isInexact = true;
+      const kind = this.#kinds[at * this.#sumCount + i] as number;
       if (Number.isNaN(value)) isSpoiled = true;
-      else group.sums[i] = (group.sums[i] as number) + sign * value;
+      else if (kind === numberKinds.doubles) {
+        group.doubleCounts[i] = (group.doubleCounts[i] as number) + sign;
+        group.doubleSums[i] = (group.doubleSums[i] as number) + sign * value;
+        if (sign === -1) group.isInexact = true;
+      } else if (kind === numberKinds.integers) {
+        group.integerCounts[i] = (group.integerCounts[i] as number) + sign;
+        group.integerSums[i] = (group.integerSums[i] as number) + sign * value;
+      }
     }
     if (isSpoiled) {
       group.spoiledCount += sign;
@@ -246,25 +264,57 @@ export class GroupIndex implements ContributionVisitor {
 
   /** Adding and taking back doubles leaves rounding behind, so they are added anew in the order they came. */
   #resum(group: Group): void {
+    const living = this.#livingOf(group);
+    group.isInexact = false;
+    group.doubleSums.fill(0);
+    for (let k = living.length - 1; k >= 0; k--) {
+      const at = living[k] as number;
+      for (let i = 0; i < this.#sumCount; i++) {
+        if (this.#kinds[at * this.#sumCount + i] !== numberKinds.doubles) continue;
+        const value = this.#sums[at * this.#sumCount + i] as number;
+        if (!Number.isNaN(value)) group.doubleSums[i] = (group.doubleSums[i] as number) + value;
+      }
+    }
+  }
+
+  /** The contributions of a group, the newest first. Cost: in proportion to all it ever had. */
+  #livingOf(group: Group): number[] {
     const living: number[] = [];
     for (let at = group.firstContribution; at !== 0; at = this.#nexts[at - 1] as number) {
       if (this.#documents[at - 1] !== 0) living.push(at - 1);
     }
-    group.isInexact = false;
-    group.sums.fill(0);
-    for (let k = living.length - 1; k >= 0; k--) {
-      const at = living[k] as number;
-      for (let i = 0; i < this.#sumCount; i++) {
-        const value = this.#sums[at * this.#sumCount + i] as number;
-        if (!Number.isNaN(value)) group.sums[i] = (group.sums[i] as number) + value;
-      }
+    return living;
+  }
+
+  #sumText(group: Group, sum: number): string {
+    const isDouble =
+      (group.doubleCounts[sum] as number) > 0 &&
+      ((group.integerCounts[sum] as number) === 0 || this.#beginsWithDouble(group, sum));
+    if (!isDouble) return String(group.integerSums[sum]);
+    const text = String(group.doubleSums[sum]);
+    return /^-?\d+$/.test(text) ? `${text}.0` : text;
+  }
+
+  /** Of a group with both kinds of numbers: which one the document has whose turn was first. */
+  #beginsWithDouble(group: Group, sum: number): boolean {
+    let firstTurn = Number.POSITIVE_INFINITY;
+    let isDouble = false;
+    for (const at of this.#livingOf(group)) {
+      const kind = this.#kinds[at * this.#sumCount + sum] as number;
+      const turn = this.#turns[(this.#documents[at] as number) - 1] as number;
+      if (kind === numberKinds.none || turn > firstTurn) continue;
+      firstTurn = turn;
+      isDouble = kind === numberKinds.doubles;
     }
+    return isDouble;
   }
 
   #addEntry(number: number, group: Group): void {
     const texts = [
       ...group.keyTexts,
-      ...this.#aggregates.map(({ sum }) => (sum < 0 ? String(group.count) : sumText(group, sum))),
+      ...this.#aggregates.map(({ sum }) =>
+        sum < 0 ? String(group.count) : this.#sumText(group, sum),
+      ),
     ];
     const members = texts.map((text, i) => `${JSON.stringify(this.#names[i])}:${text}`);
     group.text = `{${members.join(",")}}`;
@@ -287,7 +337,7 @@ export class GroupIndex implements ContributionVisitor {
       if (document < 0) continue;
       this.#documents[kept] = document + 1;
       this.#groupOf[kept] = this.#groupOf[at] as number;
-      this.#doubles[kept] = this.#doubles[at] as number;
+      this.#kinds.copyWithin(kept * width, at * width, (at + 1) * width);
       this.#sums.copyWithin(kept * width, at * width, (at + 1) * width);
       if (this.#firsts[document] === 0) this.#firsts[document] = kept + 1;
       const group = this.#groups[this.#groupOf[kept] as number] as Group;
@@ -298,12 +348,6 @@ export class GroupIndex implements ContributionVisitor {
     this.#contributionCount = kept;
     this.#deadCount = 0;
   }
-}
-
-function sumText(group: Group, sum: number): string {
-  const value = group.sums[sum] as number;
-  const text = String(value);
-  return (group.doubleCounts[sum] as number) > 0 && /^-?\d+$/.test(text) ? `${text}.0` : text;
 }
 
 function outputFields(definition: IndexDefinition): OutputField[] {

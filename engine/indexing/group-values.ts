@@ -3,7 +3,9 @@
  * text and the numbers to add.
  *
  * Measured on RavenDB 7.2.7: a missing key is null; a document whose array is empty belongs to no group, one that lacks
- * it to the group of null; `array(path)` is one key. Numbers that are no numbers spoil their group.
+ * it, or has something else in its place, to the group of null; one with arrays in its array to no group.
+ * `array(path)` is one key, and so is a path that leads through an array without `[]`. Numbers that are no numbers
+ * spoil their group.
  */
 import { byteArrayOpen, byteObjectOpen, byteQuote } from "../json/bytes.ts";
 import {
@@ -19,9 +21,12 @@ import type { FieldStep } from "./document-fields.ts";
 import type { IndexDefinition } from "./index-definition.ts";
 import { stepsOf } from "./map-index.ts";
 
-/** Takes one contribution. `sums[i]` is NaN when a value is no number; `isDouble[i]`: not all are integers. */
+/** What a contribution adds to a sum. */
+export const numberKinds = { none: 0, integers: 1, doubles: 2 } as const;
+
+/** Takes one contribution. `sums[i]` is NaN when a value is no number; `kinds[i]`: see `numberKinds`. */
 export interface ContributionVisitor {
-  contribute(keys: readonly string[], sums: Float64Array, isDouble: Uint8Array): void;
+  contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void;
 }
 
 interface GroupPath {
@@ -35,7 +40,7 @@ export class GroupValues {
   /** Steps that all paths with `[]` share, up to their first `[]`; empty when there is none. */
   readonly #fanOut: readonly FieldStep[];
   readonly #sumValues: Float64Array;
-  readonly #isDouble: Uint8Array;
+  readonly #kinds: Uint8Array;
 
   constructor(definition: IndexDefinition) {
     const group = definition.groupBy;
@@ -52,7 +57,7 @@ export class GroupValues {
     const length = fanned === undefined ? 0 : fanned.steps.findIndex((step) => step.isEach) + 1;
     this.#fanOut = fanned === undefined ? [] : fanned.steps.slice(0, length);
     this.#sumValues = new Float64Array(this.#sums.length);
-    this.#isDouble = new Uint8Array(this.#sums.length);
+    this.#kinds = new Uint8Array(this.#sums.length);
   }
 
   /** Visits what the object that begins at `body` contributes. */
@@ -62,33 +67,26 @@ export class GroupValues {
       return;
     }
     const at = findValue(bytes, body, this.#fanOut);
-    const isThere = at >= 0 && (bytes[at] === byteArrayOpen || bytes[at] === byteObjectOpen);
-    if (isThere) this.#visitElements(bytes, body, at, visitor);
-    else this.#contribute(bytes, body, -1, visitor);
-  }
-
-  /** Each element of an array and of arrays in it; an object counts as the only element. */
-  #visitElements(bytes: Buffer, body: number, at: number, visitor: ContributionVisitor): void {
-    if (bytes[at] !== byteArrayOpen) {
-      this.#contribute(bytes, body, at, visitor);
-      return;
-    }
-    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-      this.#visitElements(bytes, body, i, visitor);
-    }
+    if (at >= 0 && bytes[at] === byteArrayOpen) {
+      if (holdsArray(bytes, at)) return;
+      for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+        this.#contribute(bytes, body, i, visitor);
+      }
+    } else this.#contribute(bytes, body, at >= 0 && isObject(bytes, at) ? at : -1, visitor);
   }
 
   /** `element`: the begin of the array's element that paths through it start at; -1 when there is none. */
   #contribute(bytes: Buffer, body: number, element: number, visitor: ContributionVisitor): void {
     const keys = this.#keys.map((key) => {
       if (key.isWholeArray) return wholeArray(bytes, body, key.steps);
-      const at = this.#valueOf(bytes, body, element, key.steps);
-      return at < 0 ? "null" : normalDate(bytes.toString("utf8", at, skipValue(bytes, at)));
+      if (!this.#isFanned(key.steps)) return valueText(bytes, body, key.steps, 0);
+      const rest = key.steps.slice(this.#fanOut.length);
+      return element < 0 ? "null" : valueText(bytes, element, rest, 0);
     });
     for (let i = 0; i < this.#sums.length; i++) {
       const { steps } = this.#sums[i] as GroupPath;
       this.#sumValues[i] = 0;
-      this.#isDouble[i] = 0;
+      this.#kinds[i] = numberKinds.none;
       if (this.#isFanned(steps)) {
         if (element < 0) continue;
         const rest = steps.slice(this.#fanOut.length);
@@ -96,7 +94,7 @@ export class GroupValues {
         if (at >= 0) this.#add(bytes, at, i);
       } else this.#addEach(bytes, body, steps, 0, i);
     }
-    visitor.contribute(keys, this.#sumValues, this.#isDouble);
+    visitor.contribute(keys, this.#sumValues, this.#kinds);
   }
 
   #isFanned(steps: readonly FieldStep[]): boolean {
@@ -106,13 +104,6 @@ export class GroupValues {
       const other = steps[i] as FieldStep;
       return step.isEach === other.isEach && step.name.equals(other.name);
     });
-  }
-
-  #valueOf(bytes: Buffer, body: number, element: number, steps: readonly FieldStep[]): number {
-    if (!this.#isFanned(steps)) return findValue(bytes, body, steps);
-    if (element < 0) return -1;
-    const rest = steps.slice(this.#fanOut.length);
-    return rest.length === 0 ? element : findValue(bytes, element, rest);
   }
 
   #addEach(
@@ -146,11 +137,43 @@ export class GroupValues {
     const end = skipValue(bytes, at);
     const value = isNumber ? decodeNumber(bytes, at, end) : Number.NaN;
     this.#sumValues[sum] = (this.#sumValues[sum] as number) + value;
+    let kind = Math.max(this.#kinds[sum] as number, numberKinds.integers);
     for (let i = at; isNumber && i < end; i++) {
       const byte = bytes[i] as number;
-      if (byte === 0x2e || (byte | 0x20) === 0x65) this.#isDouble[sum] = 1;
+      if (byte === 0x2e || (byte | 0x20) === 0x65) kind = numberKinds.doubles;
     }
+    this.#kinds[sum] = kind;
   }
+}
+
+function isObject(bytes: Buffer, at: number): boolean {
+  return bytes[at] === byteObjectOpen;
+}
+
+/** True when an element of the array at `at` is an array. */
+function holdsArray(bytes: Buffer, at: number): boolean {
+  for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+    if (bytes[i] === byteArrayOpen) return true;
+  }
+  return false;
+}
+
+/** The value at a path of names; through an array, the list of those that its elements have. */
+function valueText(bytes: Buffer, at: number, steps: readonly FieldStep[], depth: number): string {
+  const step = steps[depth];
+  if (step === undefined) return normalDate(bytes.toString("utf8", at, skipValue(bytes, at)));
+  const span = new ValueSpan();
+  if (bytes[at] === byteArrayOpen) {
+    const values: string[] = [];
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      if (isObject(bytes, i) && findMember(bytes, i, step.name, span)) {
+        values.push(valueText(bytes, span.from, steps, depth + 1));
+      }
+    }
+    return `[${values.join(",")}]`;
+  }
+  if (!isObject(bytes, at) || !findMember(bytes, at, step.name, span)) return "null";
+  return valueText(bytes, span.from, steps, depth + 1);
 }
 
 /** Where the value at a path of names begins, or -1. */
@@ -168,6 +191,9 @@ function findValue(bytes: Buffer, from: number, steps: readonly FieldStep[]): nu
 function wholeArray(bytes: Buffer, body: number, steps: readonly FieldStep[]): string {
   const at = findValue(bytes, body, steps.slice(0, 1));
   if (at < 0) return "null";
+  const isEach = steps.some((step) => step.isEach);
+  if (!isEach) return valueText(bytes, body, steps, 0);
+  if (bytes[at] !== byteArrayOpen && !isObject(bytes, at)) return "null";
   const values: string[] = [];
   collect(bytes, at, steps, 1, values);
   return bytes[at] === byteArrayOpen ? `[${values.join(",")}]` : (values[0] ?? "null");
