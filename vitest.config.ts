@@ -1,5 +1,6 @@
 /**
- * `vitest run` tests the TypeScript; `vitest run --mode dist` tests what tsc built, which is what c8 measures.
+ * `vitest run` tests the TypeScript; `vitest run --mode dist` tests what tsc built, which is what c8 measures;
+ * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long.
  * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
  */
 import { defineConfig } from "vitest/config";
@@ -8,10 +9,16 @@ const report = process.env["VITEST_JSON_REPORT"];
 
 export default defineConfig(({ mode }) => {
   const built = mode === "dist";
+  const faults = ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"];
   return {
     test: {
       pool: "forks",
-      include: [built ? "dist/test/**/*.test.js" : "test/**/*.test.ts"],
+      include: built
+        ? ["dist/test/**/*.test.js"]
+        : mode === "faults"
+          ? faults
+          : ["test/**/*.test.ts"],
+      env: mode === "faults" ? { EVERY_FAULT: "1" } : {},
       exclude: ["node_modules/**"],
       setupFiles: built ? ["dist/test/support/flush-coverage.js"] : [],
       server: { deps: { external: [/\/dist\//] } },

@@ -2,12 +2,13 @@
 import { expect, test } from "vitest";
 import { DatabaseCatalog } from "../../engine/database-catalog.ts";
 import { countCalls, crashEverywhere, named, playWithFault } from "../support/crash-loop.ts";
+import { everyFault } from "../support/every-fault.ts";
 import { logOptions, simulatedEnvironment } from "../support/simulated-database.ts";
 import type { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
 const folder = "/data/Databases";
-/** Each call is looked at when this is 1. */
-const step = Number(process.env["DATABASE_CRASH_STEP"] ?? 11);
+/** At every how many-th call. */
+const step = everyFault ? 1 : 11;
 
 /** What everybody was told: a name is there, not there, or (while it is made or deleted) may be either. */
 class Known {

@@ -3,18 +3,18 @@
  * is there, batches are whole, nothing is another thing than it was, and reading the files again and again, with index
  * snapshots and without, gives the same.
  *
- * DATABASE_CRASH_SEEDS sets in how many ways power is lost at a call (1), DATABASE_CRASH_STEP at every how many-th call
- * it is lost (7).
+ * Power is lost at every 7th call, in one way; by `npm run test:faults` at every call, in three ways.
  */
 import { expect, test } from "vitest";
 import { crashEverywhere } from "../support/crash-loop.ts";
 import { describeDatabase } from "../support/database-picture.ts";
 import { checkRecovery, databaseScenarios } from "../support/database-scenarios.ts";
+import { everyFault } from "../support/every-fault.ts";
 import { History, SimulatedDatabase } from "../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-const seeds = Number(process.env["DATABASE_CRASH_SEEDS"] ?? 1);
-const step = Number(process.env["DATABASE_CRASH_STEP"] ?? 7);
+const seeds = everyFault ? 3 : 1;
+const step = everyFault ? 1 : 7;
 
 for (const [name, scenario] of Object.entries(databaseScenarios)) {
   test(`plays to its end and is whole: ${name}`, async () => {

@@ -1,15 +1,17 @@
 /**
  * Calls of the file system that fail, in everything that a database does: the device answers with an error, is full, or
  * takes a part of a write. Afterwards the process ends, with and without a loss of power, and what was acknowledged is
- * there. DATABASE_FAULTS_STEP sets at every how many-th call there is a fault (47).
+ * there. There is a fault at every 47th call, from another one on for each scenario and fault; by `npm run test:faults`
+ * at every call.
  */
 import { expect, test } from "vitest";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
 import { checkRecovery, databaseScenarios, put } from "../support/database-scenarios.ts";
+import { everyFault } from "../support/every-fault.ts";
 import { History, SimulatedDatabase } from "../support/simulated-database.ts";
 import { type Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-const step = Number(process.env["DATABASE_FAULTS_STEP"] ?? 47);
+const step = everyFault ? 1 : 47;
 
 /** Each says what happens at call `index` when `at` is the call that was chosen. */
 const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {
