@@ -55,6 +55,8 @@ export class Recovery {
   #lastCrc = 0;
   #lastFlags = 0;
   #active: Segment | null = null;
+  /** The segment that is being read while the one before it is replayed; null for one that is not used. */
+  #ahead: { readonly segment: Segment; readonly image: Promise<Buffer | null> } | null = null;
   #replayedTransactions = 0;
   #tornBytes = 0;
 
@@ -77,11 +79,12 @@ export class Recovery {
     let isTorn = false;
     for (let index = 0; index < segments.length; index++) {
       const segment = segments[index] as Segment;
-      if (segment.kind === "compacted") await this.#readCompacted(segment);
-      else if (!this.#skip(segment))
-        isTorn = await this.#readLog(segment, segments.slice(index + 1));
+      const later = segments.slice(index + 1);
+      if (segment.kind === "compacted") await this.#readCompacted(segment, later);
+      else if (!this.#skip(segment)) isTorn = await this.#readLog(segment, later);
       if (isTorn) break;
     }
+    await this.#ahead?.image.catch(() => undefined);
     const wasClosed =
       !isTorn && ((this.#lastFlags & frameFlags.cleanClose) !== 0 || this.#active === null);
     return {
@@ -106,7 +109,7 @@ export class Recovery {
     return true;
   }
 
-  async #readCompacted(segment: Segment): Promise<void> {
+  async #readCompacted(segment: Segment, later: readonly Segment[]): Promise<void> {
     const known = this.#known.get(segment.number);
     segment.sealed = true;
     this.#sealActive();
@@ -115,14 +118,15 @@ export class Recovery {
       throw this.#damaged(segment, segmentHeaderBytes, segment.lastNumber - this.#lastNumber);
     }
     if (known !== undefined) takeFromSnapshot(segment, known);
-    else await this.#replayCompacted(segment);
+    else await this.#replayCompacted(segment, later);
     this.#lastNumber = segment.lastNumber;
     this.#lastCrc = segment.lastCrc;
   }
 
   /** Every frame must be whole: the segment was complete before it was listed. */
-  async #replayCompacted(segment: Segment): Promise<void> {
+  async #replayCompacted(segment: Segment, later: readonly Segment[]): Promise<void> {
     const image = await this.#load(segment);
+    this.#readAhead(later[0]);
     const through = this.#cut?.throughNumber ?? 0;
     let previousCrc = 0;
     let at = segmentHeaderBytes;
@@ -157,6 +161,7 @@ export class Recovery {
       return false;
     }
     const image = await this.#load(segment);
+    this.#readAhead(later[0]);
     if (known !== undefined) {
       const bad = findDamagedFrame(segment, image, known.end);
       if (bad !== null) throw this.#damaged(segment, bad, known.lastNumber - this.#lastNumber);
@@ -300,7 +305,22 @@ export class Recovery {
   }
 
   async #load(segment: Segment): Promise<Buffer> {
-    return await this.#readInto(segment, newImage(segment.size));
+    const ahead = this.#ahead?.segment === segment ? await this.#ahead.image : null;
+    this.#ahead = null;
+    return ahead ?? (await this.#readInto(segment, newImage(segment.size)));
+  }
+
+  /** Begins to read a segment that is replayed next, unless nothing is in it. */
+  #readAhead(segment: Segment | undefined): void {
+    if (segment === undefined || this.#known.has(segment.number)) return;
+    const read = async (): Promise<Buffer | null> => {
+      if (segment.kind === "log" && (await this.#isUnused(segment))) return null;
+      return await this.#readInto(segment, newImage(segment.size));
+    };
+    const image = read();
+    // It is told to whoever needs the segment.
+    image.catch(() => undefined);
+    this.#ahead = { segment, image };
   }
 
   async #readInto(segment: Segment, target: Buffer): Promise<Buffer> {
