@@ -23,6 +23,7 @@ import {
 import type { ServerServices, ValueStore } from "./services.ts";
 import { StartError } from "./start-error.ts";
 import type { Storage } from "./storage.ts";
+import { TcpServer } from "./tcp-server.ts";
 import { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
 export interface RunningServer {
@@ -87,13 +88,21 @@ async function serve(
   const dispatcher = new Dispatcher(services, logError);
   const webSockets = new WebSocketAcceptor(services, dispatcher);
   const server = new HttpServer(services, dispatcher, webSockets);
-  address = await listen(server, config, certificate);
+  const tcpServer = new TcpServer(services, logError);
+  try {
+    address = await listen(server, tcpServer, config, certificate);
+  } catch (error) {
+    tcpServer.close();
+    await server.close(0);
+    throw error;
+  }
   return {
     services,
     address,
     certificate,
     warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
     stop: async () => {
+      tcpServer.close();
       await server.close(config.shutdownTimeoutMs);
       await storage.close();
     },
@@ -102,49 +111,68 @@ async function serve(
 
 async function listen(
   server: HttpServer,
+  tcpServer: TcpServer,
   config: Config,
   certificate: ServerCertificate | undefined,
 ): Promise<ServerAddress> {
-  const host = bareHost(config.serverUrl.hostname);
-  const wanted = config.serverUrl.port;
+  const { serverUrl, tcpUrl, publicTcpUrl } = config;
+  const host = bareHost(serverUrl.hostname);
   const isSecure = certificate !== undefined;
-  const defaultPort = isSecure ? 443 : 80;
-  // A machine may call itself by either family of addresses.
-  const hosts = host === "localhost" ? ["127.0.0.1", "::1"] : [host];
-  let port: number;
-  try {
-    port = await server.listen(
-      hosts,
-      wanted === "" ? defaultPort : Number(wanted),
-      certificate?.tls,
-    );
-  } catch (error) {
-    throw listenFailure(config.serverUrl.href, error);
-  }
+  const port = await listenOn(server, serverUrl, isSecure ? 443 : 80, certificate);
+  const tcpPort = await listenOn(tcpServer, tcpUrl ?? anyPortOf(serverUrl), 0, certificate);
   const shown = isEverywhere(host) ? hostname() : host;
-  const bracketed = isIP(shown) === 6 ? `[${shown}]` : shown;
-  const own = `${isSecure ? "https" : "http"}://${bracketed}:${port}`;
+  const own = `${isSecure ? "https" : "http"}://${bracketed(shown)}:${port}`;
+  const tcpHost = tcpUrl === undefined ? host : bareHost(tcpUrl.hostname);
+  const ownTcp = isEverywhere(tcpHost) ? undefined : `tcp://${bracketed(tcpHost)}:${tcpPort}`;
   return {
     isSecure,
     url: config.publicServerUrl?.origin ?? own,
     host: shown,
     port,
-    tcpUrl: (config.publicTcpUrl ?? config.tcpUrl)?.href.replace(/\/$/, ""),
+    tcpUrl: publicTcpUrl?.href.replace(/\/$/, "") ?? ownTcp,
+    tcpPort,
   };
+}
+
+/** @returns the port. @throws StartError port-in-use, address-unavailable */
+async function listenOn(
+  server: HttpServer | TcpServer,
+  url: URL,
+  defaultPort: number,
+  certificate: ServerCertificate | undefined,
+): Promise<number> {
+  const host = bareHost(url.hostname);
+  // A machine may call itself by either family of addresses.
+  const hosts = host === "localhost" ? ["127.0.0.1", "::1"] : [host];
+  const port = url.port === "" ? defaultPort : Number(url.port);
+  try {
+    return await server.listen(hosts, port, certificate?.tls);
+  } catch (error) {
+    throw listenFailure(url.href, error);
+  }
+}
+
+function anyPortOf({ hostname: host }: URL): URL {
+  return new URL(`tcp://${host}:0`);
+}
+
+function bracketed(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host;
 }
 
 function listenFailure(url: string, error: unknown): StartError {
   const { code, message } = error as { code?: unknown; message: string };
+  const setting = url.startsWith("tcp:") ? "ServerUrl.Tcp" : "ServerUrl";
   if (code === "EADDRINUSE") {
     return new StartError(
       "port-in-use",
-      `The port of ${url} is in use by another process; stop that one, or set ServerUrl to another port`,
+      `The port of ${url} is in use by another process; stop that one, or set ${setting} to another port`,
       { cause: error },
     );
   }
   return new StartError(
     "address-unavailable",
-    `Cannot listen on ${url} (${message}); set ServerUrl to an address of this machine and a port that you may use`,
+    `Cannot listen on ${url} (${message}); set ${setting} to an address of this machine and a port that you may use`,
     { cause: error },
   );
 }
@@ -199,12 +227,14 @@ function checkScheme(config: Config): void {
         "write https:// there, or leave the certificate out",
     );
   }
-  const needed = reachOf(bareHost(config.serverUrl.hostname));
-  if (reaches.indexOf(config.unsecuredAccessAllowed) < reaches.indexOf(needed)) {
+  const { serverUrl, tcpUrl = serverUrl } = config;
+  for (const { href, hostname: host } of [serverUrl, tcpUrl]) {
+    const needed = reachOf(bareHost(host));
+    if (reaches.indexOf(config.unsecuredAccessAllowed) >= reaches.indexOf(needed)) continue;
     throw new StartError(
       "unsecured-not-allowed",
-      `Without TLS everybody who reaches ${config.serverUrl.origin} could do everything; use https://, ` +
-        `or allow it with --Security.UnsecuredAccessAllowed=${needed}`,
+      `Without TLS everybody who reaches ${href.replace(/\/$/, "")} could do everything; use https:// ` +
+        `for ServerUrl, or allow it with --Security.UnsecuredAccessAllowed=${needed}`,
     );
   }
 }

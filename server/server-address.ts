@@ -6,6 +6,7 @@ export interface ServerAddress {
   /** Host names and addresses served; the first is the one in `url`. */
   readonly host: string;
   readonly port: number;
-  /** `tcp://host:port` of the subscription listener, when there is one. */
+  /** `tcp://host:port` of the TCP protocol; undefined: `tcpPort` of whatever host a client calls. */
   readonly tcpUrl: string | undefined;
+  readonly tcpPort: number;
 }

@@ -1,17 +1,20 @@
 /** Messages of the subscription protocol that the server sends: their JSON texts. Shapes are those of RavenDB 7.2.7. */
-import { EngineError } from "../engine/errors.ts";
+import { EngineError, type ErrorCode } from "../engine/errors.ts";
+import type { ReplyText } from "../engine/reply-text.ts";
 import type {
   SubscriptionIncludes,
   SubscriptionItem,
 } from "../engine/subscriptions/subscription-query.ts";
 import { errorStatus } from "./error-status.ts";
 import { counterIncludesText } from "./query-reply.ts";
+import { RequestError } from "./request-error.ts";
 import type { Database } from "./services.ts";
 
-/** One document of a batch. */
-export function dataMessage({ text, error }: SubscriptionItem): (Buffer | string)[] {
-  const tail = error === null ? "}" : `,"Exception":${JSON.stringify(exceptionText(error))}}`;
-  return ['{"Type":"Data","Data":', text, tail];
+/** Adds the message of one document of a batch. */
+export function addDataMessage(target: ReplyText, { text, error }: SubscriptionItem): void {
+  target.addText('{"Type":"Data","Data":').addBytes(text);
+  if (error !== null) target.addText(`,"Exception":${JSON.stringify(exceptionText(error))}`);
+  target.addText("}");
 }
 
 /** The documents that go along, as a member `"Includes":{…}`; null: there are none. */
@@ -33,8 +36,52 @@ export function includeMessages(database: Database, includes: SubscriptionInclud
   return messages;
 }
 
+export const endOfBatchMessage = '{"Type":"EndOfBatch"}';
+export const confirmMessage = '{"Type":"Confirm"}';
+export const acceptedMessage = '{"Type":"ConnectionStatus","Status":"Accepted"}';
+
+/** What clients call the end of a connection, by error. The others are errors that tell nothing of a subscription. */
+const statusNames: Partial<Record<ErrorCode, string>> = {
+  "subscription-in-use": "InUse",
+  "subscription-missing": "NotFound",
+  "subscription-closed": "Closed",
+  "subscription-invalid": "Invalid",
+  "subscription-changed": "ConcurrencyReconnect",
+};
+
+/** Why a connection ends. */
+export function endMessage(error: unknown): string {
+  const status = error instanceof EngineError ? statusNames[error.code] : undefined;
+  const data = status === "Closed" ? (error as EngineError).details : undefined;
+  return JSON.stringify({
+    Type: status === undefined ? "Error" : "ConnectionStatus",
+    Status: status ?? "None",
+    Message: messageText(error),
+    Exception: exceptionText(error),
+    ...(status === "Closed" ? { Data: data ?? { CanReconnect: false } } : {}),
+  });
+}
+
+/** The last message before a connection was agreed on. */
+export function refusalMessage(error: unknown): string {
+  return JSON.stringify({
+    Type: "Error",
+    Exception: exceptionText(error),
+    Message: messageText(error),
+  });
+}
+
+function messageText(error: unknown): string {
+  return isForClient(error) ? error.message : "Internal error.";
+}
+
+function isForClient(error: unknown): error is EngineError | RequestError {
+  return error instanceof EngineError || error instanceof RequestError;
+}
+
 /** `Type: message`, as .NET writes an exception; an error of the server itself tells nothing of it. */
 export function exceptionText(error: unknown): string {
-  if (!(error instanceof EngineError)) return "System.InvalidOperationException: Internal error.";
-  return `${errorStatus[error.code].type}: ${error.message}`;
+  if (!isForClient(error)) return "System.InvalidOperationException: Internal error.";
+  const type = error instanceof RequestError ? error.type : errorStatus[error.code].type;
+  return `${type}: ${error.message}`;
 }

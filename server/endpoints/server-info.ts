@@ -203,9 +203,10 @@ function getRemoteTaskTcpInfo(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, tcpInfo(exchange, server));
 }
 
-/** A configured TCP address; without one the host that the client called, on the port of HTTP. */
+/** The TCP address of this server, or its port on the host that the client called. */
 function tcpInfo(exchange: Exchange, server: ServerServices): Readonly<Record<string, unknown>> {
-  const url = server.address.tcpUrl ?? `tcp://${exchange.authority}`;
+  const { tcpUrl, tcpPort } = server.address;
+  const url = tcpUrl ?? `tcp://${exchange.authority.replace(/:\d*$/, "")}:${tcpPort}`;
   return {
     Url: url,
     Certificate: server.certificates.serverCertificate?.raw.toString("base64") ?? null,

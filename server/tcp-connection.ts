@@ -1,0 +1,353 @@
+/**
+ * One connection of the TCP protocol: agrees on a version, lets in who may, and sends the batches of a subscription until
+ * one side has enough. The messages are JSON objects, one after the other.
+ *
+ *   client: header              server: status            (again, with another version, if need be)
+ *   client: options             server: Accepted
+ *                               server: Data… Includes… EndOfBatch
+ *   client: Acknowledge         server: Confirm           (and the next batch)
+ *
+ * Invariants:
+ * - Nothing of a database is said or done before the certificate's right to it is known.
+ * - A batch is sent after the one before it was acknowledged; `Confirm` is sent when that is durable.
+ * - Whatever a client sends, it ends at most its own connection.
+ */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { EngineError } from "../engine/errors.ts";
+import { subscriptionBatchDocumentsMax } from "../engine/limits.ts";
+import { ReplyText } from "../engine/reply-text.ts";
+import type { SubscriptionBatch } from "../engine/subscriptions/subscription.ts";
+import { closed } from "../engine/subscriptions/subscription-set.ts";
+import {
+  type OpeningStrategy,
+  openingStrategies,
+  type SubscriptionWorker,
+} from "../engine/subscriptions/subscription-worker.ts";
+import { isAllowed, refusalMessage as refusalOfAccess, requirements } from "./access.ts";
+import type { Connection } from "./connection.ts";
+import type { JsonObject } from "./json-body.ts";
+import { MessageReader } from "./message-reader.ts";
+import { parseTimeSpanMs } from "./request.ts";
+import { databaseDisabled, databaseMissing, RequestError } from "./request-error.ts";
+import type { Database, ServerServices } from "./services.ts";
+import {
+  acceptedMessage,
+  addDataMessage,
+  confirmMessage,
+  endMessage,
+  endOfBatchMessage,
+  includeMessages,
+  refusalMessage,
+} from "./subscription-messages.ts";
+
+/** Versions of the protocol; their messages are the same as far as this server goes. The first is the newest. */
+const versions: readonly number[] = [53_000, 51_000, 50_000, 41_400, 40];
+/** Headers that one connection may send before they agree. */
+const headersMax = 8;
+/** Milliseconds between two signs of life. */
+const heartbeatMs = 3_000;
+const heartbeat = "\r\n";
+/** Milliseconds for the last message to be taken. */
+const lingerMs = 2_000;
+const defaultBatchDocuments = 4096;
+/** Bytes that are written at once. */
+const pieceBytes = 64 * 1024;
+
+export class TcpConnection {
+  readonly connection: Connection;
+  readonly #services: ServerServices;
+  readonly #socket: Socket;
+  readonly #reader: MessageReader;
+  readonly #logError: (reference: string, error: unknown) => void;
+  readonly #closing = new AbortController();
+  #databaseName: string | null = null;
+  #worker: SubscriptionWorker | null = null;
+  #incoming: Promise<JsonObject | null> | null = null;
+
+  constructor(
+    services: ServerServices,
+    connection: Connection,
+    socket: Socket,
+    logError: (reference: string, error: unknown) => void,
+  ) {
+    this.#services = services;
+    this.connection = connection;
+    this.#socket = socket;
+    this.#logError = logError;
+    this.#reader = new MessageReader(socket);
+    socket.once("close", () => {
+      this.#closing.abort();
+      this.#worker?.close();
+    });
+  }
+
+  /** Serves until the connection ends. Never rejects. */
+  async run(): Promise<void> {
+    const timer = setTimeout(() => this.#socket.destroy(), this.#services.config.limits.headersMs);
+    let beating: NodeJS.Timeout | null = null;
+    let refuse = refusalMessage;
+    try {
+      const databaseName = await this.#agree();
+      if (databaseName === null) return;
+      const database = await this.#databaseOf(databaseName);
+      refuse = endMessage;
+      const options = await this.#reader.next();
+      if (options === null) return;
+      clearTimeout(timer);
+      beating = setInterval(() => this.#beat(), heartbeatMs).unref();
+      await this.#serve(database, options);
+    } catch (error) {
+      this.#report(error);
+      this.end(refuse(error));
+    } finally {
+      clearTimeout(timer);
+      if (beating !== null) clearInterval(beating);
+      this.#worker?.close();
+      this.end("");
+    }
+  }
+
+  /** The rights of the certificate have changed. */
+  reconsider(): void {
+    const name = this.#databaseName;
+    if (name === null) return;
+    const { identity } = this.connection;
+    if (isAllowed(identity, requirements.write, name)) return;
+    const message = refusalOfAccess(identity, "write", name);
+    this.end(endMessage(new RequestError(403, authorizationType, message)));
+  }
+
+  /** Sends a last message, and lets go of the socket. */
+  end(message: string): void {
+    this.#worker?.close();
+    if (this.#socket.destroyed || this.#socket.writableEnded) return;
+    this.#socket.end(message);
+    // What the client still sends is thrown away, so that it can read the message first.
+    this.#socket.resume();
+    setTimeout(() => this.#socket.destroy(), lingerMs).unref();
+  }
+
+  /** @returns the name of the database; null when the connection is done with. @throws EngineError, RequestError */
+  async #agree(): Promise<string | null> {
+    for (let headers = 0; headers < headersMax; headers++) {
+      const header = await this.#reader.next();
+      if (header === null) return null;
+      const { Operation: operation, OperationVersion: version, DatabaseName: name } = header;
+      if (operation === "Drop") return null;
+      if (operation !== "Subscription") {
+        throw invalid(
+          `The operation '${String(operation)}' is not served here; 'Subscription' is.`,
+        );
+      }
+      if (typeof version !== "number" || version < (versions.at(-1) as number)) {
+        throw invalid(`Protocol '${String(version)}' for 'Subscription' was not found.`);
+      }
+      if (typeof name !== "string" || name === "") throw invalid("DatabaseName is missing.");
+      if (!versions.includes(version)) {
+        const nearest = versions.find((known) => known < version) as number; // above the last
+        this.#status(
+          "TcpVersionMismatch",
+          nearest,
+          `Not supporting version ${version} for Subscription`,
+        );
+        continue;
+      }
+      if (!this.#mayUse(name, version)) return null;
+      this.#write(
+        `{"Status":"Ok","Version":${version},"LicensedFeatures":{"DataCompression":false}}`,
+      );
+      return name;
+    }
+    throw invalid("Too many headers.");
+  }
+
+  #mayUse(name: string, version: number): boolean {
+    const { identity } = this.connection;
+    this.#databaseName = name;
+    if (isAllowed(identity, requirements.write, name)) return true;
+    const maySee = isAllowed(identity, requirements.read, name);
+    this.#status(
+      "AuthorizationFailed",
+      version,
+      refusalOfAccess(identity, maySee ? "write" : undefined, name),
+    );
+    return false;
+  }
+
+  #status(Status: string, Version: number, Message: string): void {
+    this.#write(JSON.stringify({ Status, Version, LicensedFeatures: null, Message }));
+  }
+
+  /** @throws RequestError, EngineError */
+  async #databaseOf(name: string): Promise<Database> {
+    const database = await this.#services.databases.find(name);
+    if (database === undefined) throw databaseMissing(name);
+    if (database.isDisabled) throw databaseDisabled(database.name);
+    return database;
+  }
+
+  /** @throws EngineError */
+  async #serve(database: Database, options: JsonObject): Promise<void> {
+    const connecting = this.#connect(database, options);
+    const worker = await this.#unlessGone(connecting);
+    if (worker === null) return;
+    this.#worker = worker;
+    if (this.#socket.destroyed) return;
+    this.#write(acceptedMessage);
+    for (;;) {
+      const batch = await this.#unlessGone(worker.nextBatch());
+      if (batch === null) {
+        if (worker.isEnded || this.#closing.signal.aborted) return;
+        throw noneLeft(worker);
+      }
+      await this.#send(database, batch);
+      if ((await this.#acknowledged()) === false) return;
+      await worker.acknowledge();
+      this.#write(confirmMessage);
+    }
+  }
+
+  async #connect(database: Database, options: JsonObject): Promise<SubscriptionWorker> {
+    const worker = await database.subscriptions.connect(
+      {
+        ...workerOptions(options),
+        client: `${this.connection.remoteAddress}:${this.#socket.remotePort ?? 0}`,
+        onEnd: (reason) => this.end(endMessage(reason)),
+      },
+      this.#closing.signal,
+    );
+    // Nobody waits for it any more when the client has gone.
+    if (this.#closing.signal.aborted) worker.close();
+    return worker;
+  }
+
+  /**
+   * What `working` gives; null when the client goes, or says that it does, before.
+   * @throws what `working` throws, EngineError when the client sends something
+   */
+  async #unlessGone<Result>(working: Promise<Result>): Promise<Result | null> {
+    this.#incoming ??= this.#reader.next();
+    const message = this.#incoming.then((received) => ({ received }));
+    // Whoever comes second is not listened to, and may fail.
+    message.catch(() => undefined);
+    working.catch(() => undefined);
+    const first = await Promise.race([working.then((result) => ({ result })), message]);
+    if ("result" in first) return first.result;
+    this.#incoming = null;
+    this.#closing.abort();
+    const { received } = first;
+    if (received === null) return null;
+    if (received["Type"] === "DisposedNotification") return null;
+    throw unexpected(received);
+  }
+
+  /** @returns false when the client goes instead. @throws EngineError when it sends something else */
+  async #acknowledged(): Promise<boolean> {
+    const message = await (this.#incoming ?? this.#reader.next());
+    this.#incoming = null;
+    if (message === null || message["Type"] === "DisposedNotification") return false;
+    if (message["Type"] !== "Acknowledge") throw unexpected(message);
+    return true;
+  }
+
+  async #send(database: Database, { items, includes }: SubscriptionBatch): Promise<void> {
+    const text = new ReplyText(pieceBytes);
+    for (const item of items) {
+      addDataMessage(text, item);
+      if (text.length < pieceBytes) continue;
+      if (!this.#write(text.take())) await this.#drained();
+      if (this.#socket.destroyed) return;
+    }
+    for (const message of includeMessages(database, includes)) text.addText(message);
+    text.addText(endOfBatchMessage);
+    if (!this.#write(text.take())) await this.#drained();
+  }
+
+  /** A client that takes nothing for too long is cut off. */
+  async #drained(): Promise<void> {
+    if (!this.#socket.writableNeedDrain || this.#socket.destroyed) return;
+    const timer = setTimeout(() => this.#socket.destroy(), this.#services.config.limits.stallMs);
+    try {
+      await once(this.#socket, "drain", { signal: this.#closing.signal });
+    } catch {
+      // It went: whoever waits for its next message sees that.
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #write(text: string | Buffer): boolean {
+    if (this.#socket.destroyed || this.#socket.writableEnded) return false;
+    return this.#socket.write(text);
+  }
+
+  /** Also looks whether the certificate is still good. */
+  #beat(): void {
+    const { identity } = this.connection;
+    if (Date.now() > identity.validUntilMs) this.#socket.destroy();
+    else if (!this.#socket.writableNeedDrain) this.#write(heartbeat);
+  }
+
+  #report(error: unknown): void {
+    if (error instanceof EngineError || error instanceof RequestError) return;
+    this.#logError(randomUUID(), error);
+  }
+}
+
+const authorizationType = "Raven.Client.Exceptions.Security.AuthorizationException";
+
+/** @throws EngineError invalid-format for a value of the wrong form */
+function workerOptions(options: JsonObject): {
+  readonly name: string;
+  readonly strategy: OpeningStrategy;
+  readonly documentsPerBatchMax: number;
+  readonly closesWhenNoneLeft: boolean;
+  readonly workerId: string;
+} {
+  const { SubscriptionName: name, WorkerId: workerId, Strategy: strategy = "OpenIfFree" } = options;
+  const { MaxDocsPerBatch: count = defaultBatchDocuments } = options;
+  const known = openingStrategies.find((one) => one === strategy);
+  if (known === undefined) throw misformed("Strategy", strategy);
+  if (typeof count !== "number" || !Number.isInteger(count)) {
+    throw misformed("MaxDocsPerBatch", count);
+  }
+  for (const span of ["TimeToWaitBeforeConnectionRetry", "MaxErroneousPeriod"]) {
+    const value = options[span];
+    if (typeof value === "string" && parseTimeSpanMs(value) === undefined) {
+      throw misformed(span, value);
+    }
+  }
+  return {
+    name: typeof name === "string" ? name : "",
+    strategy: known,
+    documentsPerBatchMax: Math.min(Math.max(1, count), subscriptionBatchDocumentsMax),
+    closesWhenNoneLeft: options["CloseWhenNoDocsLeft"] === true,
+    workerId: typeof workerId === "string" && workerId !== "" ? workerId : randomUUID(),
+  };
+}
+
+function misformed(name: string, value: unknown): EngineError {
+  const shown = String(value).slice(0, 100);
+  return new EngineError("invalid-format", `Could not convert '${shown}' to a value of ${name}`);
+}
+
+function invalid(message: string): EngineError {
+  return new EngineError("invalid-argument", message);
+}
+
+function unexpected(message: JsonObject): EngineError {
+  const type = String(message["Type"]).slice(0, 100);
+  return type === "Acknowledge"
+    ? new EngineError("operation-cancelled", "There is no batch to acknowledge.")
+    : new EngineError("invalid-format", `A message of type '${type}' is not expected here`);
+}
+
+function noneLeft({ options }: SubscriptionWorker): EngineError {
+  return closed(
+    `Closing subscription ${options.name} because there were no documents left and client connected in 'CloseWhenNoDocsLeft' mode`,
+    false,
+    true,
+  );
+}

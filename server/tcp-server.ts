@@ -1,0 +1,120 @@
+/**
+ * The port of the TCP protocol, by which subscriptions send their documents: plain, or TLS with the certificates of
+ * the HTTP port and the same rules of who may do what.
+ *
+ * Invariants:
+ * - Every accepted socket is in `sockets` until it is closed.
+ * - A change of a certificate's rights reaches its connections in the same turn.
+ */
+import { once } from "node:events";
+import * as net from "node:net";
+import * as tls from "node:tls";
+import { unsecured } from "./access.ts";
+import { Connection } from "./connection.ts";
+import type { ServerServices } from "./services.ts";
+import { TcpConnection } from "./tcp-connection.ts";
+
+const tcpKeepAliveMs = 60_000;
+
+export class TcpServer {
+  readonly #services: ServerServices;
+  readonly #logError: (reference: string, error: unknown) => void;
+  readonly #listeners: net.Server[] = [];
+  readonly #sockets = new Set<net.Socket>();
+  readonly #connections = new Set<TcpConnection>();
+  readonly #forgetChanges: () => void;
+
+  constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
+    this.#services = services;
+    this.#logError = logError;
+    this.#forgetChanges = services.certificates.onChange((thumbprint) =>
+      this.#reconsider(thumbprint),
+    );
+  }
+
+  /**
+   * Starts to listen on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
+   */
+  async listen(
+    hosts: readonly string[],
+    port: number,
+    secure: tls.SecureContextOptions | undefined,
+  ): Promise<number> {
+    let chosen = port;
+    for (const [position, host] of hosts.entries()) {
+      const listener = secure === undefined ? this.#makePlain() : this.#makeSecure(secure);
+      listener.maxConnections = this.#services.config.limits.connectionCountMax;
+      listener.on("connection", (socket: net.Socket) => this.#track(socket));
+      try {
+        listener.listen(chosen, host);
+        await once(listener, "listening");
+      } catch (error) {
+        if (position === 0) throw error;
+        continue;
+      }
+      this.#listeners.push(listener);
+      chosen = (listener.address() as net.AddressInfo).port;
+    }
+    return chosen;
+  }
+
+  /** Stops listening and ends all connections; their clients come again to the next start. */
+  close(): void {
+    for (const listener of this.#listeners) listener.close();
+    for (const socket of this.#sockets) socket.destroy();
+    this.#forgetChanges();
+  }
+
+  #track(socket: net.Socket): void {
+    this.#sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, tcpKeepAliveMs);
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  #makePlain(): net.Server {
+    return net.createServer((socket) => {
+      this.#serve(new Connection(unsecured, undefined, false, socket.remoteAddress ?? ""), socket);
+    });
+  }
+
+  #makeSecure(secure: tls.SecureContextOptions): tls.Server {
+    const server = tls.createServer({
+      ...secure,
+      minVersion: "TLSv1.2",
+      requestCert: true,
+      rejectUnauthorized: false, // who is let in is decided by what is registered, not by a chain
+      handshakeTimeout: this.#services.config.limits.handshakeMs,
+    });
+    server.on("secureConnection", (socket) => {
+      socket.on("error", () => socket.destroy());
+      const certificate = socket.getPeerX509Certificate();
+      const identity = this.#services.certificates.identityOf(certificate);
+      this.#serve(new Connection(identity, certificate, true, socket.remoteAddress ?? ""), socket);
+    });
+    // A failed handshake is the client's affair.
+    server.on("tlsClientError", (_error, socket) => socket.destroy());
+    return server;
+  }
+
+  #serve(connection: Connection, socket: net.Socket): void {
+    const served = new TcpConnection(this.#services, connection, socket, this.#logError);
+    this.#connections.add(served);
+    socket.once("close", () => this.#connections.delete(served));
+    served.run().catch((error: unknown) => {
+      this.#logError("of a TCP connection", error);
+      socket.destroy();
+    });
+  }
+
+  #reconsider(thumbprint: string): void {
+    for (const served of this.#connections) {
+      const { connection } = served;
+      if (connection.identity.thumbprint !== thumbprint) continue;
+      connection.identity = this.#services.certificates.identityOf(connection.certificate);
+      served.reconsider();
+    }
+  }
+}

@@ -1,0 +1,105 @@
+/** A client of the TCP protocol that says what it is told to, and takes messages one by one. */
+import * as net from "node:net";
+import * as tls from "node:tls";
+import type { CertificatePair } from "../../certs/authority.ts";
+import { type TestServer, tlsOptions } from "./start-test-server.ts";
+
+export type Message = Readonly<Record<string, unknown>>;
+
+export interface TcpClient {
+  readonly socket: net.Socket;
+  /** Sends an object, or text as it is. */
+  send(message: object | string): void;
+  /** The next message; null when the server has closed. */
+  next(): Promise<Message | null>;
+  /** The messages up to the end of a batch, without that. */
+  batch(): Promise<Message[]>;
+  close(): void;
+}
+
+/** Connects to the TCP port. `pair` undefined: without a certificate. */
+export async function connectTcp(server: TestServer, pair?: CertificatePair): Promise<TcpClient> {
+  const { tcpPort: port, isSecure } = server.running.address;
+  const socket = isSecure
+    ? tls.connect({ port, host: "127.0.0.1", ...tlsOptions(server.authority, pair) })
+    : net.connect(port, "127.0.0.1");
+  await new Promise<void>((resolve, reject) => {
+    socket.once(isSecure ? "secureConnect" : "connect", () => resolve());
+    socket.once("error", reject);
+  });
+  const messages = readMessages(socket);
+  const client: TcpClient = {
+    socket,
+    send: (message) => {
+      socket.write(typeof message === "string" ? message : JSON.stringify(message));
+    },
+    async next() {
+      const { value, done } = await messages.next();
+      return done ? null : value;
+    },
+    async batch() {
+      const batch: Message[] = [];
+      for (;;) {
+        const message = await client.next();
+        if (message === null) throw new Error("the server closed within a batch");
+        if (message["Type"] === "EndOfBatch") return batch;
+        batch.push(message);
+      }
+    },
+    close: () => socket.destroy(),
+  };
+  return client;
+}
+
+/** Connects, agrees on a version, and asks for a subscription; its reply is the next message. */
+export async function openTcp(
+  server: TestServer,
+  options: object,
+  database = "db",
+  pair?: CertificatePair,
+): Promise<TcpClient> {
+  const client = await connectTcp(server, pair);
+  client.send(headerOf(database));
+  const { Status, Message: text } = (await client.next()) ?? {};
+  if (Status !== "Ok") throw new Error(`${String(Status)}: ${String(text)}`);
+  client.send({ SubscriptionName: "s", Strategy: "OpenIfFree", MaxDocsPerBatch: 4096, ...options });
+  return client;
+}
+
+export function headerOf(DatabaseName: string, OperationVersion = 53_000): object {
+  return {
+    DatabaseName,
+    Operation: "Subscription",
+    OperationVersion,
+    AuthorizeInfo: null,
+    LicensedFeatures: { dataCompression: false },
+  };
+}
+
+/** Splits what comes at the ends of objects, with the one means that is sure: trying. */
+async function* readMessages(socket: net.Socket): AsyncGenerator<Message> {
+  let text = "";
+  socket.on("error", () => undefined);
+  try {
+    for await (const chunk of socket) {
+      text += (chunk as Buffer).toString("utf8");
+      for (let end = text.indexOf("}"); end >= 0; end = text.indexOf("}", end + 1)) {
+        const message = parsed(text.slice(0, end + 1));
+        if (message === undefined) continue;
+        text = text.slice(end + 1);
+        end = -1;
+        yield message;
+      }
+    }
+  } catch {
+    // It was reset.
+  }
+}
+
+function parsed(text: string): Message | undefined {
+  try {
+    return JSON.parse(text) as Message;
+  } catch {
+    return undefined;
+  }
+}
