@@ -11,21 +11,14 @@
  * Invariants:
  * - A document that this file patched has the text that the script gives it (test/engine/byte-patch.test.ts).
  */
-import {
-  documentFlagsOf,
-  FieldPatches,
-  fieldEndOf,
-  fieldStartOf,
-  idOf,
-  patchedRecordLength,
-  patchFields,
-  shapeIdOf,
-} from "./document.ts";
+import { idOf } from "./document.ts";
 import { quoteString } from "./json/escape.ts";
 import { decodeNumber, decodeString, findMember, ValueSpan } from "./json/field-access.ts";
+import { numberBytesMax, writeDouble, writeWhole } from "./json/number-bytes.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
 import { positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { RecordPatch } from "./record-patch.ts";
 import type { CompiledScript } from "./scripting/script.ts";
 import {
   type SimpleExpression,
@@ -44,9 +37,19 @@ export type BytePatchOutcome = "patched" | "unchanged" | "unsure";
 
 /** The document under the patch, and what was assigned so far, by number of the target. */
 interface PatchedRow {
-  bytes: Buffer;
-  start: number;
+  readonly record: RecordPatch;
   readonly assigned: (Scalar | undefined)[];
+}
+
+/** Documents of a batch that are to be patched: from `at` on, below `end`. */
+export interface PatchRange {
+  readonly batch: Uint32Array;
+  at: number;
+  end: number;
+  /** Documents with a greater etag are passed over. */
+  readonly etagMax: number;
+  /** Documents that were met and not passed over. */
+  count: number;
 }
 
 /** The patch for documents of one shape. */
@@ -60,7 +63,6 @@ interface ShapePlan {
   readonly fieldTargets: readonly number[];
 }
 
-const noVector = Buffer.alloc(0);
 /** Bytes for the new values of one document, at first. */
 const valueBytes = 64 * 1024;
 
@@ -105,68 +107,110 @@ export class BytePatch {
   /** Names of the properties that are assigned, each once. */
   readonly #names: readonly string[];
   readonly #plans = new Map<number, ShapePlan | null>();
-  readonly #patches = new FieldPatches();
+  /** The plan that was used last: most documents of a collection have one shape. */
+  #plan: ShapePlan | null = null;
+  readonly #record = new RecordPatch();
   readonly #row: PatchedRow;
   #texts: Buffer = Buffer.allocUnsafeSlow(valueBytes);
   #textsLength = 0;
+  /** The segment that was read last; good until the next turn of the event loop. */
+  #segment: Buffer | null = null;
+  #segmentStart = -1;
 
   constructor(assignments: readonly Assignment[], parameters: Readonly<Record<string, unknown>>) {
     this.#assignments = assignments;
     this.#parameters = parameters;
     this.#names = [...new Set(assignments.map(({ name }) => name))];
     const assigned: (Scalar | undefined)[] = this.#names.map(() => undefined);
-    this.#row = { bytes: noVector, start: 0, assigned };
+    this.#row = { record: this.#record, assigned };
   }
 
   /**
-   * Patches a document that exists and that this transaction has not written yet. Hot.
+   * Patches documents of a range that this transaction has not written yet, one after the other; stops at the end of it
+   * or before the first one for which the script must be run. Hot.
+   */
+  run(transaction: Transaction, range: PatchRange): void {
+    const { documents } = transaction.state;
+    const { batch, end, etagMax } = range;
+    this.#segment = null;
+    let { at, count } = range;
+    for (; at < end; at++) {
+      const document = batch[at] as number; // at < end
+      const etag = documents.newestEtag(document);
+      if (etag > etagMax) continue;
+      if (etag > 0 && this.#apply(transaction, document) === "unsure") break;
+      count++;
+    }
+    range.at = at;
+    range.count = count;
+  }
+
+  /**
+   * Patches a document that exists and that this transaction has not written yet.
    * @returns "unsure" when nothing was done and the script must be run.
    */
   apply(transaction: Transaction, document: number): BytePatchOutcome {
+    this.#segment = null;
+    return this.#apply(transaction, document);
+  }
+
+  #apply(transaction: Transaction, document: number): BytePatchOutcome {
     const { state } = transaction;
     const position = state.documents.newestPosition(document);
-    const bytes = state.log.peekSegment(position);
-    if (bytes === null) return "unsure";
-    const start = position % positionSegmentFactor;
-    const shapeId = shapeIdOf(bytes, start);
-    if (shapeId === 0 || (documentFlagsOf(bytes, start) & ~keptFlags) !== 0) return "unsure";
-    let plan = this.#plans.get(shapeId);
-    if (plan === undefined) {
-      plan = this.#planFor(state.shapes.get(shapeId));
-      this.#plans.set(shapeId, plan);
+    let start = position - this.#segmentStart;
+    if (this.#segment === null || start < 0 || start >= positionSegmentFactor) {
+      this.#segment = state.log.peekSegment(position);
+      if (this.#segment === null) return "unsure";
+      this.#segmentStart = Math.floor(position / positionSegmentFactor) * positionSegmentFactor;
+      start = position - this.#segmentStart;
     }
+    const record = this.#record;
+    record.open(this.#segment, start);
+    const plan = this.#planOf(transaction);
     if (plan === null) return "unsure";
-    const row = this.#row;
-    row.bytes = bytes;
-    row.start = start;
-    if (!evaluateAll(plan, row)) return "unsure";
-    if (!this.#spell(plan, row)) return "unsure";
-    if (this.#patches.count === 0) return "unchanged";
-    this.#write(transaction, document, bytes, start, plan.shape);
+    if (!evaluateAll(plan, this.#row)) return "unsure";
+    if (!this.#spell(plan)) return "unsure";
+    if (record.patches.count === 0) return "unchanged";
+    this.#write(transaction, document, plan.shape);
     return "patched";
   }
 
+  /** How the record is patched; null when the script must be run. */
+  #planOf(transaction: Transaction): ShapePlan | null {
+    const { shapeId, flags, vectorLength, collectionId } = this.#record;
+    const { keyspaces, shapes } = transaction.state;
+    if (shapeId === 0 || (flags & ~keptFlags) !== 0) return null;
+    // Vectors that must be merged, and revisions that must be kept, are for the usual way of writing.
+    if (vectorLength > 0 || keyspaces.clusterCount > 0) return null;
+    if (keyspaces.revisionRules.of(collectionId) !== null) return null;
+    if (this.#plan !== null && this.#plan.shape.id === shapeId) return this.#plan;
+    let plan = this.#plans.get(shapeId);
+    if (plan === undefined) {
+      plan = this.#planFor(shapes.get(shapeId));
+      this.#plans.set(shapeId, plan);
+    }
+    this.#plan = plan;
+    return plan;
+  }
+
   /** Puts the texts of values that are new into the patches. @returns false when one is not certain. Hot. */
-  #spell(plan: ShapePlan, row: PatchedRow): boolean {
-    const patches = this.#patches;
-    patches.count = 0;
+  #spell(plan: ShapePlan): boolean {
+    const record = this.#record;
+    const { patches, bytes } = record;
     patches.isAscii = true;
     this.#textsLength = 0;
     const { fields, fieldTargets, shape } = plan;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i] as number;
-      const value = row.assigned[fieldTargets[i] as number] as Scalar;
-      const from = fieldStartOf(row.bytes, row.start, field);
-      const to = fieldEndOf(row.bytes, row.start, field, shape);
-      const kind = kindOf(row.bytes, from);
+      const value = this.#row.assigned[fieldTargets[i] as number] as Scalar;
+      const from = record.valueStart(field);
+      const to = record.valueEnd(field, shape);
+      const kind = kindOf(bytes, from);
       if (kind === kinds.other) return false;
-      if (isSame(row.bytes, from, to, kind, value)) continue;
+      if (isSame(bytes, from, to, kind, value)) continue;
       const textFrom = this.#textsLength;
-      this.#addText(row.bytes, from, to, kind, value);
-      patches.indexes[patches.count] = field;
-      patches.froms[patches.count] = textFrom;
-      patches.tos[patches.count] = this.#textsLength;
-      patches.count++;
+      this.#addText(bytes, from, to, kind, value);
+      record.replace(field, from, to, textFrom, this.#textsLength);
     }
     patches.source = this.#texts;
     return true;
@@ -174,15 +218,24 @@ export class BytePatch {
 
   #addText(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): void {
     if (typeof value === "number") {
-      const isDouble = kind === kinds.number && isSpelledAsDouble(bytes, from, to);
-      this.#addAscii(isDouble ? doubleText(value) : numberText(value));
+      this.#need(numberBytesMax);
+      if (kind === kinds.number && isSpelledAsDouble(bytes, from, to)) this.#addDouble(value);
+      else if (Number.isSafeInteger(value)) {
+        this.#textsLength = writeWhole(this.#texts, this.#textsLength, value);
+      } else this.#addAscii(numberText(value));
     } else if (typeof value === "string") {
       const text = stringText(value);
       this.#need(text.length * 3);
       const length = this.#texts.write(text, this.#textsLength);
-      if (length !== text.length) this.#patches.isAscii = false;
+      if (length !== text.length) this.#record.patches.isAscii = false;
       this.#textsLength += length;
     } else this.#addAscii(String(value));
+  }
+
+  #addDouble(value: number): void {
+    const end = writeDouble(this.#texts, this.#textsLength, value);
+    if (end < 0) this.#addAscii(doubleText(value));
+    else this.#textsLength = end;
   }
 
   #addAscii(text: string): void {
@@ -197,29 +250,21 @@ export class BytePatch {
     this.#texts = larger;
   }
 
-  #write(
-    transaction: Transaction,
-    document: number,
-    bytes: Buffer,
-    start: number,
-    shape: Shape,
-  ): void {
+  #write(transaction: Transaction, document: number, shape: Shape): void {
     const { state, scratch } = transaction;
-    const patches = this.#patches;
-    const length = patchedRecordLength(bytes, start, patches, shape, 0);
+    const record = this.#record;
+    const { collectionId, flags } = record;
+    const length = record.patchedLength(shape);
     const at = scratch.reserve(length);
     const etag = transaction.nextEtag();
-    const modified = state.nextModified();
-    patchFields(scratch.bytes, at, bytes, start, patches, shape, etag, modified, noVector);
+    record.write(scratch.bytes, at, length, shape, etag, state.nextModified());
     sealRecord(scratch.bytes, at);
-    const collectionId = state.documents.newestCollection(document);
-    const flags = documentFlagsOf(bytes, start);
     transaction.stageDocument(document, etag, length, collectionId, flags);
     if (transaction.isUnwatched) return;
     transaction.changed({
       kind: "document",
       type: "Put",
-      id: idOf(bytes, start),
+      id: idOf(record.bytes, record.start),
       collectionId,
       etag,
       changeVector: state.changeVectorAt(etag),
@@ -283,8 +328,8 @@ export class BytePatch {
     return function evaluateField(row) {
       const assigned = target < 0 ? undefined : row.assigned[target];
       if (assigned !== undefined) return assigned;
-      const from = fieldStartOf(row.bytes, row.start, index);
-      return scalarAt(row.bytes, from, fieldEndOf(row.bytes, row.start, index, shape));
+      const { record } = row;
+      return scalarAt(record.bytes, record.valueStart(index), record.valueEnd(index, shape));
     };
   }
 }
@@ -293,12 +338,13 @@ function memberOf(index: number, names: readonly string[]): Evaluate {
   const keys = names.map((name) => quoteString(name));
   const span = new ValueSpan();
   return function evaluateMember(row) {
-    let at = fieldStartOf(row.bytes, row.start, index);
+    const { bytes } = row.record;
+    let at = row.record.valueStart(index);
     for (const key of keys) {
-      if (!findMember(row.bytes, at, key, span)) return undefined;
+      if (!findMember(bytes, at, key, span)) return undefined;
       at = span.from;
     }
-    return scalarAt(row.bytes, span.from, span.to);
+    return scalarAt(bytes, span.from, span.to);
   };
 }
 

@@ -405,7 +405,7 @@ export class Database implements LogListener {
     position: Position,
     length: number,
   ): void => {
-    if (length > 0) this.#log.markDead(position, length);
+    if (length > 0) this.#log.markReplaced(position, length);
     else if (!this.state.keyspaces.tombstones.isEmpty) this.#born.push(document);
   };
 
@@ -714,6 +714,11 @@ export class Database implements LogListener {
   async compact(): Promise<CompactionReport> {
     this.assertServing();
     return await this.#log.compact();
+  }
+
+  /** Lets compaction wait while most of the documents are about to be replaced. Release it. */
+  holdCompaction(): Pin {
+    return this.#log.holdCompaction();
   }
 
   /** Are writes refused, but for deletions, because the disk is full? */

@@ -8,7 +8,7 @@
  *   itself or somebody else has just written.
  * - A transaction is durable as a whole; when one fails, those before it stand.
  */
-import { type BytePatch, compileBytePatch } from "./byte-patch.ts";
+import { type BytePatch, compileBytePatch, type PatchRange } from "./byte-patch.ts";
 import type { Database } from "./database.ts";
 import { EngineError } from "./errors.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
@@ -55,6 +55,8 @@ const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
 /** What is done to a document. @returns a row of the details, or null when nobody asked for them. */
 interface DocumentChange {
   readonly isDeletion: boolean;
+  /** Does many at once, up to the first that only `apply` can do; null: there is nothing quicker than `apply`. */
+  readonly bytes: BytePatch | null;
   apply(transaction: Transaction, document: number, hasDetails: boolean): object | null;
 }
 
@@ -157,6 +159,7 @@ function changeOf(query: AnalyzedQuery, options: SetOperationOptions): DocumentC
 
 const deletion: DocumentChange = {
   isDeletion: true,
+  bytes: null,
   apply(transaction, document, hasDetails) {
     if (!transaction.exists(document)) return null;
     const id = storedIdOf(transaction, document);
@@ -169,19 +172,18 @@ const deletion: DocumentChange = {
 
 class PatchChange implements DocumentChange {
   readonly isDeletion = false;
+  readonly bytes: BytePatch | null;
   readonly #patch: ScriptPatch;
-  readonly #bytes: BytePatch | null;
 
   constructor(patch: ScriptPatch, bytes: BytePatch | null) {
     this.#patch = patch;
-    this.#bytes = bytes;
+    this.bytes = bytes;
   }
 
   apply(transaction: Transaction, document: number, hasDetails: boolean): object | null {
     if (!hasDetails) {
       if (!transaction.exists(document)) return null;
-      const isDone = this.#bytes !== null && this.#bytes.apply(transaction, document) !== "unsure";
-      if (!isDone) this.#patch.apply(transaction, document);
+      this.#patch.apply(transaction, document);
       return null;
     }
     const $type = `${detailType}+PatchDetails, Raven.Client`;
@@ -190,7 +192,7 @@ class PatchChange implements DocumentChange {
       return { $type, Id, ChangeVector: null, Status: "DocumentDoesNotExist" };
     }
     const Id = storedIdOf(transaction, document);
-    const outcome = this.#bytes?.apply(transaction, document) ?? "unsure";
+    const outcome = this.bytes?.apply(transaction, document) ?? "unsure";
     const isPatched =
       outcome === "unsure" ? this.#patch.apply(transaction, document) : outcome === "patched";
     if (!isPatched) return { $type, Id, ChangeVector: null, Status: "NotModified" };
@@ -238,6 +240,7 @@ class SetOperation {
     const batch = new Uint32Array(limit);
     const startMs = this.#database.clock.monotonicMs();
     let visited = 0;
+    const hold = this.#database.holdCompaction();
     try {
       for (;;) {
         if (rate !== undefined) await this.#waitUntil(startMs + (visited * 1000) / rate);
@@ -251,6 +254,7 @@ class SetOperation {
       }
     } finally {
       await Promise.allSettled(this.#inFlight);
+      hold.release();
     }
     await Promise.all(this.#inFlight);
     return bulkResult({ total: this.#durableCount }, this.#details);
@@ -416,20 +420,30 @@ class Slice {
   run(transaction: Transaction): void {
     const { clock } = this.#database;
     const batch = this.#batch;
+    const bytes = this.#hasDetails ? null : this.#change.bytes;
     const stopMs = clock.monotonicMs() + setSliceMs;
     this.details = [];
-    this.count = 0;
-    let at = this.#at;
-    for (; at < batch.length; at++) {
-      if ((at - this.#at) % clockStride === clockStride - 1 && clock.monotonicMs() >= stopMs) break;
-      const document = batch[at] as number; // at < length
-      if (transaction.etagOf(document) > this.#etagMax) continue;
-      const row = this.#change.apply(transaction, document, this.#hasDetails);
-      if (row !== null) this.details.push(row);
-      this.count++;
+    const range = { batch, at: this.#at, end: 0, etagMax: this.#etagMax, count: 0 };
+    while (range.at < batch.length) {
+      if (range.at > this.#at && clock.monotonicMs() >= stopMs) break;
+      range.end = Math.min(batch.length, range.at + clockStride);
+      while (range.at < range.end) {
+        bytes?.run(transaction, range);
+        if (range.at < range.end) this.#apply(transaction, range);
+      }
     }
-    this.end = at;
+    this.count = range.count;
+    this.end = range.at;
     this.isDone = true;
+  }
+
+  /** Changes the next document, whatever it takes. */
+  #apply(transaction: Transaction, range: PatchRange): void {
+    const document = this.#batch[range.at++] as number; // below its end
+    if (transaction.etagOf(document) > this.#etagMax) return;
+    const row = this.#change.apply(transaction, document, this.#hasDetails);
+    if (row !== null) this.details.push(row);
+    range.count++;
   }
 }
 

@@ -9,7 +9,8 @@
  *
  * Invariants:
  * - Row numbers are in the order of writing; `newestOf` finds the last one of a document.
- * - The hash table is empty as long as there are at most `scanRowsMax` rows: then looking at them all is quicker.
+ * - The hash table has the rows below `#hashed`. The others are put into it when somebody asks, and there are more than
+ *   `scanRowsMax` rows: a bulk patch writes thousands and never asks.
  */
 
 const scanRowsMax = 8;
@@ -28,6 +29,7 @@ export class TransactionDocuments {
   #etags = new Float64Array(rowsMin);
   /** Row + 1 by document, linear probing; 0 = free. A power of two, at least twice the rows there is room for. */
   #slots = new Uint32Array(rowsMin * 2);
+  #hashed = 0;
 
   /** Forgets everything. Cost: nothing after a small transaction. */
   reset(): void {
@@ -35,7 +37,8 @@ export class TransactionDocuments {
       this.#words = new Uint32Array(rowsMin * wordsPerRow);
       this.#etags = new Float64Array(rowsMin);
       this.#slots = new Uint32Array(rowsMin * 2);
-    } else if (this.count > scanRowsMax) this.#slots.fill(0);
+    } else if (this.#hashed > 0) this.#slots.fill(0);
+    this.#hashed = 0;
     this.count = 0;
   }
 
@@ -61,8 +64,6 @@ export class TransactionDocuments {
     words[base + recordLengthAt] = recordLength;
     words[base + wordAt] = (collectionId << 16) | flags;
     this.#etags[row] = etag;
-    if (row > scanRowsMax) this.#setNewest(row);
-    else if (row === scanRowsMax) for (let each = 0; each <= row; each++) this.#setNewest(each);
   }
 
   /** The row that this document was given last, or -1. */
@@ -74,6 +75,7 @@ export class TransactionDocuments {
       }
       return -1;
     }
+    while (this.#hashed < this.count) this.#setNewest(this.#hashed++);
     const slots = this.#slots;
     const mask = slots.length - 1;
     for (let slot = slotOf(document) & mask; ; slot = (slot + 1) & mask) {
@@ -129,7 +131,7 @@ export class TransactionDocuments {
     etags.set(this.#etags);
     this.#etags = etags;
     this.#slots = new Uint32Array(this.#slots.length * 2);
-    for (let row = 0; row < this.count; row++) this.#setNewest(row);
+    this.#hashed = 0;
   }
 }
 

@@ -281,14 +281,15 @@ export class DocumentTable implements DocumentReader {
       const docNum = staged.docNumOf(slot);
       if (listener !== undefined) this.#tell(docNum, listener);
       const etag = staged.etagOf(slot);
-      this.#commit(
-        docNum,
-        etag,
-        staged.positionOf(slot),
-        staged.lengthOf(slot),
-        staged.wordOf(slot),
-      );
+      const position = staged.positionOf(slot);
+      const length = staged.lengthOf(slot);
+      const word = staged.wordOf(slot);
       staged.shift();
+      if (length > 0 && this.#rows.replace(docNum, etag, position, length, word)) {
+        const list = this.#listOf(word >>> 16);
+        list.replace(docNum, etag, this.#rows);
+        this.#all.replace(docNum, etag, this.#rows);
+      } else this.#commit(docNum, etag, position, length, word);
     }
   }
 

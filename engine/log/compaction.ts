@@ -191,6 +191,7 @@ export class Compactor {
     this.#dropThrough = this.#dropThroughBefore(run[0] as Segment);
     const builder = new OutputBuilder(this.#context.cuts(), liveBytesOf(run));
     for (const source of run) {
+      if (source.replacedBytes === source.payloadBytes) continue; // nothing in it is needed
       const image = source.image ?? (await loadWhole(store, source, throttle));
       if (image === null) {
         source.damaged = true;
@@ -294,6 +295,7 @@ export class Compactor {
           output.deadBytes += length;
           // It died while it was copied, or is a deletion that had to be kept.
           if (owner.isLive(image, at, length, base + at)) output.deadBytesAtBirth += length;
+          else output.replacedBytes += length;
         }
         at += length;
         if (throttle.isDue()) await throttle.yield();

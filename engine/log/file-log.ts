@@ -65,6 +65,8 @@ export interface LogOptions {
 
 /** How long a segment that is half dead waits for more to die. */
 const compactionDelayMs = 1000;
+/** Dead bytes above which compaction waits for nobody. */
+const heldDeadBytesMax = 1024 * 1024 * 1024;
 
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
 export interface LogMetrics {
@@ -126,6 +128,9 @@ export class FileLog implements CommitLog {
   #compactor: Compactor | null = null;
   #compaction: Promise<unknown> | null = null;
   #compactionTimer: Timer | null = null;
+  #compactionHolds = 0;
+  /** The segment that `markReplaced` met last. */
+  #replacedIn: Segment | null = null;
   #closed: Promise<void> | null = null;
   readonly #hurry = new AbortController();
 
@@ -391,11 +396,52 @@ export class FileLog implements CommitLog {
    */
   markDead(position: Position, length: number): void {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
-    if (segment === undefined) return;
+    if (segment !== undefined) this.#addDead(segment, length);
+  }
+
+  /**
+   * `markDead` of a record that is never needed again, whatever else is kept or lost: not a deletion. A segment in
+   * which all were replaced is given back without being read. Hot: neighbours die one after the other.
+   */
+  markReplaced(position: Position, length: number): void {
+    const number = Math.floor(position / positionSegmentFactor);
+    let segment = this.#replacedIn;
+    if (segment === null || segment.number !== number) {
+      segment = this.#store.find(number) ?? null;
+      if (segment === null) return;
+      this.#replacedIn = segment;
+    }
+    segment.replacedBytes += length;
+    this.#addDead(segment, length);
+  }
+
+  #addDead(segment: Segment, length: number): void {
     const wasHalfDead = segment.deadBytes * 2 >= segment.payloadBytes;
     segment.deadBytes += length;
     if (wasHalfDead || !segment.sealed) return;
     if (segment.deadBytes * 2 >= segment.payloadBytes) this.#compactSoon();
+  }
+
+  /**
+   * Lets compaction wait until `release`, for work that is about to replace most of what is in the log: what is half
+   * dead now would be copied, and die. It does not wait for ever: see `heldDeadBytesMax`.
+   */
+  holdCompaction(): Pin {
+    let isHeld = true;
+    this.#compactionHolds++;
+    return {
+      release: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        this.#compactionHolds--;
+        this.#compactSoon();
+      },
+    };
+  }
+
+  /** Is compaction to wait? Cost: one look at each segment. */
+  #isHeld(): boolean {
+    return this.#compactionHolds > 0 && this.metrics().deadBytes < heldDeadBytesMax;
   }
 
   /** The file and the byte of a position, for messages. In memory there is no file. */
@@ -446,10 +492,10 @@ export class FileLog implements CommitLog {
   #compactSoon(): void {
     const { compaction, clock } = this.#options;
     if (compaction === undefined || this.#compactionTimer !== null || this.#closed !== null) return;
-    if (this.#compactor?.isWorthwhile() !== true) return;
+    if (this.#isHeld() || this.#compactor?.isWorthwhile() !== true) return;
     this.#compactionTimer = clock.setTimer(compactionDelayMs, () => {
       this.#compactionTimer = null;
-      if (this.#closed !== null || this.#health.stopped !== null) return;
+      if (this.#closed !== null || this.#health.stopped !== null || this.#isHeld()) return;
       this.compact(compaction).catch((error: unknown) => {
         // Where there is no room it is tried again when more has died.
         if (!(error instanceof EngineError)) this.#health.stop(error);

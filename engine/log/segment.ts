@@ -62,6 +62,8 @@ export class Segment {
   payloadBytes = 0;
   /** How many of them belong to records that are no longer needed. */
   deadBytes = 0;
+  /** How many of those were seen to be replaced since the log was opened: no deletions, which may still be needed. */
+  replacedBytes = 0;
   /** In a compacted segment: how many of them were so when it was made (deletions that must be kept). */
   deadBytesAtBirth = 0;
   /** In a compacted segment: the first frame of the segments it stands for. 0 in a log segment. */

@@ -85,6 +85,27 @@ export class EtagList {
     this.#live--;
   }
 
+  /** `add` and `remove` of the same document, and `sweep`. Hot. */
+  replace(docNum: number, etag: number, rows: RowStore): void {
+    const tail = this.#chunks.length - 1;
+    const count = this.#counts[tail] as number; // undefined only when tail = -1, and then compared below
+    const chunk = this.#chunks[tail];
+    if (chunk !== undefined && count * 2 < chunk.length) {
+      const delta = etag - (this.#bases[tail] as number);
+      if (delta > (chunk[count * 2 - 1] as number) && delta < 2 ** 32) {
+        chunk[count * 2] = docNum;
+        chunk[count * 2 + 1] = delta;
+        this.#counts[tail] = count + 1;
+        this.#length++;
+        this.sweep(rows);
+        return;
+      }
+    }
+    this.add(docNum, etag);
+    this.remove();
+    this.sweep(rows);
+  }
+
   /** Lets a sweep go on that is due; called once for each change. Cost: amortised O(1). */
   sweep(rows: RowStore): void {
     if (this.#sweepAt < 0) {

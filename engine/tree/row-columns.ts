@@ -170,6 +170,25 @@ export class RowStore {
     words[at + 1] = word;
   }
 
+  /**
+   * As `set` where a row of a smaller etag and the same collection stands, which is what most changes find: then no
+   * count changes. @returns false, and does nothing, where another or no row stands. Hot.
+   */
+  replace(docNum: number, etag: number, position: number, length: number, word: number): boolean {
+    const { numbers, words, shift, mask } = this.columns;
+    const chunk = docNum >>> shift;
+    const at = (docNum & mask) << 1;
+    const row = numbers[chunk];
+    if (row === undefined) return false;
+    const previousEtag = row[at] as number;
+    const previousWord = (words[chunk] as Uint32Array)[at + 1] as number; // chunks come in pairs
+    if (previousEtag === 0 || previousEtag >= etag) return false;
+    if (previousWord >>> 16 !== word >>> 16) return false;
+    this.set(docNum, etag, position, length, word);
+    if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
+    return true;
+  }
+
   setPosition(docNum: number, position: number): void {
     const columns = this.#columnsToChange(docNum);
     const numbers = columns.numbers[docNum >>> columns.shift] as Float64Array; // see set

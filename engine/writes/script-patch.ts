@@ -99,7 +99,9 @@ export class ScriptPatch {
     }
     if (!isToStore(transaction, document, target, etag)) return { isPatched: false, actions };
     const body = target.bodyText();
-    if (target.metadataChanged() || transaction.etagOf(document) !== etag) {
+    const { revisionRules } = transaction.keyspaces;
+    const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
+    if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {
       state.parseText(withMetadata(body, target.metadataText()));
       putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
     } else {

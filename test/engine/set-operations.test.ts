@@ -230,6 +230,125 @@ describe("patching by query", () => {
   });
 });
 
+describe("patching by bytes", () => {
+  /** Documents of several shapes and kinds, in the order in which they were stored. */
+  async function withMixture(): Promise<Database> {
+    const database = await openDatabase();
+    const member = { "@metadata": { "@collection": "Ms" } };
+    for (let n = 0; n < 300; n++) {
+      const body = {
+        N: n * 7,
+        D: n / 4,
+        T: `text ${n}`,
+        Big: n % 50 === 0 ? "x".repeat(70_000) : 1,
+      };
+      const other = n % 3 === 0 ? { Extra: [n], ...body } : body;
+      const odd = n % 5 === 0 ? { ...other, N: "a text", é: "ü" } : other;
+      const owned = { "@metadata": { "@collection": "Ms", Owner: "x" } };
+      await database.put(`ms/${n}`, {
+        ...(n % 7 === 0 ? { D: 1 } : odd),
+        ...(n % 4 ? member : owned),
+      });
+    }
+    return database;
+  }
+
+  it.each([
+    "this.N += 1",
+    "this.N -= 1000; this.D = this.D / 8",
+    "this.T = this.T + '!'; this.D = this.D * this.N",
+    "this.D = null; this.N = true",
+    "this.Big = 'y'; this.N = 123456789012",
+  ])("makes the same documents as the script: %s", async (script) => {
+    const texts = await Promise.all(
+      [script, `if (true) { ${script} }`].map(async (update) => {
+        const database = await withMixture();
+        expect(resultOf(await patch(database, `from Ms update { ${update} }`))).toMatchObject({
+          Total: 300,
+        });
+        const ids = Array.from({ length: 300 }, (_, n) => `ms/${n}`);
+        return Promise.all(
+          ids.map(async (id) =>
+            String(await database.getText(id)).replace(
+              /"@(change-vector|last-mod[a-z]+)":"[^"]*"/g,
+              "",
+            ),
+          ),
+        );
+      }),
+    );
+    expect(texts[0]).toEqual(texts[1]);
+  });
+
+  it("gives each document a newer etag, the usual change vector and a later time, in order", async () => {
+    const database = await withMixture();
+    const { documents, committedEtag } = database.state;
+    const before = committedEtag;
+    await patch(database, "from Ms update { this.N = 5 }");
+    let modified = "";
+    for (let n = 1; n < 300; n++) {
+      if (n % 7 === 0) continue;
+      const etag = documents.etagOf(documents.find(`ms/${n}`));
+      expect(etag).toBeGreaterThan(before);
+      const { "@metadata": metadata } = (await database.get(`ms/${n}`)) as {
+        "@metadata": Record<string, string>;
+      };
+      expect(metadata["@change-vector"]).toBe(database.state.changeVectorAt(etag));
+      expect((metadata["@last-modified"] ?? "") > modified).toBe(true);
+      modified = metadata["@last-modified"] ?? "";
+    }
+  });
+
+  it("keeps revisions where the collection is to have them, as a script does", async () => {
+    for (const update of ["this.N += 1", "if (this.N >= 0) { this.N += 1 }"]) {
+      const database = await openDatabase();
+      await database.putSettings({ Revisions: { Collections: { Ms: { Disabled: false } } } });
+      await putAll(database, "Ms", { "ms/1": { N: 1 } });
+      await patch(database, `from Ms update { ${update} }`);
+      expect(await database.get("ms/1")).toMatchObject({
+        N: 2,
+        "@metadata": { "@flags": "HasRevisions" },
+      });
+      const { revisions } = database.state.keyspaces;
+      expect(revisions.newestCountOf(database.find("ms/1"))).toBe(2);
+    }
+  });
+
+  it("leaves whole batches after a crash in the middle, none of what was told missing", async () => {
+    const folder = temporaryFolder();
+    const database = await withNumbers(20_000, folder);
+    let told = 0;
+    const reached = new Promise<void>((resolve) =>
+      database.operations.listen(({ state }) => {
+        if (state.status === "running") told = Number(state.progress?.["Processed"] ?? 0);
+        if (told > 5_000) resolve();
+      }),
+    );
+    const { ended } = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
+      ...usual,
+      operationsPerSecondMax: 200_000,
+    });
+    await reached;
+    const toldBefore = told;
+    const again = await openAfterCrash(folder);
+    await ended;
+    const { rows } = await query(again, "from Numbers");
+    expect(rows.length).toBe(20_000);
+    let patched = 0;
+    for (const row of rows) {
+      const n = Number(idOf(row).slice("numbers/".length));
+      if (row["N"] === n + 1) patched++;
+      else expect(row["N"]).toBe(n);
+    }
+    expect(patched).toBeGreaterThanOrEqual(toldBefore);
+    expect(patched).toBeLessThanOrEqual(20_000);
+    // Batches are in the order of etags, and none is there in part.
+    const { documents } = again.state;
+    const first = rows.map((row) => documents.etagOf(documents.find(idOf(row))) > 20_000);
+    expect(first.filter(Boolean).length).toBe(patched);
+  });
+});
+
 describe("deleting by query", () => {
   it("deletes a collection, but not what the index does not find", async () => {
     const database = await withNumbers(1500);

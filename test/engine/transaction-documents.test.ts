@@ -28,6 +28,8 @@ test("finds the newest row of each document, transaction after transaction", () 
             each.flags,
           );
           newest.set(each.document, at);
+          // Sometimes asked in between, sometimes only at the end.
+          if (each.etag % 3 === 0) expect(rows.newestOf(each.document)).toBe(at);
         }
         expect(rows.count).toBe(transaction.length);
         for (let document = 0; document <= 41; document++) {

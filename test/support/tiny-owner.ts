@@ -121,7 +121,7 @@ export class TinyOwner implements RecordOwner {
 
   #apply({ key, value, etag, position, length }: StagedChange): void {
     const previous = this.entries.get(key);
-    if (previous !== undefined) this.log?.markDead(previous.position, previous.length);
+    if (previous !== undefined) this.log?.markReplaced(previous.position, previous.length);
     if (value === undefined) {
       this.entries.delete(key);
       this.log?.markDead(position, length);

@@ -118,7 +118,7 @@ describe("compaction", () => {
     younger.release();
   });
 
-  test("starts by itself when a segment is half dead", async () => {
+  test("starts by itself when a segment is half dead, unless somebody asks it to wait", async () => {
     const clock = new SimulatedClock();
     const random = new SeededRandom(1);
     const owner = new TinyOwner();
@@ -136,13 +136,21 @@ describe("compaction", () => {
     });
     owner.log = log;
     await log.replay();
+    const holds = [log.holdCompaction(), log.holdCompaction()];
     for (let index = 0; index < 100; index++) {
       owner.put(`key${index % 3}`, `${index}`.repeat(50));
       await log.flush();
       clock.advance(500);
     }
+    const before = log.metrics().segments;
+    expect(before).toBeGreaterThan(10);
+    for (const hold of [holds[0], holds[0]]) hold?.release();
     clock.advance(2000);
-    await log.compact(fast);
+    await removed();
+    expect(log.metrics().segments).toBe(before);
+    holds[1]?.release();
+    clock.advance(2000);
+    await removed();
     expect(log.metrics().segments).toBeLessThan(6);
     expect(log.metrics().segmentBytes).toBeLessThan(6 * 1024);
     expect(log.metrics().recordBytes - log.metrics().deadBytes).toBe(owner.liveBytes());
@@ -168,17 +176,37 @@ describe("compaction", () => {
     expect(again.report.wasClosed).toBe(true);
   });
 
-  test("does not copy a damaged segment", async () => {
-    const files = new SimulatedFileSystem();
-    const database = await filled(files);
+  /** A database whose first segment is damaged; `more` are keys that are written first and stay. */
+  async function damagedFirst(files: SimulatedFileSystem, more: readonly string[]) {
+    const database = await TinyDatabase.open(files);
+    for (const key of more) database.put(key, "stays");
+    for (let round = 0; round < 50; round++) database.put(`key${round % 5}`, "v".repeat(150));
+    await database.flush();
     const path = `${tinyFolder}/log/00000000000000000001.seg`;
     files.damage(path, (bytes) => {
       bytes[200]! ^= 1;
       return bytes;
     });
+    return { database, path };
+  }
+
+  test("does not copy a damaged segment", async () => {
+    const files = new SimulatedFileSystem();
+    const { database, path } = await damagedFirst(files, ["needed"]);
     const report = await database.log.compact(fast);
     expect(report.damaged).toBe(1);
     expect(files.paths()).toContain(path);
+    await database.check();
+    await database.close();
+  });
+
+  test("does not read a segment in which everything was replaced", async () => {
+    const files = new SimulatedFileSystem();
+    const { database, path } = await damagedFirst(files, []);
+    const report = await database.log.compact(fast);
+    await removed();
+    expect(report.damaged).toBe(0);
+    expect(files.paths()).not.toContain(path);
     await database.check();
     await database.close();
   });

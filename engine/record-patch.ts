@@ -1,0 +1,280 @@
+/**
+ * One document's record under the knife: where its values stand, and the record that has new ones in the place of some.
+ * Made once and put on one record after the other; nothing is parsed, no object made.
+ *
+ * The usual record (a body below 64 KiB, in memory that is aligned) is copied word by word; what is behind a value of
+ * another length is shifted on the way. Others go through `patchFields`.
+ *
+ * Hot: bench/patch.bench.ts.
+ *
+ * Invariants:
+ * - What it writes is what `patchFields` writes (test/engine/record-patch.test.ts).
+ */
+import { assert } from "./assert.ts";
+import {
+  documentHeaderBytes,
+  documentRecordFlags,
+  FieldPatches,
+  patchedRecordLength,
+  patchFields,
+} from "./document.ts";
+import type { Shape } from "./keyspaces/shapes.ts";
+import { wordsOf } from "./log/record.ts";
+
+const noVector = Buffer.alloc(0);
+const noWords = new Int32Array(0);
+const twoPow32 = 2 ** 32;
+const narrowBodyBytes = 65_536;
+// Words of a document's header, see document.ts.
+const flagsWord = 2;
+const bodyLengthWord = 3;
+const etagWord = 4;
+const modifiedWord = 6;
+const metadataLengthWord = 8;
+const shapeIdWord = 9;
+const vectorLengthWord = 10;
+const fieldCountWord = 11;
+
+export class RecordPatch {
+  bytes: Buffer = noVector;
+  start = 0;
+  /** 0: it has no field table. */
+  shapeId = 0;
+  collectionId = 0;
+  /** Bits of `documentFlags`. */
+  flags = 0;
+  /** Bytes of the change vector of its own; 0: it has the usual one. */
+  vectorLength = 0;
+  /** The new values so far, which `replace` adds to; their texts and whether these are ASCII is for the caller to set. */
+  readonly patches = new FieldPatches();
+  /** Where the values that they replace stand. */
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  /** By how much the new values together are longer than the old ones. */
+  #growth = 0;
+  /** Is each new value as long as the one whose place it takes? */
+  #isSameLayout = true;
+  #words: Int32Array = noWords;
+  #target: Int32Array = noWords;
+  #targetBytes: Buffer = noVector;
+  #bodyStart = 0;
+  #bodyLength = 0;
+  #table = 0;
+  #fieldCount = 0;
+  /** May it be copied by words? */
+  #isUsual = false;
+
+  /** Puts it on the record at `start`, without new values. */
+  open(bytes: Buffer, start: number): void {
+    const isAligned = bytes.byteOffset === 0 && (start & 3) === 0;
+    if (isAligned && this.bytes !== bytes) this.#words = wordsOf(bytes);
+    const words = isAligned ? this.#words : headerOf(bytes, start);
+    const base = isAligned ? start >>> 2 : 0;
+    this.bytes = bytes;
+    this.start = start;
+    const vectorWord = words[base + vectorLengthWord] as number;
+    const countWord = words[base + fieldCountWord] as number;
+    const bodyLength = words[base + bodyLengthWord] as number;
+    this.shapeId = words[base + shapeIdWord] as number;
+    this.collectionId = vectorWord & 0xffff;
+    this.vectorLength = vectorWord >>> 16;
+    this.#fieldCount = countWord & 0xffff;
+    this.flags = countWord >>> 16;
+    const idLength = (words[base + flagsWord] as number) >>> 16;
+    const metadataLength = words[base + metadataLengthWord] as number;
+    const bodyStart = start + documentHeaderBytes + idLength + this.vectorLength + metadataLength;
+    this.#bodyLength = bodyLength;
+    this.#bodyStart = bodyStart;
+    const mask = bodyLength < narrowBodyBytes ? 1 : 3;
+    this.#table = start + ((bodyStart + bodyLength - start + mask) & ~mask);
+    this.#isUsual = isAligned && bodyLength < narrowBodyBytes;
+    this.patches.count = 0;
+    this.#growth = 0;
+    this.#isSameLayout = true;
+  }
+
+  /** Where the value of a field of the shape begins. */
+  valueStart(index: number): number {
+    const { bytes } = this;
+    if (this.#bodyLength < narrowBodyBytes) {
+      const at = this.#table + 2 * index;
+      return this.#bodyStart + ((bytes[at] as number) | ((bytes[at + 1] as number) << 8));
+    }
+    return this.#bodyStart + bytes.readUInt32LE(this.#table + 4 * index);
+  }
+
+  /** The position behind it: the next key tells it. */
+  valueEnd(index: number, shape: Shape): number {
+    const next = index + 1;
+    if (next === shape.nameLengths.length) return this.#bodyStart + this.#bodyLength - 1;
+    return this.valueStart(next) - (shape.nameLengths[next] as number) - 2;
+  }
+
+  /**
+   * Puts `patches.source[from, to)` in the place of the value [start, end) of field `index`, which is greater than those
+   * before.
+   */
+  replace(index: number, start: number, end: number, from: number, to: number): void {
+    const { patches } = this;
+    const k = patches.count++;
+    patches.indexes[k] = index;
+    patches.froms[k] = from;
+    patches.tos[k] = to;
+    this.#starts[k] = start;
+    this.#ends[k] = end;
+    const growth = to - from - (end - start);
+    this.#growth += growth;
+    if (growth !== 0) this.#isSameLayout = false;
+  }
+
+  /** Bytes of the record with the new values. */
+  patchedLength(shape: Shape): number {
+    const bodyLength = this.#bodyLength + this.#growth;
+    if (!this.#isUsual || bodyLength >= narrowBodyBytes || this.vectorLength > 0) {
+      this.#isUsual = false;
+      return patchedRecordLength(this.bytes, this.start, this.patches, shape, 0);
+    }
+    const bodyEnd = this.#bodyStart - this.start + bodyLength;
+    return (((bodyEnd + 1) & ~1) + 2 * this.#fieldCount + 7) & ~7;
+  }
+
+  /**
+   * Writes the record with the new values at `at`, a multiple of 8 with room for `length`, what `patchedLength` just
+   * gave; all but its check. Its change vector is the usual one.
+   */
+  write(
+    target: Buffer,
+    at: number,
+    length: number,
+    shape: Shape,
+    etag: number,
+    lastModified: number,
+  ): void {
+    const { patches } = this;
+    if (!this.#isUsual || target.byteOffset !== 0) {
+      const { bytes, start } = this;
+      patchFields(target, at, bytes, start, patches, shape, etag, lastModified, noVector);
+      return;
+    }
+    if (this.#targetBytes !== target) {
+      this.#targetBytes = target;
+      this.#target = wordsOf(target);
+    }
+    if (this.#isSameLayout) this.#overwrite(target, at, length);
+    else this.#splice(target, at, length);
+    const words = this.#target;
+    const base = at >>> 2;
+    words[base] = length;
+    words[base + 1] = 0;
+    if (!patches.isAscii) {
+      words[base + flagsWord] = (words[base + flagsWord] as number) & ~asciiBit;
+    }
+    words[base + bodyLengthWord] = this.#bodyLength + this.#growth;
+    words[base + etagWord] = (etag % twoPow32) | 0;
+    words[base + etagWord + 1] = Math.floor(etag / twoPow32);
+    words[base + modifiedWord] = (lastModified % twoPow32) | 0;
+    words[base + modifiedWord + 1] = Math.floor(lastModified / twoPow32);
+  }
+
+  #overwrite(target: Buffer, at: number, length: number): void {
+    const { patches, start } = this;
+    const words = this.#words;
+    const targetWords = this.#target;
+    const shift = (at - start) >> 2;
+    const end = (start + length) >>> 2;
+    for (let from = start >>> 2; from < end; from++) {
+      targetWords[from + shift] = words[from] as number;
+    }
+    for (let k = 0; k < patches.count; k++) {
+      let next = at + (this.#starts[k] as number) - start;
+      const to = patches.tos[k] as number;
+      for (let i = patches.froms[k] as number; i < to; i++) {
+        target[next++] = patches.source[i] as number;
+      }
+    }
+  }
+
+  #splice(target: Buffer, at: number, length: number): void {
+    const { patches, start } = this;
+    let next = at;
+    let copied = start;
+    for (let k = 0; k < patches.count; k++) {
+      const from = this.#starts[k] as number;
+      this.#copy(target, next, copied, from);
+      next += from - copied;
+      const to = patches.tos[k] as number;
+      for (let i = patches.froms[k] as number; i < to; i++) {
+        target[next++] = patches.source[i] as number;
+      }
+      copied = this.#ends[k] as number;
+    }
+    const bodyEnd = this.#bodyStart + this.#bodyLength;
+    this.#copy(target, next, copied, bodyEnd);
+    next += bodyEnd - copied;
+    assert(next - at === bodyEnd - start + this.#growth, "a patched body is as long as was told");
+    if (((next - at) & 1) !== 0) target[next++] = 0;
+    next = this.#writeTable(target, next);
+    for (; next < at + length; next++) target[next] = 0;
+  }
+
+  #writeTable(target: Buffer, at: number): number {
+    const { patches, bytes } = this;
+    const end = this.#table + 2 * this.#fieldCount;
+    let next = at;
+    let patch = 0;
+    let patched = patches.count === 0 ? -1 : (patches.indexes[0] as number);
+    let shift = 0;
+    let index = 0;
+    for (let entry = this.#table; entry < end; entry += 2) {
+      const offset = ((bytes[entry] as number) | ((bytes[entry + 1] as number) << 8)) + shift;
+      target[next] = offset;
+      target[next + 1] = offset >>> 8;
+      next += 2;
+      if (index === patched) {
+        shift += (patches.tos[patch] as number) - (patches.froms[patch] as number);
+        shift -= (this.#ends[patch] as number) - (this.#starts[patch] as number);
+        patch++;
+        patched = patch < patches.count ? (patches.indexes[patch] as number) : -1;
+      }
+      index++;
+    }
+    assert(patch === patches.count, "patches are in the order of the fields");
+    return next;
+  }
+
+  /** Copies bytes [from, end) of the record to `to`, by words that are put together of two where they do not lie alike. */
+  #copy(target: Buffer, to: number, from: number, end: number): void {
+    const { bytes } = this;
+    let next = to;
+    let at = from;
+    while ((next & 3) !== 0 && at < end) target[next++] = bytes[at++] as number;
+    const words = this.#words;
+    const targetWords = this.#target;
+    const shift = (at & 3) << 3;
+    const count = (end - at) >>> 2;
+    const first = next >>> 2;
+    let word = at >>> 2;
+    if (shift === 0) {
+      for (let k = first; k < first + count; k++) targetWords[k] = words[word++] as number;
+    } else if (count > 0) {
+      let low = words[word++] as number;
+      for (let k = first; k < first + count; k++) {
+        const high = words[word++] as number;
+        targetWords[k] = (low >>> shift) | (high << (32 - shift));
+        low = high;
+      }
+    }
+    next += count << 2;
+    at += count << 2;
+    while (at < end) target[next++] = bytes[at++] as number;
+  }
+}
+
+const asciiBit = documentRecordFlags.ascii << 8;
+
+/** The words of a header, copied. */
+function headerOf(bytes: Buffer, start: number): Int32Array {
+  const words = new Int32Array(documentHeaderBytes / 4);
+  for (let k = 0; k < words.length; k++) words[k] = bytes.readInt32LE(start + 4 * k);
+  return words;
+}
