@@ -5,9 +5,11 @@
  *
  * Invariants:
  * - Every leaf has digitalSignature and keyEncipherment: clients refuse certificates that lack the latter.
+ * - Every certificate names its key, and every leaf its issuer's: strict clients refuse others.
  * - A name given by a user becomes one attribute of the subject, whatever characters are in it.
  */
 import { isIP } from "node:net";
+import { withKeyIdentifiers } from "./key-identifiers.ts";
 
 /** A certificate and its private key, both PEM. */
 export interface CertificatePair {
@@ -117,7 +119,14 @@ async function make(
     ...(authority === undefined ? {} : { ca: { key: authority.key, cert: authority.certificate } }),
     ...(password === undefined ? {} : { passphrase: password }),
   });
-  return { certificate: ending(made.cert), key: ending(made.private) };
+  const key = ending(made.private);
+  const own: CertificatePair = { certificate: made.cert, key };
+  const certificate = await withKeyIdentifiers(
+    made.cert,
+    authority ?? own,
+    authority === undefined,
+  );
+  return { certificate, key };
 }
 
 /** One attribute's value as RFC 4514 writes it. */

@@ -60,6 +60,18 @@ describe("a folder of certificates", () => {
     );
   });
 
+  test("passes the strictest check, with identifiers of keys on both ends", () => {
+    for (const file of [paths.server, paths.admin!.certificate]) {
+      expect(openssl("verify", "-x509_strict", "-CAfile", paths.authority, file)).toContain("OK");
+    }
+    const text = (path: string) => openssl("x509", "-in", path, "-noout", "-text");
+    const own = /Subject Key Identifier:\s+([0-9A-F:]{59})/.exec(text(paths.authority))?.[1];
+    expect(own).toBeDefined();
+    const ofLeaf = /Authority Key Identifier:\s+(?:keyid:)?([0-9A-F:]{59})/;
+    expect(ofLeaf.exec(text(paths.server))?.[1]).toBe(own);
+    expect(text(paths.authority)).not.toContain("Authority Key Identifier");
+  });
+
   test("has EC keys, the key usages clients ask for, and every host", () => {
     const text = openssl("x509", "-in", paths.server, "-noout", "-text");
     expect(text).toContain("NIST CURVE: P-256");
