@@ -61,7 +61,7 @@ export const revisionRoutes: readonly Route[] = [
     kind: "database",
     method: "POST",
     path: `${path}/revert`,
-    access: "database-admin",
+    access: "write",
     handle: postRevert,
   },
   {

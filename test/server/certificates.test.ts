@@ -416,38 +416,44 @@ describe("a revoked certificate", () => {
     session.close();
   });
 
-  test.each(["TLSv1.2", "TLSv1.3"] as const)(
-    "is not let in by a resumed %s session",
-    async (version) => {
-      const pair = await server.client({}, "resumer");
-      const options: tls.ConnectionOptions = {
-        ...tlsOptions(server.authority, pair),
-        port: server.port,
-        host: "127.0.0.1",
-        minVersion: version,
-        maxVersion: version,
-      };
-      const ask = async (session?: Buffer) => {
-        const socket = tls.connect(session === undefined ? options : { ...options, session });
-        const tickets: Buffer[] = [];
-        socket.on("session", (ticket: Buffer) => tickets.push(ticket));
-        socket.write("GET /build/version HTTP/1.1\r\nHost: x\r\n\r\n");
-        const [reply] = (await once(socket, "data")) as [Buffer];
-        const isReused = socket.isSessionReused();
-        socket.destroy();
-        return { reply: reply.toString(), isReused, ticket: tickets.at(-1) };
-      };
-      const first = await ask();
-      expect(first.reply).toMatch(/^HTTP\/1\.1 200/);
-      const second = await ask(first.ticket);
-      expect(second.isReused).toBe(true);
-      expect(second.reply).toMatch(/^HTTP\/1\.1 200/);
-      await revoke(pair);
-      const third = await ask(second.ticket ?? first.ticket);
-      expect(third.isReused).toBe(true);
-      expect(third.reply).toMatch(/^HTTP\/1\.1 403/);
-    },
-  );
+  test.each([
+    ["TLSv1.2", "deleted"],
+    ["TLSv1.3", "deleted"],
+    ["TLSv1.2", "disabled"],
+    ["TLSv1.3", "disabled"],
+  ] as const)("is not let in by a resumed %s session when it is %s", async (version, how) => {
+    const pair = await server.client({}, "resumer");
+    const options: tls.ConnectionOptions = {
+      ...tlsOptions(server.authority, pair),
+      port: server.port,
+      host: "127.0.0.1",
+      minVersion: version,
+      maxVersion: version,
+    };
+    const ask = async (session?: Buffer) => {
+      const socket = tls.connect(session === undefined ? options : { ...options, session });
+      const tickets: Buffer[] = [];
+      socket.on("session", (ticket: Buffer) => tickets.push(ticket));
+      socket.write("GET /build/version HTTP/1.1\r\nHost: x\r\n\r\n");
+      const [reply] = (await once(socket, "data")) as [Buffer];
+      const isReused = socket.isSessionReused();
+      socket.destroy();
+      return { reply: reply.toString(), isReused, ticket: tickets.at(-1) };
+    };
+    const first = await ask();
+    expect(first.reply).toMatch(/^HTTP\/1\.1 200/);
+    const second = await ask(first.ticket);
+    expect(second.isReused).toBe(true);
+    expect(second.reply).toMatch(/^HTTP\/1\.1 200/);
+    if (how === "deleted") await revoke(pair);
+    else {
+      const body = { Thumbprint: thumbprint(pair), Disabled: true };
+      expect((await call("POST", `${path}/edit`, body)).status).toBe(201);
+    }
+    const third = await ask(second.ticket ?? first.ticket);
+    expect(third.isReused).toBe(true);
+    expect(third.reply).toMatch(/^HTTP\/1\.1 403/);
+  });
 });
 
 describe("info packages", () => {

@@ -176,6 +176,40 @@ describe("one port", () => {
     await expect(connect({ ALPNProtocols: ["smtp"] })).rejects.toThrow(/no application protocol/);
   });
 
+  test("takes no cipher without forward secrecy, and none of SHA-1", async () => {
+    const connect = async (ciphers: string) => {
+      const socket = tls.connect({
+        host: "127.0.0.1",
+        port: secure.port,
+        ...tlsOptions(secure.authority, secure.admin),
+        maxVersion: "TLSv1.2",
+        ciphers: `${ciphers}:@SECLEVEL=0`,
+      });
+      await once(socket, "secureConnect");
+      const { name } = socket.getCipher();
+      socket.destroy();
+      return name;
+    };
+    expect(await connect("ECDHE-ECDSA-AES128-GCM-SHA256")).toBe("ECDHE-ECDSA-AES128-GCM-SHA256");
+    expect(await connect("ECDHE-ECDSA-AES256-SHA384")).toBe("ECDHE-ECDSA-AES256-SHA384");
+    await expect(connect("ECDHE-ECDSA-AES128-SHA")).rejects.toThrow(/handshake failure/);
+    await expect(connect("AES128-GCM-SHA256")).rejects.toThrow(/handshake failure/);
+  });
+
+  test("does not shake hands a second time on a connection", async () => {
+    const socket = tls.connect({
+      host: "127.0.0.1",
+      port: secure.port,
+      ...tlsOptions(secure.authority, secure.admin),
+      maxVersion: "TLSv1.2",
+    });
+    await once(socket, "secureConnect");
+    const failure = once(socket, "error");
+    socket.renegotiate({}, () => undefined);
+    await expect(failure.then(([error]) => String(error))).resolves.toMatch(/renegotiation/);
+    socket.destroy();
+  });
+
   test("closes a plain HTTP connection to the TLS port", async () => {
     const socket = net.connect(secure.port, "127.0.0.1");
     socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
