@@ -27,6 +27,11 @@ export async function connectTcp(server: TestServer, pair?: CertificatePair): Pr
     socket.once(isSecure ? "secureConnect" : "connect", () => resolve());
     socket.once("error", reject);
   });
+  return clientOf(socket);
+}
+
+/** The client on a socket that is connected. */
+export function clientOf(socket: net.Socket): TcpClient {
   const messages = readMessages(socket);
   const client: TcpClient = {
     socket,
@@ -58,7 +63,15 @@ export async function openTcp(
   database = "db",
   pair?: CertificatePair,
 ): Promise<TcpClient> {
-  const client = await connectTcp(server, pair);
+  return await openSubscription(await connectTcp(server, pair), options, database);
+}
+
+/** Agrees on a version, and asks for a subscription; its reply is the next message. */
+export async function openSubscription(
+  client: TcpClient,
+  options: object,
+  database: string,
+): Promise<TcpClient> {
   client.send(headerOf(database));
   const { Status, Message: text } = (await client.next()) ?? {};
   if (Status !== "Ok") throw new Error(`${String(Status)}: ${String(text)}`);
