@@ -34,7 +34,7 @@ export class CommandScanner {
   #bytes: Buffer = noBytes;
   #at = 0;
   #end = 0;
-  #expects: "array" | "command-or-close" | "command" | "comma-or-close" | "nothing" = "array";
+  #expects: "array" | "command-or-close" | "comma-or-close" | "nothing" = "array";
   /** Inside an object that is not all there: where to look on, and how deep that is. 0: not inside. */
   #depth = 0;
   #lookAt = 0;
@@ -83,10 +83,12 @@ export class CommandScanner {
           this.#at++;
           break;
         case "comma-or-close":
-          if (byte === byteArrayClose) this.#expects = "nothing";
-          else if (byte === byteComma) this.#expects = "command";
-          else throw misplaced(this.#bytes, this.#at);
-          this.#at++;
+          if (byte === byteComma) this.#at++;
+          else if (byte !== byteArrayClose && byte !== byteObjectOpen) {
+            throw misplaced(this.#bytes, this.#at);
+          }
+          // The official client leaves the comma out before some commands; RavenDB 7.2.7 takes one before `]` too.
+          this.#expects = "command-or-close";
           break;
         case "command-or-close":
           if (byte === byteArrayClose) {
@@ -94,8 +96,6 @@ export class CommandScanner {
             this.#at++;
             break;
           }
-          return this.#command(byte);
-        case "command":
           return this.#command(byte);
       }
     }

@@ -40,6 +40,8 @@ export class DatabaseState {
   lastEtag = 0;
   /** The newest etag of a transaction that is durable. */
   committedEtag = 0;
+  /** Another one after every commit, of whatever kind, and after every opening. */
+  commitStamp: number;
   /** Microseconds since 1970 of the newest change. */
   lastModified = 0;
   /** Has the clock been asked since the transaction began? */
@@ -71,6 +73,8 @@ export class DatabaseState {
     this.keyspaces = parts.keyspaces;
     this.feed = parts.feed;
     this.#clock = parts.clock;
+    // Fewer commits than microseconds pass until the next opening.
+    this.commitStamp = parts.clock.nowMicros();
   }
 
   nextEtag(): number {

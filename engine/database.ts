@@ -381,6 +381,7 @@ export class Database implements LogListener {
       this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
     }
     this.state.committedEtag = transaction.lastEtag;
+    this.state.commitStamp += 1;
     this.#durableShapeCount = transaction.shapeCount;
   }
 

@@ -93,3 +93,22 @@ function tell(value: unknown, path: IncludePath, found: (id: string) => void): v
     found(format.before + value + format.after);
   }
 }
+
+/**
+ * The texts under a dotted path of `include revisions`: one, or those of an array.
+ * @throws EngineError invalid-operation when the document has not the field
+ */
+export function changeVectorsAt(document: unknown, path: string): string[] {
+  let value: unknown = document;
+  for (const name of path.split(".")) {
+    const members = typeof value === "object" && value !== null ? value : {};
+    if (!Object.hasOwn(members, name)) {
+      throw new EngineError(
+        "invalid-operation",
+        `Field \`${path}\` (which is mentioned inside \`include revisions(..)\`) is missing in document.`,
+      );
+    }
+    value = (members as Record<string, unknown>)[name];
+  }
+  return (Array.isArray(value) ? value : [value]).filter((each) => typeof each === "string");
+}

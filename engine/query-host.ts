@@ -19,7 +19,7 @@ import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { sliceMs } from "./limits.ts";
 import { collectionIdNamed, fingerprintOf, nextTurn, QueryRows, safeHash } from "./query-rows.ts";
 import { DatabaseScripts, withCallsAsScript } from "./query-scripts.ts";
-import type { AnalyzedQuery, QueryKind } from "./rql/analyzed-query.ts";
+import type { AnalyzedQuery, Condition, QueryKind } from "./rql/analyzed-query.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";
 import {
   type EntriesOutcome,
@@ -141,9 +141,6 @@ export class DatabaseQueries {
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
     const query = withCallsAsScript(analyzed);
-    if (query.include.revisions.length > 0) {
-      throw new EngineError("invalid-operation", "There are no revisions that could be included.");
-    }
     await this.#settleIds(query);
     const request = requestOf(options);
     const counted = new CountedSink(sink);
@@ -202,18 +199,27 @@ export class DatabaseQueries {
     }
   }
 
-  /** The documents that the query reads, as one number that changes when they do. */
+  /** What the query reads, as one number that changes when that does. */
   fingerprintOf(query: AnalyzedQuery): number {
-    const { include, load, source } = query;
-    const isScript = query.projection.kind === "script" || query.projection.kind === "call";
-    const hasOthers =
-      isScript ||
-      load.length > 0 ||
-      include.paths.length > 0 ||
+    const { include, load, source, projection, where } = query;
+    const hasMore =
+      projection.kind === "script" ||
+      projection.kind === "call" ||
+      (projection.kind === "fields" &&
+        projection.fields.some(
+          ({ value }) => value.kind === "counter" || value.kind === "compare-exchange",
+        )) ||
+      (where !== null && readsCompareExchange(where)) ||
       include.counters.length > 0 ||
-      include.compareExchange.length > 0;
+      include.compareExchange.length > 0 ||
+      include.revisions.length > 0 ||
+      include.series.length > 0;
+    const { state } = this.#database;
+    // Counters, series and compare-exchange values change without their documents.
+    if (hasMore) return safeHash(state.commitStamp, 0);
+    const hasOthers = load.length > 0 || include.paths.length > 0;
     const isWide = hasOthers || source.isAllDocuments || source.form === "index";
-    return fingerprintOf(this.#database.state, isWide ? null : source.name);
+    return fingerprintOf(state, isWide ? null : source.name);
   }
 
   /**
@@ -462,6 +468,23 @@ class NumberRows extends QueryRows {
 
   override pending(): null {
     return null;
+  }
+}
+
+/** Is a field compared with what is stored under a compare-exchange key? */
+function readsCompareExchange(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "and":
+    case "or":
+    case "intersect":
+      return condition.operands.some(readsCompareExchange);
+    case "not":
+    case "boost":
+      return readsCompareExchange(condition.operand);
+    case "comparison":
+      return condition.value.type === "compare-exchange";
+    default:
+      return false;
   }
 }
 

@@ -17,6 +17,7 @@ import type {
   LoadedValue,
   QueryScripts,
   RowSource,
+  ScriptIncludes,
   ScriptInput,
   ScriptProvider,
 } from "./rql/row-source.ts";
@@ -53,19 +54,23 @@ export class DatabaseScripts implements ScriptProvider {
 
 class ScriptsOfQuery implements QueryScripts {
   readonly #query: AnalyzedQuery;
-  readonly #host: ScriptHost;
+  readonly #host: ReadingScriptHost;
   readonly #state: DatabaseState;
   readonly #parameters: ScriptParameters;
   readonly #names: readonly string[];
   #projection: CompiledScript | null = null;
   #filter: CompiledScript | null = null;
 
-  constructor(query: AnalyzedQuery, host: ScriptHost, state: DatabaseState) {
+  constructor(query: AnalyzedQuery, host: ReadingScriptHost, state: DatabaseState) {
     this.#query = query;
     this.#host = host;
     this.#state = state;
     this.#parameters = new ScriptParameters(query.parameters?.text ?? "{}");
     this.#names = [query.source.alias ?? rowName, ...query.load.map(({ alias }) => alias)];
+  }
+
+  get included(): ScriptIncludes {
+    return this.#host.included;
   }
 
   project(input: ScriptInput): readonly string[] {
@@ -255,6 +260,7 @@ function fieldText({ path }: Field, roots: ReadonlySet<string>): string {
 /** What scripts of queries may do: read. */
 class ReadingScriptHost implements ScriptHost {
   readonly readOnly = true;
+  readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;
   readonly #source: RowSource;
 
@@ -316,9 +322,13 @@ class ReadingScriptHost implements ScriptHost {
     return this.#source.compareExchangeOf(key);
   }
 
-  include(): void {}
+  include(id: string): void {
+    this.included.documents.add(id);
+  }
 
-  includeCompareExchange(): void {}
+  includeCompareExchange(key: string): void {
+    this.included.compareExchange.add(key);
+  }
 
   output(): void {}
 }

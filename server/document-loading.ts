@@ -8,24 +8,24 @@
  */
 import type { Database } from "../engine/database.ts";
 import { bodyTextOf, changeVectorOf, idOf } from "../engine/document.ts";
-import { EngineError } from "../engine/errors.ts";
-import { type IncludePath, includedIds, parseIncludePath } from "../engine/include-path.ts";
+import {
+  changeVectorsAt,
+  type IncludePath,
+  includedIds,
+  parseIncludePath,
+} from "../engine/include-path.ts";
 import { compareExchangeKey } from "../engine/keyspaces/compare-exchange.ts";
 import { counterKey } from "../engine/keyspaces/counters.ts";
 import { ReplyText } from "../engine/reply-text.ts";
-import { formatTimestamp, parseTimestamp } from "../engine/timestamp.ts";
+import type { SeriesInclude } from "../engine/rql/analyzed-query.ts";
+import type { IncludedRevisions } from "../engine/rql/results.ts";
+import { parseTimestamp } from "../engine/timestamp.ts";
 import { compareNames } from "../engine/writes/counter-operations.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
 import { jsonContentType } from "./response.ts";
+import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
 import {
-  type RevisionRecord,
-  readRevisions,
-  revisionByVector,
-  rowsOf,
-} from "./revision-reading.ts";
-import {
-  type SeriesInclude,
   seriesIncludesOf,
   seriesIncludesState,
   seriesIncludesText,
@@ -146,14 +146,14 @@ async function replyMany(
     }
     const found = results.filter((loaded) => loaded !== null);
     const included = await loadIncluded(loader, found, options.includes);
-    const revisions = await revisionIncludes(database, found, options);
+    const revisions = await includedRevisions(database, revisionsOf(found, options));
     const etag = etagOf(database, results, included, options);
     if (isUnchanged(exchange, etag)) {
       exchange.reply(304, jsonHeaders);
       return;
     }
     const text = compose(database, results, included, options);
-    addRevisions(text, database, revisions);
+    addIncludedRevisions(text, database, revisions);
     text.addText("}");
     exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
   } finally {
@@ -269,66 +269,23 @@ function compose(
   return text;
 }
 
-/** A revision of a reply; `before`: it was asked for by time. */
-interface IncludedRevision {
-  readonly revision: RevisionRecord;
-  readonly before: number | undefined;
-}
-
 /** @throws EngineError invalid-operation when a document has not the field of a path */
-async function revisionIncludes(
-  database: Database,
+function revisionsOf(
   found: readonly Loaded[],
   { revisionPaths, revisionsBefore }: LoadOptions,
-): Promise<IncludedRevision[]> {
-  const wanted = new Map<string, IncludedRevision>();
+): IncludedRevisions {
+  const changeVectors = new Set<string>();
   for (const { record } of revisionPaths.length === 0 ? [] : found) {
     const body: unknown = JSON.parse(bodyTextOf(record, 0));
-    for (const vector of revisionPaths.flatMap((path) => vectorsUnder(body, path))) {
-      const revision = wanted.has(vector) ? null : await revisionByVector(database, vector);
-      if (revision !== null) wanted.set(vector, { revision, before: undefined });
+    for (const path of revisionPaths) {
+      for (const vector of changeVectorsAt(body, path)) changeVectors.add(vector);
     }
   }
-  if (revisionsBefore === undefined) return [...wanted.values()];
-  const rows = found.flatMap(({ id }) => rowsOf(database, id, revisionsBefore));
-  const revisions = await readRevisions(database, rows);
-  const byTime = revisions.map((revision) => ({ revision, before: revisionsBefore }));
-  return [...wanted.values(), ...byTime];
-}
-
-/** The texts under a dotted path: one, or an array of them. */
-function vectorsUnder(body: unknown, path: string): string[] {
-  let value: unknown = body;
-  for (const name of path.split(".")) {
-    const members = typeof value === "object" && value !== null ? value : {};
-    if (!Object.hasOwn(members, name)) {
-      throw new EngineError(
-        "invalid-operation",
-        `Field \`${path}\` (which is mentioned inside \`include revisions(..)\`) is missing in document.`,
-      );
-    }
-    value = (members as Record<string, unknown>)[name];
-  }
-  return (Array.isArray(value) ? value : [value]).filter((each) => typeof each === "string");
-}
-
-function addRevisions(
-  text: ReplyText,
-  database: Database,
-  revisions: readonly IncludedRevision[],
-): void {
-  if (revisions.length === 0) return;
-  text.addText(',"RevisionIncludes":[');
-  revisions.forEach(({ revision, before }, position) => {
-    const id = `"Id":${JSON.stringify(revision.id)}`;
-    const vector = `"ChangeVector":"${revision.changeVector}"`;
-    if (position > 0) text.addText(",");
-    // In the orders of RavenDB 7.2.7.
-    if (before === undefined) text.addText(`{${vector},${id}`);
-    else text.addText(`{${id},${vector},"Before":"${formatTimestamp(before)}"`);
-    text.addText(',"Revision":').addDocument(database.state, revision.record, 0).addText("}");
-  });
-  text.addText("]");
+  const before =
+    revisionsBefore === undefined
+      ? []
+      : found.map(({ id }) => ({ documentId: id, micros: revisionsBefore }));
+  return { changeVectors, before };
 }
 
 /** JSON texts of a document's counters: asked-for spellings are echoed, missing ones are null. */

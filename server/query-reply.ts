@@ -12,6 +12,8 @@ import { formatTimestamp } from "../engine/timestamp.ts";
 import { compareNames } from "../engine/writes/counter-operations.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ReplyStream } from "./reply-stream.ts";
+import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
+import { seriesIncludesText } from "./time-series-includes.ts";
 
 /** Bytes of rows that wait for the totals. */
 const waitingBytesMax = 4 * 1024 * 1024;
@@ -51,14 +53,19 @@ export class QueryReply implements RowSink {
   /** Sends the rest. Resolves when it is on its way. */
   async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
     const totals = totalsText(outcome);
-    const rest = `,"Includes":${includesText(outcome)}${stateText(outcome)}${this.#extras(outcome)}${tail(outcome)}`;
+    const rest = new ReplyText(1024);
+    rest.addText(`,"Includes":${includesText(outcome)}${stateText(outcome)}`);
+    rest.addText(this.#extras(outcome));
+    await this.#addRevisions(rest, outcome);
+    rest.addText(tail(outcome));
     if (this.#stream !== undefined) {
-      this.#rows.addText(`]${rest},${totals}}`);
+      this.#rows.addText("]").addBytes(rest.bytes).addText(`,${totals}}`);
       await this.#stream.end(this.#rows.bytes);
       return;
     }
     const text = new ReplyText(this.#rows.length + rest.length + 512);
-    text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText(`]${rest}}`);
+    text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText("]");
+    text.addBytes(rest.bytes).addText("}");
     this.#exchange.replyJson(200, text.bytes, {
       ...this.#headers(),
       etag: String(outcome.resultEtag),
@@ -96,10 +103,19 @@ export class QueryReply implements RowSink {
     if (compareExchangeKeys !== null) {
       text += `,"CompareExchangeValueIncludes":${compareExchangeText(this.#database, compareExchangeKeys)}`;
     }
+    if (outcome.seriesIncludes !== null) {
+      text += `,"TimeSeriesIncludes":${seriesText(this.#database, outcome.seriesIncludes)}`;
+    }
     const { indexDefinitions } = this.#database.state.keyspaces;
     const definition = indexDefinitions.newestEntry(outcome.indexName.toLowerCase());
     if (definition !== undefined) text += `,"IndexDefinitionRaftIndex":${definition.etag}`;
     return text;
+  }
+
+  async #addRevisions(text: ReplyText, { revisionIncludes }: QueryOutcome): Promise<void> {
+    if (revisionIncludes === null) return;
+    const revisions = await includedRevisions(this.#database, revisionIncludes);
+    addIncludedRevisions(text, this.#database, revisions);
   }
 }
 
@@ -188,5 +204,15 @@ function compareExchangeText(database: Database, keys: readonly string[]): strin
     const name = JSON.stringify(key);
     return `${name}:{"Key":${name},"Index":${stored?.index ?? -1},"Value":${stored?.text ?? "null"}}`;
   });
+  return `{${members.join(",")}}`;
+}
+
+function seriesText(
+  database: Database,
+  wanted: NonNullable<QueryOutcome["seriesIncludes"]>,
+): string {
+  const members = [...wanted].map(
+    ([id, includes]) => `${JSON.stringify(id)}:${seriesIncludesText(database, id, includes)}`,
+  );
   return `{${members.join(",")}}`;
 }

@@ -12,17 +12,11 @@ import {
   timeMax,
   timeMin,
 } from "../engine/keyspaces/time-series.ts";
+import type { SeriesInclude } from "../engine/rql/analyzed-query.ts";
 import { seriesTime } from "../engine/writes/time-series-operations.ts";
 import type { QueryString } from "./request.ts";
 import type { Database } from "./services.ts";
 import { entryFormOf, rangeHead, seriesStateText, sliceText } from "./time-series-text.ts";
-
-/** What is wanted of a series. The last time and the last count reach to its end. */
-export type SeriesInclude = { readonly name: string } & (
-  | { readonly kind: "range"; readonly bounds: SeriesBounds }
-  | { readonly kind: "lastTime"; readonly value: number; readonly unit: "Second" | "Month" }
-  | { readonly kind: "lastCount"; readonly count: number }
-);
 
 /** Stands for all series of a document. */
 const allSeries = "@all_timeseries";

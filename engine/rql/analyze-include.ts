@@ -1,5 +1,7 @@
 /** `include` -> what is sent along with the results. */
 import { EngineError } from "../errors.ts";
+import { parseTimestamp } from "../timestamp.ts";
+import { includedSeries } from "./analyze-series-include.ts";
 import type { AnalyzedInclude } from "./analyzed-query.ts";
 import type { Argument, Call, Operand, PathPart } from "./ast.ts";
 import { methodKey, methodNames } from "./functions/method-table.ts";
@@ -33,12 +35,14 @@ export function analyzeInclude(
   const highlights: Included<"highlights"> = [];
   const compareExchange: Included<"compareExchange"> = [];
   const revisions: Included<"revisions"> = [];
+  const series: Included<"series"> = [];
   const include: Mutable<AnalyzedInclude> = {
     paths,
     counters,
     highlights,
     compareExchange,
     revisions,
+    series,
     hasTimings: false,
   };
   const explanationCount = items.filter(
@@ -53,7 +57,9 @@ export function analyzeInclude(
     if (key === "counters") counters.push(includedCounters(scope, item));
     else if (key === "highlight") highlights.push(includedHighlight(scope, item));
     else if (key === "cmpxchg") compareExchange.push(includedCompareExchange(scope, item));
-    else if (key === "revisions") revisions.push(...item.args.flatMap((a) => texts(scope, a)));
+    else if (key === "revisions")
+      revisions.push(...item.args.flatMap((a) => revisionsOf(scope, a)));
+    else if (key === "timeseries") series.push(includedSeries(scope, item));
     else if (key === "timings") include.hasTimings = checkTimings(scope, item);
     else if (key === "explanations") {
       refuseExplanations(scope, item, isCollectionScan, explanationCount);
@@ -65,9 +71,6 @@ export function analyzeInclude(
 function refuseInclude(scope: QueryScope, call: Call): never {
   const key = methodKey(call.name);
   if (key === null) throw notSupported(`Method '${call.name}' is not supported.`);
-  if (key === "timeseries") {
-    throw notSupported("Clause 'include timeseries' is not supported by this server.");
-  }
   const complaint = "Unable to figure out how to deal with include method";
   throw invalid(scope, `${complaint} '${methodNames[key]}'`);
 }
@@ -116,6 +119,15 @@ function includedCounters(scope: QueryScope, call: Call): AnalyzedInclude["count
     );
   }
   return { of, names: names.flatMap((name) => texts(scope, name)) };
+}
+
+/** Where a change vector is, or a moment. */
+function revisionsOf(scope: QueryScope, argument: Argument): (string | number)[] {
+  if (argument.kind === "field") return [pathText(fieldReference(scope, argument).path)];
+  return texts(scope, argument).map((text) => {
+    const micros = parseTimestamp(text);
+    return Number.isNaN(micros) ? text : micros;
+  });
 }
 
 function includedHighlight(scope: QueryScope, call: Call): AnalyzedInclude["highlights"][number] {

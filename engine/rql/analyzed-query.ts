@@ -232,10 +232,29 @@ export interface AnalyzedInclude {
     readonly options: ParameterValue | null;
   }[];
   readonly compareExchange: readonly (readonly PathPart[])[];
-  /** Paths to change vectors, or points in time. */
-  readonly revisions: readonly string[];
+  /** Dotted paths to change vectors, or points in time (microseconds since 1970). */
+  readonly revisions: readonly (string | number)[];
+  readonly series: readonly {
+    /** The path of ids of other documents; null: the row's own document. */
+    readonly of: FieldReference | null;
+    readonly wanted: SeriesInclude;
+  }[];
   readonly hasTimings: boolean;
 }
+
+/** What is wanted of a time series. The last time and the last count reach to its end. */
+export type SeriesInclude = {
+  /** `@all_timeseries`: all of the document. */
+  readonly name: string;
+} & (
+  | {
+      readonly kind: "range";
+      /** Milliseconds since 1970, inclusive; undefined is open. */
+      readonly bounds: { readonly from: number | undefined; readonly to: number | undefined };
+    }
+  | { readonly kind: "lastTime"; readonly value: number; readonly unit: "Second" | "Month" }
+  | { readonly kind: "lastCount"; readonly count: number }
+);
 
 /** `skip` and `take` are those that hold: of the text and the request, the larger and the smaller. */
 export interface AnalyzedPaging {

@@ -1,15 +1,16 @@
 /**
  * `include`: what a query's rows refer to, collected while they pass and fetched at the end.
  */
-import { idOf } from "../document.ts";
+import { bodyTextOf, idOf } from "../document.ts";
+import { changeVectorsAt } from "../include-path.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
-import type { AnalyzedQuery } from "./analyzed-query.ts";
+import type { AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { idsAtPath, type WaitForRecord } from "./execute-load.ts";
-import type { IncludedCounters, IncludedDocument } from "./results.ts";
+import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./results.ts";
 import { wholeDocument } from "./results-projection.ts";
-import type { RowSource, StoredRow } from "./row-source.ts";
+import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
 export class IncludeCollector {
   readonly #query: AnalyzedQuery;
@@ -18,7 +19,9 @@ export class IncludeCollector {
   readonly #ids = new Map<string, string>();
   readonly #counters: IncludedCounters[] = [];
   readonly #compareExchangeKeys = new Set<string>();
-  readonly #revisionKeys = new Set<string>();
+  readonly #revisionVectors = new Set<string>();
+  readonly #revisionsBefore: { documentId: string; micros: number }[] = [];
+  readonly #series = new Map<string, SeriesInclude[]>();
 
   constructor(query: AnalyzedQuery, source: RowSource) {
     this.#query = query;
@@ -36,14 +39,23 @@ export class IncludeCollector {
   }
 
   get compareExchangeKeys(): readonly string[] | null {
-    return this.#query.include.compareExchange.length === 0 ? null : [...this.#compareExchangeKeys];
+    const isAsked = this.#query.include.compareExchange.length > 0;
+    return isAsked || this.#compareExchangeKeys.size > 0 ? [...this.#compareExchangeKeys] : null;
   }
 
-  get revisionKeys(): readonly string[] | null {
-    return this.#query.include.revisions.length === 0 ? null : [...this.#revisionKeys];
+  get revisions(): IncludedRevisions | null {
+    if (this.#query.include.revisions.length === 0) return null;
+    return { changeVectors: this.#revisionVectors, before: this.#revisionsBefore };
   }
 
-  /** `projected`: the row's text when something is selected; then paths are read from it. */
+  get series(): ReadonlyMap<string, readonly SeriesInclude[]> | null {
+    return this.#query.include.series.length === 0 ? null : this.#series;
+  }
+
+  /**
+   * `projected`: the row's text when something is selected; then paths are read from it.
+   * @throws EngineError invalid-operation when the row has not the field of a revision's change vector
+   */
   addRow(row: StoredRow, projected: string | null): void {
     const { include } = this.#query;
     for (const { path, text } of include.paths) {
@@ -51,8 +63,7 @@ export class IncludeCollector {
         projected === null
           ? idsAtPath(row.bytes, bodyOf(row), path)
           : [...idsAtKey(projected, text), ...idsAtPath(Buffer.from(projected), 0, path)];
-      for (const id of ids)
-        if (!this.#ids.has(id.toLowerCase())) this.#ids.set(id.toLowerCase(), id);
+      for (const id of ids) this.#addId(id);
     }
     if (row.start < 0) return;
     for (const counters of include.counters) {
@@ -66,7 +77,36 @@ export class IncludeCollector {
     for (const path of include.compareExchange) {
       for (const key of idsAtPath(row.bytes, bodyOf(row), path)) this.#compareExchangeKeys.add(key);
     }
-    for (const text of include.revisions) this.#revisionKeys.add(text);
+    this.#addRevisions(row, projected);
+    for (const { of, wanted } of include.series) {
+      const isOwn = of === null || of.path.length === 0;
+      const ids = isOwn ? [idOf(row.bytes, row.start)] : idsAtPath(row.bytes, bodyOf(row), of.path);
+      for (const id of ids) this.#series.set(id, [...(this.#series.get(id) ?? []), wanted]);
+    }
+  }
+
+  addScripted({ documents, compareExchange }: ScriptIncludes): void {
+    for (const id of documents) this.#addId(id);
+    for (const key of compareExchange) this.#compareExchangeKeys.add(key);
+  }
+
+  #addId(id: string): void {
+    const key = id.toLowerCase();
+    if (!this.#ids.has(key)) this.#ids.set(key, id);
+  }
+
+  #addRevisions(row: StoredRow, projected: string | null): void {
+    const { revisions } = this.#query.include;
+    if (revisions.length === 0) return;
+    const body: unknown = JSON.parse(projected ?? bodyTextOf(row.bytes, row.start));
+    for (const wanted of revisions) {
+      if (typeof wanted === "number") {
+        const documentId = idOf(row.bytes, row.start);
+        this.#revisionsBefore.push({ documentId, micros: wanted });
+      } else {
+        for (const vector of changeVectorsAt(body, wanted)) this.#revisionVectors.add(vector);
+      }
+    }
   }
 
   /** Whole documents; missing ones are left out. */

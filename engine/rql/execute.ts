@@ -131,6 +131,7 @@ class Execution {
       this.#projector = new FieldProjector(query, source, this.#outputs);
     }
     await this.#walk(candidates);
+    if (this.#scripts !== null) this.#includes.addScripted(this.#scripts.included);
     const includes = await this.#includes.finish(() => this.#waitForRecord());
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
@@ -145,7 +146,8 @@ class Execution {
       includes,
       counterIncludes: this.#includes.counters,
       compareExchangeKeys: this.#includes.compareExchangeKeys,
-      revisionKeys: this.#includes.revisionKeys,
+      revisionIncludes: this.#includes.revisions,
+      seriesIncludes: this.#includes.series,
       highlightings: null,
       indexTimestamp: this.#index?.indexedAtMicros ?? 0,
       lastQueryTime: this.#index === null ? 0 : source.nowMicros(),

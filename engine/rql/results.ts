@@ -1,6 +1,7 @@
 /**
  * What a query answers beside its rows: types only. The server writes it in the form of the wire.
  */
+import type { SeriesInclude } from "./analyzed-query.ts";
 
 /** Takes rows as they come, each the JSON text of one object. A promise asks to wait before the next. */
 export interface RowSink {
@@ -23,8 +24,9 @@ export interface QueryOutcome {
   readonly counterIncludes: readonly IncludedCounters[] | null;
   /** Compare-exchange keys that were asked for. */
   readonly compareExchangeKeys: readonly string[] | null;
-  /** Texts of change vectors, or times, of revisions that were asked for. */
-  readonly revisionKeys: readonly string[] | null;
+  readonly revisionIncludes: IncludedRevisions | null;
+  /** What is wanted of the time series of documents, in the order of the rows. */
+  readonly seriesIncludes: ReadonlyMap<string, readonly SeriesInclude[]> | null;
   /** Field -> document id -> fragments. */
   readonly highlightings: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> | null;
   /** Microseconds since 1970; 0 = never. */
@@ -46,6 +48,13 @@ export interface IncludedCounters {
   readonly documentId: string;
   /** The names as they were asked for; null = all. */
   readonly names: readonly string[] | null;
+}
+
+/** Revisions that were asked for by change vector, and by time. */
+export interface IncludedRevisions {
+  readonly changeVectors: ReadonlySet<string>;
+  /** Each wants the document's newest revision that is not later (microseconds since 1970). */
+  readonly before: readonly { readonly documentId: string; readonly micros: number }[];
 }
 
 /** Milliseconds by step. */

@@ -106,6 +106,14 @@ export interface QueryScripts {
   project(input: ScriptInput): readonly string[];
   /** The query's whole `filter`. Used only when it calls what compile-filter.ts does not know. */
   passes(input: ScriptInput): boolean;
+  /** What the scripts have asked to be sent along so far. */
+  readonly included: ScriptIncludes;
+}
+
+/** Ids of documents and compare-exchange keys, as scripts named them. */
+export interface ScriptIncludes {
+  readonly documents: ReadonlySet<string>;
+  readonly compareExchange: ReadonlySet<string>;
 }
 
 export interface ScriptProvider {

@@ -698,7 +698,8 @@ export function definePatchFunctions(globals: Map<string, Value>): void {
       document: include,
       cmpxchg(run, _self, [key]) {
         run.burn(hostCallUnits);
-        hostOf(run).includeCompareExchange(toText(run, key));
+        const keys = isArray(key) ? key.items : [key];
+        for (const each of keys) hostOf(run).includeCompareExchange(toText(run, each as Value));
         return undefined;
       },
     }),

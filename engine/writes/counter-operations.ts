@@ -104,7 +104,7 @@ export function applyCounters(
         break;
       case "Get":
         slots.push(
-          slotOf(documentId, required(name), counterIn(transaction, documentId, required(name))),
+          name === null ? null : slotOf(documentId, name, counterIn(transaction, documentId, name)),
         );
         break;
       case "Put":

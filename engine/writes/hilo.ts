@@ -7,13 +7,18 @@
  */
 import { bodyTextOf } from "../document.ts";
 import { EngineError } from "../errors.ts";
+import { quoteString } from "../json/escape.ts";
+import { findMember, ValueSpan } from "../json/field-access.ts";
 import type { Transaction } from "../transaction.ts";
+import { scriptDocumentOf, withMetadata } from "../transaction-script-host.ts";
 import { putParsed } from "./documents.ts";
 
 const capacityMin = 32;
 const capacityMax = 1_000_000;
 const fastSeconds = 30;
 const slowSeconds = 60;
+const maxKey = quoteString("Max");
+const span = new ValueSpan();
 
 export interface HiLoRange {
   /** The first and the last number of it. */
@@ -75,8 +80,26 @@ function maxOf(transaction: Transaction, id: string): number | null {
   return typeof max === "number" && Number.isSafeInteger(max) ? max : 0;
 }
 
+/** What else a client has put into the document stays, and so does its collection. */
 function putMax(transaction: Transaction, id: string, max: number): void {
-  const text = Buffer.from(`{"Max":${max},"@metadata":{"@collection":"@hilo"}}`);
-  transaction.state.parser.parse(text, 0, text.length);
+  const document = transaction.find(id);
+  let body = `{"Max":${max}}`;
+  let metadata: string | null = '{"@collection":"@hilo"}';
+  if (document >= 0) {
+    const { bytes, start } = transaction.recordOf(document);
+    const stored = scriptDocumentOf(transaction.state, bytes, start);
+    body = withMax(stored.bodyText(), max);
+    metadata = stored.metadataText();
+  }
+  transaction.state.parseText(withMetadata(body, metadata));
   putParsed(transaction, id);
+}
+
+/** `body`, minified JSON of an object, with another `Max`. */
+function withMax(body: string, max: number): string {
+  const bytes = Buffer.from(body);
+  if (findMember(bytes, 0, maxKey, span)) {
+    return `${bytes.toString("utf8", 0, span.from)}${max}${bytes.toString("utf8", span.to)}`;
+  }
+  return body === "{}" ? `{"Max":${max}}` : `${body.slice(0, -1)},"Max":${max}}`;
 }

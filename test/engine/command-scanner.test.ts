@@ -120,7 +120,7 @@ describe("CommandScanner", () => {
       "[[]]",
       '["a"]',
       "[{}]",
-      '[{"Type":"PUT"} {',
+      '[{"Type":"PUT"} 1',
       '[{"Type":"PUT"},]x',
       "[,",
     ]) {

@@ -206,6 +206,7 @@ describe("scripts", () => {
           return ['{"X":1}', '{"X":2}'];
         },
         passes: () => true,
+        included: { documents: new Set(), compareExchange: new Set() },
       }),
       textTest: () => () => false,
     };

@@ -43,6 +43,10 @@ export function summarize(query: AnalyzedQuery): string {
   }
   for (const path of include.compareExchange) lines.push(`include cmpxchg ${pathText(path)}`);
   if (include.revisions.length > 0) lines.push(`include revisions ${include.revisions.join(", ")}`);
+  for (const { of, wanted } of include.series) {
+    const { name, ...amount } = wanted;
+    lines.push(`include series ${name} of ${of?.name ?? "document"} ${JSON.stringify(amount)}`);
+  }
   if (include.hasTimings) lines.push("include timings");
   if (query.source.hasRevisions) lines.push("revisions");
   if (paging.inText !== null || paging.skip > 0 || paging.take < Number.MAX_SAFE_INTEGER) {

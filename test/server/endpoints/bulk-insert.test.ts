@@ -153,6 +153,14 @@ describe("POST bulk_insert", () => {
     expect((await stateOf(4))["Result"]).toMatchObject({ Total: 3000 });
   });
 
+  test("needs no comma between commands, and minds none before the end", async () => {
+    const body = `[${put("comma/1", {})}${put("comma/2", {})},]`;
+    expect((await insert(body)).status).toBe(201);
+    const found = (await client.json("GET docs?startsWith=comma/")) as { Results: unknown[] };
+    expect(found.Results).toHaveLength(2);
+    expect((await insert(`[${put("comma/3", {})},,${put("comma/4", {})}]`)).status).toBe(400);
+  });
+
   test("keeps what was committed when the rest fails, and the operation says why", async () => {
     const { request, reply } = openInsert(5);
     request.write(`[${put("kept/1", {})}`);

@@ -72,6 +72,19 @@ describe("HiLo", () => {
     expect((await client.send("PUT hilo/return?tag=unknown&end=1&last=1")).status).toBe(200);
   });
 
+  test("leaves what else is in its document, and the collection, as it is", async () => {
+    await client.send("PUT docs?id=Raven/Hilo/mine", {
+      Note: "x",
+      Max: 64,
+      "@metadata": { "@collection": "HiloDocs", own: 1 },
+    });
+    expect(await client.json("GET hilo/next?tag=mine")).toMatchObject({ Low: 65, High: 96 });
+    const { Results } = (await client.json("GET docs?id=Raven/Hilo/mine")) as { Results: object[] };
+    expect(Results).toMatchObject([
+      { Note: "x", Max: 96, "@metadata": { "@collection": "HiloDocs", own: 1 } },
+    ]);
+  });
+
   test("refuses requests without a tag, or with what is no number", async () => {
     for (const what of [
       "GET hilo/next",

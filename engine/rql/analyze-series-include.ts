@@ -1,0 +1,123 @@
+/**
+ * `include timeseries(…)` -> which series of which documents are sent along, and how much of each:
+ * `timeseries([path,] name, from, to)`, `timeseries([path,] [name,] last(count | time, unit))`. Texts of errors are those
+ * of RavenDB 7.2.7.
+ */
+import { EngineError } from "../errors.ts";
+import { parseTimestamp } from "../timestamp.ts";
+import type { AnalyzedInclude, SeriesInclude } from "./analyzed-query.ts";
+import type { Argument, Call } from "./ast.ts";
+import { describeArgument, literalTypeName, pathText } from "./print.ts";
+import { plainText } from "./query-parameters.ts";
+import { fieldReference, invalid, type QueryScope, resolveValue } from "./query-scope.ts";
+
+/** Stands for all series of a document. */
+const allSeries = "@all_timeseries";
+
+/** Seconds of a unit; months are told apart because they differ. */
+const units: Readonly<Record<string, { readonly seconds?: number; readonly months?: number }>> = {
+  s: { seconds: 1 },
+  second: { seconds: 1 },
+  m: { seconds: 60 },
+  min: { seconds: 60 },
+  minute: { seconds: 60 },
+  h: { seconds: 3_600 },
+  hour: { seconds: 3_600 },
+  d: { seconds: 86_400 },
+  day: { seconds: 86_400 },
+  month: { months: 1 },
+  mon: { months: 1 },
+  q: { months: 3 },
+  quarter: { months: 3 },
+  y: { months: 12 },
+  year: { months: 12 },
+};
+
+/** @throws query-invalid, invalid-argument */
+export function includedSeries(scope: QueryScope, call: Call): AnalyzedInclude["series"][number] {
+  const [first] = call.args;
+  const isField = first?.kind === "field";
+  const isWhole =
+    isField && first.path.length === 1 && scope.aliases.includes(pathText(first.path));
+  const of = isField && !isWhole ? fieldReference(scope, first) : null;
+  const args = isField ? call.args.slice(1) : call.args;
+  const last = args.at(-1);
+  if (last?.kind === "call" && last.name.toLowerCase() === "last" && args.length <= 2) {
+    const name = args.length === 1 ? allSeries : nameOf(scope, call, args[0]);
+    return { of, wanted: lastOf(scope, name, last) };
+  }
+  if (args.length !== 3) throw unexpected(scope, call);
+  const name = nameOf(scope, call, args[0]);
+  const bounds = { from: boundOf(scope, name, args[1]), to: boundOf(scope, name, args[2]) };
+  return { of, wanted: { name, kind: "range", bounds } };
+}
+
+function unexpected(scope: QueryScope, call: Call): Error {
+  const text = `${call.name}(${call.args.map(describeArgument).join(", ")})`;
+  const isField = call.args[0]?.kind === "field";
+  // Two spellings, as RavenDB has them.
+  return call.args.length === (isField ? 2 : 1)
+    ? invalid(scope, `Expected to get include 'TimeSeries' clause expression, but got: '${text}'.`)
+    : invalid(scope, `Expected to get include TimeSeries clause expression, but got: ${text}.`);
+}
+
+function nameOf(scope: QueryScope, call: Call, argument: Argument | undefined): string {
+  const isText = argument?.kind === "literal" && argument.type === "string";
+  if (!isText && argument?.kind !== "parameter") throw unexpected(scope, call);
+  return plainText(resolveValue(scope, argument));
+}
+
+/** Milliseconds since 1970; null is open. */
+function boundOf(
+  scope: QueryScope,
+  name: string,
+  argument: Argument | undefined,
+): number | undefined {
+  if (argument?.kind === "literal" || argument?.kind === "parameter") {
+    const value = resolveValue(scope, argument);
+    if (value.type === "null") return undefined;
+    const micros = value.type === "string" ? parseTimestamp(value.value) : Number.NaN;
+    if (!Number.isNaN(micros)) return Math.floor(micros / 1000);
+    if (value.type === "string") {
+      throw new EngineError(
+        "invalid-argument",
+        `Could not parse query string '${name}' as date, val '${value.value}'`,
+      );
+    }
+  }
+  const type = argument?.kind === "literal" ? ` of type \`${literalTypeName(argument)}\`` : "";
+  const text =
+    argument?.kind === "literal" ? argument.text : describeArgument(argument as Argument);
+  throw invalid(
+    scope,
+    "From/To parameters of method of `timeseries` must be of type `string` or `null`, " +
+      `but got \`${text}\`${type}`,
+  );
+}
+
+/** `last(n)`: so many entries. `last(n, 'unit')`: what is not older than that, seen from the last entry. */
+function lastOf(scope: QueryScope, name: string, call: Call): SeriesInclude {
+  const [amount, unit] = call.args;
+  if (amount === undefined || call.args.length > 2) {
+    throw invalid(scope, `Got invalid arguments count '${call.args.length}' in 'last' method.`);
+  }
+  const count = wholeOf(scope, amount);
+  if (unit === undefined) return { name, kind: "lastCount", count };
+  const text =
+    unit.kind === "literal" || unit.kind === "parameter"
+      ? plainText(resolveValue(scope, unit)).toLowerCase()
+      : "";
+  const found = units[text] ?? units[text.replace(/s$/, "")];
+  if (found === undefined) throw invalid(scope, "Could not parse last() method.");
+  return found.months === undefined
+    ? { name, kind: "lastTime", value: count * (found.seconds ?? 1), unit: "Second" }
+    : { name, kind: "lastTime", value: count * found.months, unit: "Month" };
+}
+
+function wholeOf(scope: QueryScope, argument: Argument): number {
+  if (argument.kind === "literal" || argument.kind === "parameter") {
+    const value = Number(plainText(resolveValue(scope, argument)));
+    if (Number.isSafeInteger(value)) return value;
+  }
+  throw invalid(scope, "Could not parse last() method.");
+}

@@ -1,0 +1,53 @@
+/** Revisions that come with documents: reading them, and the JSON of a reply's `RevisionIncludes`. */
+import type { Database } from "../engine/database.ts";
+import type { ReplyText } from "../engine/reply-text.ts";
+import type { IncludedRevisions } from "../engine/rql/results.ts";
+import { formatTimestamp } from "../engine/timestamp.ts";
+import {
+  type RevisionRecord,
+  readRevisions,
+  revisionByVector,
+  rowsOf,
+} from "./revision-reading.ts";
+
+/** A revision of a reply; `before`: it was asked for by time (microseconds since 1970). */
+interface IncludedRevision {
+  readonly revision: RevisionRecord;
+  readonly before: number | undefined;
+}
+
+/** Those of them that exist. */
+export async function includedRevisions(
+  database: Database,
+  { changeVectors, before }: IncludedRevisions,
+): Promise<readonly IncludedRevision[]> {
+  const found: IncludedRevision[] = [];
+  for (const { documentId, micros } of before) {
+    const [revision] = await readRevisions(database, rowsOf(database, documentId, micros));
+    if (revision !== undefined) found.push({ revision, before: micros });
+  }
+  for (const vector of changeVectors) {
+    const revision = await revisionByVector(database, vector);
+    if (revision !== null) found.push({ revision, before: undefined });
+  }
+  return found;
+}
+
+/** Adds `,"RevisionIncludes":[…]`, in the orders of RavenDB 7.2.7; nothing when there are none. */
+export function addIncludedRevisions(
+  text: ReplyText,
+  database: Database,
+  revisions: readonly IncludedRevision[],
+): void {
+  if (revisions.length === 0) return;
+  text.addText(',"RevisionIncludes":[');
+  revisions.forEach(({ revision, before }, position) => {
+    const id = `"Id":${JSON.stringify(revision.id)}`;
+    const vector = `"ChangeVector":"${revision.changeVector}"`;
+    if (position > 0) text.addText(",");
+    if (before === undefined) text.addText(`{${vector},${id}`);
+    else text.addText(`{${id},${vector},"Before":"${formatTimestamp(before)}"`);
+    text.addText(',"Revision":').addDocument(database.state, revision.record, 0).addText("}");
+  });
+  text.addText("]");
+}
