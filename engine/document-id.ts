@@ -10,10 +10,13 @@ import { nameBytesMax } from "./limits.ts";
 /** What the end of an id asks for. */
 export type IdForm = "plain" | "server" | "identity";
 
+/** Of the ids that the server makes, unless the database's record names another. */
+export const idSeparatorDefault = "/";
+
 /** `a/` asks for a server-made id, `a|` for the next identity of `a|`. */
-export function idFormOf(id: string): IdForm {
+export function idFormOf(id: string, separator: string): IdForm {
   const last = id.charCodeAt(id.length - 1);
-  if (last === 0x2f) return "server";
+  if (last === separator.charCodeAt(0)) return "server";
   if (last === 0x7c) return "identity";
   return "plain";
 }

@@ -266,11 +266,9 @@ export class DatabaseQueries {
   explain(text: string, options: QueryOptions): IndexExplanation {
     const { parametersText = null } = options;
     const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
-    const { access } = this.compile(text, "read", parameters, options);
-    if (access.kind !== "automatic-index") {
-      const name = access.kind === "index" ? access.name : (this.indexes.all()[0]?.name ?? "");
-      return { indexName: name, reasons: [] };
-    }
+    const { access, source } = this.compile(text, "read", parameters, options);
+    if (access.kind === "index") return { indexName: access.name, reasons: [] };
+    if (access.kind === "collection") return this.#explainCollection(source.name);
     const { definition } = access;
     const candidates = this.indexes
       .all()
@@ -287,6 +285,21 @@ export class DatabaseQueries {
       return { name, reason };
     });
     return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
+  }
+
+  /** As RavenDB 7.2.7 answers: the widest index of the collection, though no index is needed. */
+  #explainCollection(collection: string): IndexExplanation {
+    const lower = collection.toLowerCase();
+    const [widest, ...others] = this.indexes
+      .all()
+      .filter(({ definition }) => definition.groupBy === null)
+      .filter(({ definition }) => definition.collection.toLowerCase() === lower)
+      .sort((left, right) => right.definition.fields.length - left.definition.fields.length);
+    const reason = "Wasn't the widest index matching this query";
+    return {
+      indexName: widest?.name ?? "Failure/None",
+      reasons: others.map(({ name }) => ({ name, reason })),
+    };
   }
 
   /** Deletions up to this etag are taken in by all indexes that they concern: no index needs their tombstones. */

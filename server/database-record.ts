@@ -3,6 +3,8 @@
  * record has. Keys and their order are those of RavenDB 7.2.7.
  */
 import type { Database } from "../engine/database.ts";
+import { type DefinitionField, indexType } from "../engine/indexing/index-definition.ts";
+import type { AutomaticIndex } from "../engine/indexing/index-set.ts";
 import type { JsonObject } from "./json-body.ts";
 
 /** What of a record is kept; the rest follows from it. */
@@ -157,6 +159,9 @@ export function fullRecord(database: Database): JsonObject {
     Topology: databaseTopology(database, true),
   };
   for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
+  record["AutoIndexes"] = Object.fromEntries(
+    database.queries.indexes.all().map((index) => [index.name, automaticIndexRow(index)]),
+  );
   record["SupportedFeatures"] = [
     "HashedRevisionPk",
     "PullReplicationCompositeChangeVectors",
@@ -164,4 +169,61 @@ export function fullRecord(database: Database): JsonObject {
   ];
   record["Etag"] = kept.ChangedIndex;
   return record;
+}
+
+function automaticIndexRow(index: AutomaticIndex): JsonObject {
+  const { definition, name, priority } = index;
+  const { fields, groupBy } = definition;
+  const aggregates = groupBy?.aggregates ?? [];
+  const keys = groupBy?.keys ?? [];
+  const sums = aggregates.map((one) => [
+    one.name,
+    fieldRow(
+      { isQuoted: one.kind === "sum" && one.isQuoted },
+      one.kind === "sum" ? "Sum" : "Count",
+    ),
+  ]);
+  return {
+    ClusterState: { LastIndex: 0, LastStateIndex: 0, LastRollingDeploymentIndex: 0 },
+    Type: indexType(definition),
+    Collection: definition.collection,
+    MapFields: Object.fromEntries([
+      ...fields.map((field) => [field.name, fieldRow(field, "None")]),
+      ...sums,
+    ]),
+    GroupByFields: Object.fromEntries(
+      keys.map((key) => [
+        key.name,
+        {
+          ...fieldRow(key, "None"),
+          GroupByArrayBehavior: key.isWholeArray ? "ByContent" : "ByIndividualValues",
+        },
+      ]),
+    ),
+    GroupByFieldNames: keys.map((key) => key.name),
+    Name: name,
+    Priority: priority,
+    State: null,
+  };
+}
+
+function fieldRow(
+  field: Partial<DefinitionField>,
+  aggregation: "None" | "Sum" | "Count",
+): JsonObject {
+  const kinds = [
+    field.hasSearch === true ? "Search" : "",
+    field.hasExact === true ? "Exact" : "",
+    field.hasHighlight === true ? "Highlighting" : "",
+  ].filter((kind) => kind !== "");
+  return {
+    Storage: "No",
+    Indexing: kinds.length === 0 ? "Default" : kinds.join(", "),
+    Aggregation: aggregation,
+    Spatial: null,
+    Vector: null,
+    GroupByArrayBehavior: "NotApplicable",
+    Suggestions: field.hasSuggest === true,
+    IsNameQuoted: field.isQuoted === true,
+  };
 }

@@ -12,6 +12,8 @@ import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { bareHost } from "../certs/hosts.ts";
 import { hasPermission, isAllowed, refusalMessage } from "./access.ts";
+import { clientConfigurationOf } from "./client-configuration.ts";
+import { recordOf } from "./database-record.ts";
 import type { Exchange } from "./exchange.ts";
 import { refusalPage } from "./refusal-page.ts";
 import {
@@ -132,16 +134,33 @@ export class Dispatcher {
         const name = match.database as string; // the router gives it for every database path
         const found = this.services.databases.find(name);
         if (found instanceof Promise) {
-          return found.then((database) =>
-            route.handle(exchange, {
-              server: this.services,
-              route,
-              database: usable(database, name, route),
-            }),
-          );
+          return found.then((opened) => {
+            const database = usable(opened, name, route);
+            this.addNotices(exchange, database);
+            return route.handle(exchange, { server: this.services, route, database });
+          });
         }
         const database = usable(found, name, route);
+        this.addNotices(exchange, database);
         return route.handle(exchange, { server: this.services, route, database });
+      }
+    }
+  }
+
+  /** Tells an official client that what it knows of the database is old: it then asks anew. */
+  private addNotices(exchange: Exchange, database: Database): void {
+    const configuration = exchange.header("client-configuration-etag");
+    if (configuration !== undefined) {
+      const { etag } = clientConfigurationOf(database, this.services.values);
+      if (Number(configuration) < etag) {
+        exchange.notices = { "refresh-client-configuration": "true" };
+      }
+    }
+    const topology = exchange.header("topology-etag");
+    if (topology !== undefined) {
+      const known = Number(topology.replaceAll('"', ""));
+      if (known < recordOf(database).CreatedIndex) {
+        exchange.notices = { ...exchange.notices, "refresh-topology": "true" };
       }
     }
   }

@@ -39,6 +39,8 @@ export abstract class Exchange {
   requirement: Requirement | undefined;
   /** Set by the pipeline: the database name in the path, decoded. */
   databaseName: string | undefined;
+  /** Set by the pipeline: headers that the reply has beside its own. */
+  notices: ReplyHeaders | undefined;
   private hasReplied: boolean;
   private isBodyTaken: boolean;
   private lazyQuery: QueryString | undefined;
@@ -55,6 +57,7 @@ export abstract class Exchange {
     this.limits = limits;
     this.requirement = undefined;
     this.databaseName = undefined;
+    this.notices = undefined;
     this.hasReplied = false;
     this.isBodyTaken = false;
     this.lazyQuery = undefined;
@@ -161,8 +164,9 @@ export abstract class Exchange {
    * Answers with any body, or none. A string is sent as UTF-8; `content-type` is yours to give. A reply without a body
    * calls itself JSON, as RavenDB's do, except 204.
    */
-  reply(status: number, headers?: ReplyHeaders, body?: Buffer | string): void {
+  reply(status: number, given?: ReplyHeaders, body?: Buffer | string): void {
     if (!this.mayReply()) return;
+    const headers = this.withNotices(given);
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     const isEmpty = bytes === undefined || isBodyless(status);
     const hasType = headers?.["content-type"] !== undefined;
@@ -174,8 +178,9 @@ export abstract class Exchange {
    * Answers with JSON, compressed when the client takes it and it is worth it. Strings and Buffers are JSON text
    * already; everything else is stringified.
    */
-  replyJson(status: number, value: unknown, headers?: ReplyHeaders): void {
+  replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
     if (!this.mayReply()) return;
+    const headers = this.withNotices(given);
     let bytes: Buffer;
     if (Buffer.isBuffer(value)) bytes = value;
     else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
@@ -203,9 +208,10 @@ export abstract class Exchange {
    * Answers piece by piece: sends the head now, the body through the result. JSON bodies (no `content-type` of your
    * own) are compressed when the client takes it.
    */
-  stream(status: number, headers?: ReplyHeaders): ReplyStream {
+  stream(status: number, given?: ReplyHeaders): ReplyStream {
     assert(!this.hasReplied || this.wasAborted, "a request is answered once");
     this.hasReplied = true;
+    const headers = this.withNotices(given);
     const ownType = headers?.["content-type"] !== undefined;
     const encoding =
       ownType || this.method === "HEAD" || !this.limits.compressReplies
@@ -241,6 +247,10 @@ export abstract class Exchange {
     }
     await stream.end();
     open.delete(this);
+  }
+
+  private withNotices(headers: ReplyHeaders | undefined): ReplyHeaders | undefined {
+    return this.notices === undefined ? headers : { ...this.notices, ...headers };
   }
 
   private takeBody(): Readable {

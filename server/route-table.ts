@@ -7,6 +7,7 @@ import { changeRoutes } from "./endpoints/changes.ts";
 import { compareExchangeRoutes } from "./endpoints/compare-exchange.ts";
 import { counterRoutes } from "./endpoints/counters.ts";
 import { databaseConfigurationRoutes } from "./endpoints/database-configuration.ts";
+import { databaseMaintenanceRoutes } from "./endpoints/database-maintenance.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
@@ -25,6 +26,7 @@ import { statisticsRoutes } from "./endpoints/statistics.ts";
 import { subscriptionRoutes } from "./endpoints/subscriptions.ts";
 import { taskRoutes } from "./endpoints/tasks.ts";
 import { timeSeriesRoutes } from "./endpoints/time-series.ts";
+import { timeSeriesConfigurationRoutes } from "./endpoints/time-series-configuration.ts";
 import { welcomeRoutes } from "./endpoints/welcome.ts";
 import type { Route } from "./route.ts";
 
@@ -35,6 +37,7 @@ export const routes: readonly Route[] = [
   ...certificateRoutes,
   ...infoPackageRoutes,
   ...databaseRoutes,
+  ...databaseMaintenanceRoutes,
   ...documentRoutes,
   ...documentStreamRoutes,
   ...multiGetRoutes,
@@ -48,6 +51,7 @@ export const routes: readonly Route[] = [
   ...attachmentRoutes,
   ...counterRoutes,
   ...timeSeriesRoutes,
+  ...timeSeriesConfigurationRoutes,
   ...identityRoutes,
   ...compareExchangeRoutes,
   ...patchRoutes,

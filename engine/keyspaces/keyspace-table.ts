@@ -2,7 +2,9 @@
  * All keyspaces of a database but documents and shapes, by name and by the kind of their records: what replay, commits, compaction and
  * snapshots go through.
  */
+
 import { assert } from "../assert.ts";
+import { idSeparatorDefault } from "../document-id.ts";
 import { type Attachment, makeAttachments } from "./attachments.ts";
 import { Collections } from "./collections.ts";
 import { type CompareExchangeValue, makeCompareExchange } from "./compare-exchange.ts";
@@ -37,6 +39,8 @@ export class KeyspaceTable {
   readonly revisionRules: RevisionRules;
   /** See `clusterCountKey`; 0 before the first cluster-wide transaction. */
   clusterCount = 0;
+  /** The character at the end of an id that asks for a server-made one, and that stands before an identity's number. */
+  idSeparator = idSeparatorDefault;
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
 
@@ -58,8 +62,10 @@ export class KeyspaceTable {
     this.revisionRules = new RevisionRules(this.collections);
     this.values.listen((key, value) => {
       if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
-      else if (key === databaseRecordKey) this.revisionRules.configure(value);
-      else if (key === clusterCountKey) this.clusterCount = Number(value);
+      else if (key === databaseRecordKey) {
+        this.revisionRules.configure(value);
+        this.idSeparator = idSeparatorOf(value);
+      } else if (key === clusterCountKey) this.clusterCount = Number(value);
     });
     this.all = [
       this.collections.records,
@@ -85,4 +91,13 @@ export class KeyspaceTable {
   ofKind(kind: number): Keyspace | undefined {
     return this.#byKind[kind];
   }
+}
+
+/** What the database's record says in `Client.IdentityPartsSeparator`, unless that is disabled. */
+function idSeparatorOf(record: unknown): string {
+  const { Client } = (record ?? {}) as { Client?: Record<string, unknown> | null };
+  const separator = Client?.["IdentityPartsSeparator"];
+  return typeof separator === "string" && Client?.["Disabled"] !== true
+    ? separator
+    : idSeparatorDefault;
 }

@@ -178,6 +178,17 @@ export class RevisionTable implements Keyspace {
     return rows.sort((left, right) => this.etagOf(left) - this.etagOf(right));
   }
 
+  /** Bytes of the revisions' records by the number of their collection. Cost: all revisions. */
+  bytesByCollection(): ReadonlyMap<number, number> {
+    const bytes = new Map<number, number>();
+    for (let row = 0; row < this.#used; row++) {
+      if ((this.#stateOf(row) & visible) === 0) continue;
+      const collection = this.collectionOf(row);
+      bytes.set(collection, (bytes.get(collection) ?? 0) + this.lengthOf(row));
+    }
+    return bytes;
+  }
+
   /** Numbers of the documents that have revisions. */
   documentsWithRevisions(): number[] {
     const found: number[] = [];

@@ -83,6 +83,7 @@ function checkType({ type }: BatchCommand): void {
 
 /** @throws EngineError raft-apply, compare-exchange-key-invalid, compare-exchange-key-too-big, invalid-operation */
 function checked(transaction: Transaction, command: BatchCommand): ClusterCommand {
+  const { idSeparator } = transaction.keyspaces;
   const type = command.type as ClusterCommand["type"]; // checked by `checkType`
   const id = command.text("Id") ?? "";
   if (id.trim() === "") {
@@ -101,12 +102,13 @@ function checked(transaction: Transaction, command: BatchCommand): ClusterComman
     throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
   }
   if (type === "PUT" && id.endsWith("|")) {
-    return { command, type, id: `${id.slice(0, -1)}/${nextIdentity(transaction, id)}` };
+    const number = nextIdentity(transaction, id);
+    return { command, type, id: `${id.slice(0, -1)}${idSeparator}${number}` };
   }
-  if (id.endsWith("|") || id.endsWith("/")) {
+  if (id.endsWith("|") || id.endsWith(idSeparator)) {
     throw new EngineError(
       "raft-apply",
-      `Document id ${id} cannot end with '|' or '/' as part of cluster transaction`,
+      `Document id ${id} cannot end with '|' or '${idSeparator}' as part of cluster transaction`,
     );
   }
   if (type === "CompareExchangePUT" || type === "CompareExchangeDELETE") checkKey(command, id);
@@ -147,7 +149,8 @@ function refuseViolations(
     // What the batch itself wrote before is no violation.
     if ((isDocument && !hasGuards) || seen.has(lowerKey)) continue;
     seen.add(lowerKey);
-    const vector = command.text("ChangeVector");
+    // A session that does not ask for optimistic concurrency still says which state it has loaded.
+    const vector = command.text("OriginalChangeVector") ?? command.text("ChangeVector");
     if (type === "DELETE" && vector === null) continue;
     const expected = isDocument
       ? Number(guardIndexPattern.exec(vector ?? "")?.[1] ?? 0)

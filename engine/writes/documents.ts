@@ -104,7 +104,8 @@ const fields = new DocumentFields();
  * @returns the id, and the etag if it was taken for it.
  */
 export function resolveId(transaction: Transaction, id: string): { id: string; etag: number } {
-  switch (idFormOf(id)) {
+  const { idSeparator } = transaction.keyspaces;
+  switch (idFormOf(id, idSeparator)) {
     case "plain":
       return { id, etag: 0 };
     case "server": {
@@ -112,7 +113,7 @@ export function resolveId(transaction: Transaction, id: string): { id: string; e
       return { id: serverMadeId(id, etag, nodeTag), etag };
     }
     case "identity":
-      return { id: `${id.slice(0, -1)}/${nextIdentity(transaction, id)}`, etag: 0 };
+      return { id: `${id.slice(0, -1)}${idSeparator}${nextIdentity(transaction, id)}`, etag: 0 };
   }
 }
 

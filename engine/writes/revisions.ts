@@ -270,6 +270,7 @@ function keepAttachments(transaction: Transaction, record: Buffer, etag: number)
       changeVector,
     };
     const key = revisionAttachmentKey(idOf(record, 0), etag, attachment.name);
-    transaction.putEntry(attachments, key, attachment, etag);
+    // An etag of its own, as every attachment has.
+    transaction.putEntry(attachments, key, attachment, transaction.nextEtag());
   }
 }

@@ -5,6 +5,7 @@
  */
 import { EngineError } from "../../engine/errors.ts";
 import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
+import { clientConfigurationOf, keptClientConfiguration } from "../client-configuration.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
 import { jsonContentType } from "../response.ts";
@@ -21,8 +22,9 @@ export const databaseConfigurationRoutes: readonly Route[] = [
   ...routesOf("refresh", "Refresh", (body, name) =>
     frequencyOf(body, "RefreshFrequencyInSec", `Refresh frequency for database '${name}'`),
   ),
+  ...routesOf("documents-compression", "DocumentsCompression", compressionOf),
   // Features that this database has not: clients that ask learn that nothing is configured.
-  ...["documents-compression", "data-archival", "configuration/studio"].map(
+  ...["data-archival", "configuration/studio"].map(
     (path): Route => ({
       kind: "database",
       method: "GET",
@@ -55,13 +57,10 @@ export const databaseConfigurationRoutes: readonly Route[] = [
 ];
 
 /** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null when there is none */
-function getClientConfiguration(exchange: Exchange, { database }: DatabaseContext): void {
-  const configuration = (database.settings["Client"] ?? null) as JsonObject | null;
+function getClientConfiguration(exchange: Exchange, { database, server }: DatabaseContext): void {
+  const { etag, configuration } = clientConfigurationOf(database, server.values);
   // Clients look for the first "Etag" in the text.
-  exchange.replyJson(200, {
-    Etag: configuration?.["Etag"] ?? -2,
-    Configuration: configuration,
-  });
+  exchange.replyJson(200, { Etag: etag, Configuration: configuration });
 }
 
 /** PUT admin/configuration/client: 201 */
@@ -71,11 +70,8 @@ async function putClientConfiguration(
 ): Promise<void> {
   const body = await jsonBody(exchange);
   const index = await server.commandIndex.next();
-  await database.changeSettings((record) => ({
-    ...record,
-    Client: { ...body, Etag: index },
-    ChangedIndex: index,
-  }));
+  const Client = keptClientConfiguration(body, index);
+  await database.changeSettings((record) => ({ ...record, Client, ChangedIndex: index }));
   exchange.reply(201);
 }
 
@@ -157,6 +153,16 @@ function ruleOf(sent: unknown): JsonObject {
     MaximumRevisionsToDeleteUponDocumentUpdate: wholeOf(
       rule["MaximumRevisionsToDeleteUponDocumentUpdate"],
     ),
+  };
+}
+
+/** Kept for clients that read it back: documents are stored as they are, and answered alike. */
+function compressionOf(body: JsonObject): JsonObject {
+  const { Collections } = body;
+  return {
+    Collections: Array.isArray(Collections) ? Collections.map(String) : [],
+    CompressAllCollections: booleanOf(body["CompressAllCollections"]),
+    CompressRevisions: booleanOf(body["CompressRevisions"]),
   };
 }
 

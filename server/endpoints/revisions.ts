@@ -133,7 +133,8 @@ function getCount(exchange: Exchange, { database }: DatabaseContext): void {
 /** GET revisions/bin?start=…&pageSize=…: deleted documents that have revisions, the last deleted first */
 async function getBin(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
-  if (query.has("etag")) {
+  const isOldClient = /^[45]\./.test(exchange.header("raven-client-version") ?? "");
+  if (query.has("etag") && !isOldClient) {
     throw new EngineError(
       "not-supported",
       "Parameter 'etag' is deprecated for endpoint /databases/*/revisions/bin. Use 'start' instead.",
@@ -142,7 +143,10 @@ async function getBin(exchange: Exchange, { database }: DatabaseContext): Promis
   const start = Math.max(0, query.int("start", 0));
   const pageSize = Math.max(0, query.int("pageSize", int32Max));
   const { revisions } = database.state.keyspaces;
-  const rows = revisions.deletedDocuments(documentFlags.DeleteRevision);
+  let rows = revisions.deletedDocuments(documentFlags.DeleteRevision);
+  // Clients before 6 know no other parameter: from this etag on to older ones, 0 for all.
+  const etagMax = query.long("etag", 0);
+  if (etagMax > 0) rows = rows.filter((row) => revisions.etagOf(row) <= etagMax);
   const [newest] = rows;
   if (newest === undefined) {
     exchange.replyJson(200, { Results: [] });

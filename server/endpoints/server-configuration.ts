@@ -1,9 +1,13 @@
 /** Settings that reach all clients, and the server's own settings with their sources. */
-import { EngineError } from "../../engine/errors.ts";
+import {
+  clientConfigurationKey,
+  keptClientConfiguration,
+  serverClientConfiguration,
+} from "../client-configuration.ts";
 import type { SettingName } from "../config.ts";
 import { settingTable } from "../config.ts";
 import type { Exchange } from "../exchange.ts";
-import { parseObject } from "../json-body.ts";
+import { jsonBody } from "../json-body.ts";
 import type { Context, Route } from "../route.ts";
 import { replyMetadata } from "./server-info.ts";
 
@@ -32,33 +36,18 @@ export const serverConfigurationRoutes: readonly Route[] = [
   },
 ];
 
-interface ClientConfiguration {
-  readonly Etag?: unknown;
-  readonly IdentityPartsSeparator?: unknown;
-}
-
-const clientKey = "server/client-configuration";
-
 /** 404 until one was put; clients read that as "none". */
 function getClientConfiguration(exchange: Exchange, { server }: Context): void {
-  const text = server.values.get(clientKey);
-  if (text === undefined) exchange.reply(404);
-  else exchange.replyJson(200, text);
+  const configuration = serverClientConfiguration(server.values);
+  if (configuration === undefined) exchange.reply(404);
+  else exchange.replyJson(200, configuration);
 }
 
 async function putClientConfiguration(exchange: Exchange, { server }: Context): Promise<void> {
-  const given: ClientConfiguration = parseObject(await exchange.body());
-  const before = server.values.get(clientKey);
-  const etag = before === undefined ? 0 : (JSON.parse(before) as { Etag: number }).Etag;
-  const { Etag: _sent, ...configuration } = given;
-  const separator = configuration.IdentityPartsSeparator;
-  if (separator === "|" || (typeof separator === "string" && separator.length !== 1)) {
-    throw new EngineError(
-      "invalid-argument",
-      "IdentityPartsSeparator must be one character, not '|'",
-    );
-  }
-  await server.values.put(clientKey, JSON.stringify({ Etag: etag + 1, ...configuration }));
+  const sent = await jsonBody(exchange);
+  const before = serverClientConfiguration(server.values)?.["Etag"];
+  const kept = keptClientConfiguration(sent, Number(before ?? 0) + 1);
+  await server.values.put(clientConfigurationKey, JSON.stringify(kept));
   exchange.reply(201);
 }
 

@@ -117,8 +117,16 @@ async function getDetailedCollections(
   { database }: DatabaseContext,
 ): Promise<void> {
   const rows: [string, object][] = [];
+  const revisionBytes = database.state.keyspaces.revisions.bytesByCollection();
   for (const counts of collectionCounts(database)) {
-    rows.push([counts.name, detailsOf(counts, await collectionFigures(database, counts.id))]);
+    rows.push([
+      counts.name,
+      detailsOf(
+        counts,
+        await collectionFigures(database, counts.id),
+        revisionBytes.get(counts.id) ?? 0,
+      ),
+    ]);
   }
   replyCollections(exchange, database, Object.fromEntries(rows));
 }
@@ -175,6 +183,7 @@ function replyCollections(
 function detailsOf(
   { name, documents, tombstones, revisions }: CollectionCounts,
   { bytes, counterOwners, seriesSegments, seriesSegmentBytes }: CollectionFigures,
+  revisionBytes: number,
 ): object {
   return {
     Name: name,
@@ -184,7 +193,7 @@ function detailsOf(
     CountOfTombstones: tombstones,
     TombstonesSize: sizeOf(0),
     CountOfRevisions: revisions,
-    RevisionsSize: sizeOf(0),
+    RevisionsSize: sizeOf(revisionBytes),
     CountOfTimeSeriesDeletedRanges: 0,
     TimeSeriesDeletedRangesSize: sizeOf(0),
     CountOfCounterEntries: counterOwners,

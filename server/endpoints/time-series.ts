@@ -37,30 +37,12 @@ import {
 
 const int32Max = 2_147_483_647;
 const path = "/databases/:database/timeseries";
-const admin = "/databases/:database/admin/timeseries";
 
 export const timeSeriesRoutes: readonly Route[] = [
   { kind: "database", method: "GET", path, access: "read", handle: getSeries },
   { kind: "database", method: "GET", path: `${path}/ranges`, access: "read", handle: getRanges },
   { kind: "database", method: "GET", path: `${path}/stats`, access: "read", handle: getStatistics },
   { kind: "database", method: "POST", path, access: "write", handle: postSeries },
-  { kind: "database", method: "GET", path: `${path}/config`, access: "read", handle: getPolicies },
-  ...(
-    [
-      ["POST", `${path}/names/config`, "database-admin"],
-      ["POST", `${admin}/config`, "database-admin"],
-      ["PUT", `${admin}/policy`, "database-admin"],
-      ["DELETE", `${admin}/policy`, "database-admin"],
-    ] as const
-  ).map(
-    ([method, path, access]): Route => ({
-      kind: "database",
-      method,
-      path,
-      access,
-      handle: refusePolicies,
-    }),
-  ),
 ];
 
 /** One range of the reply. */
@@ -192,19 +174,6 @@ async function postSeries(exchange: Exchange, { database }: DatabaseContext): Pr
   const operations = parseSeriesOperations(await jsonBody(exchange));
   await database.write((transaction) => applySeriesOperations(transaction, id, operations));
   exchange.reply(204);
-}
-
-/** GET timeseries/config: 404, there are no policies */
-function getPolicies(exchange: Exchange): void {
-  exchange.reply(404, { "content-type": jsonContentType });
-}
-
-/** Retention, rollups and names of values. @throws EngineError not-supported */
-function refusePolicies(): never {
-  throw new EngineError(
-    "not-supported",
-    "Policies and named values of time series are not supported by this server.",
-  );
 }
 
 /** @throws EngineError invalid-operation for a negative size */

@@ -121,7 +121,7 @@ describe("CommandScanner", () => {
       '["a"]',
       "[{}]",
       '[{"Type":"PUT"} 1',
-      '[{"Type":"PUT"},]x',
+      '[{"Type":"PUT"},,',
       "[,",
     ]) {
       expect(() => scan(Buffer.from(text), []), text).toThrow();

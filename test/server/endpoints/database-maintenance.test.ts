@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { stopTestServers } from "../../support/start-test-server.ts";
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+  await client.send("PUT docs?id=users/1", {
+    Name: "Ann",
+    "@metadata": { "@collection": "Users" },
+  });
+});
+afterAll(stopTestServers);
+
+type Json = Record<string, unknown>;
+
+const recordOf = async () => (await client.json("GET /admin/databases?name=db")) as Json;
+
+describe("the nodes of a database", () => {
+  test("are one, whose order may be given, and who needs no promotion", async () => {
+    const reorder = "POST /admin/databases/reorder?name=db";
+    expect((await client.send(reorder, { MembersOrder: ["A"] })).status).toBe(204);
+    expect((await client.send(reorder, { MembersOrder: ["B", "A"] })).status).toBe(400);
+    const promoted = await client.json("POST /admin/databases/promote?name=db&node=A");
+    expect(promoted).toMatchObject({ Name: "db" });
+    const added = await client.send("PUT /admin/databases/node?name=db");
+    expect(added.text).toContain("Database db already exists on all the nodes of the cluster");
+    expect((await client.send("PUT /admin/databases/node?name=nope")).status).toBe(400);
+  });
+});
+
+describe("the record of a database", () => {
+  test("keeps conflict rules, unused ids and compression for who asks", async () => {
+    const solver = { ResolveToLatest: true, ResolveByCollection: {} };
+    const put = await client.send("POST /admin/replication/conflicts/solver?name=db", solver);
+    expect(put.json).toMatchObject({ Key: "db", ConflictSolverConfig: solver });
+    await client.send("POST /admin/databases/unused-ids?name=db", { DatabaseIds: ["x"] });
+    const compression = { Collections: ["Users"], CompressRevisions: true };
+    await client.send("POST admin/documents-compression/config", compression);
+    expect(await recordOf()).toMatchObject({
+      ConflictSolverConfig: solver,
+      UnusedDatabaseIds: ["x"],
+      DocumentsCompression: { ...compression, CompressAllCollections: false },
+    });
+  });
+
+  test("lists automatic indexes with their fields", async () => {
+    for (const query of [
+      "from Users where search(Name, 'x')",
+      "from Users group by Name select count()",
+    ]) {
+      await client.send("POST queries", { Query: query });
+    }
+    expect((await recordOf())["AutoIndexes"]).toMatchObject({
+      "Auto/Users/BySearch(Name)": {
+        Type: "AutoMap",
+        Collection: "Users",
+        MapFields: { Name: { Indexing: "Search", Aggregation: "None" } },
+        GroupByFields: {},
+      },
+      "Auto/Users/ByCountReducedByName": {
+        Type: "AutoMapReduce",
+        MapFields: { Count: { Aggregation: "Count" } },
+        GroupByFields: { Name: { GroupByArrayBehavior: "ByIndividualValues" } },
+      },
+    });
+  });
+
+  test("keeps the names of the values of time series", async () => {
+    const put = (TimeSeries: string, ValueNames: string[], more = {}) =>
+      client.send("POST timeseries/names/config", {
+        Collection: "Users",
+        TimeSeries,
+        ValueNames,
+        ...more,
+      });
+    expect((await client.send("GET timeseries/config")).status).toBe(404);
+    expect((await put("Heart", ["BPM"])).status).toBe(200);
+    expect((await put("heart", ["Beats"])).text).toContain("they already exists");
+    expect((await put("heart", ["Beats"], { Update: true })).status).toBe(200);
+    expect((await put("Blood", [])).status).toBe(400);
+    expect(await client.json("GET timeseries/config")).toEqual({
+      Collections: {},
+      PolicyCheckFrequency: null,
+      NamedValues: { Users: { Heart: ["Beats"] } },
+    });
+    const replaced = { NamedValues: { Users: { Steps: ["n"] } } };
+    await client.send("POST admin/timeseries/config", replaced);
+    expect((await recordOf())["TimeSeries"]).toMatchObject(replaced);
+    const policies = { Collections: { Users: { Policies: [{ Name: "p" }] } } };
+    expect((await client.send("POST admin/timeseries/config", policies)).text).toContain("rollups");
+  });
+});
+
+describe("POST /admin/compact", () => {
+  test("starts an operation of the server", async () => {
+    const started = await client.json("POST /admin/compact", {
+      DatabaseName: "db",
+      Documents: true,
+    });
+    const { OperationId } = started as { OperationId: number };
+    let state: Json = { Status: "InProgress" };
+    while (state["Status"] === "InProgress") {
+      state = (await client.json(`GET /operations/state?id=${OperationId}`)) as Json;
+    }
+    expect(state["Status"]).toBe("Completed");
+    expect((await client.send("POST /admin/compact", { DatabaseName: "no" })).text).toContain(
+      "Cannot compact database no, it doesn't exist.",
+    );
+  });
+});
+
+describe("the configuration of clients", () => {
+  const put = (path: string, body: object) => client.send(`PUT ${path}`, body);
+  const refreshes = async (etag: number) =>
+    (
+      await client.send("GET docs?id=users/1", undefined, {
+        "client-configuration-etag": `${etag}`,
+      })
+    ).headers["refresh-client-configuration"];
+
+  test("is asked for anew by clients whose etag is old", async () => {
+    expect(await refreshes(0)).toBeUndefined();
+    await put("admin/configuration/client", { MaxNumberOfRequestsPerSession: 5 });
+    const { Etag } = (await client.json("GET configuration/client")) as { Etag: number };
+    expect(await refreshes(0)).toBe("true");
+    expect(await refreshes(Etag)).toBeUndefined();
+  });
+
+  test("is that of the server where the database has none, or a disabled one", async () => {
+    await put("/admin/configuration/client", { ReadBalanceBehavior: "RoundRobin" });
+    const own = (await client.json("GET configuration/client")) as { Etag: number };
+    expect(own).toMatchObject({ Configuration: { MaxNumberOfRequestsPerSession: 5 } });
+    await put("admin/configuration/client", { Disabled: true });
+    const common = (await client.json("GET configuration/client")) as { Etag: number };
+    expect(common).toMatchObject({ Configuration: { ReadBalanceBehavior: "RoundRobin" } });
+    expect(common.Etag).toBeGreaterThan(own.Etag);
+  });
+
+  test("names the character that asks for ids of the server", async () => {
+    await put("admin/configuration/client", { IdentityPartsSeparator: ":" });
+    const idOf = async (id: string) =>
+      ((await client.json(`PUT docs?id=${encodeURIComponent(id)}`, {})) as { Id: string }).Id;
+    expect(await idOf("cars:")).toMatch(/^cars:\d{19}-A$/);
+    expect(await idOf("cars|")).toBe("cars:1");
+    expect(await idOf("cars/")).toBe("cars/");
+    const refused = await client.send("POST bulk_docs", {
+      Commands: [{ Type: "PUT", Id: "cars:", Document: {} }],
+      TransactionMode: "ClusterWide",
+    });
+    expect(refused.text).toContain("cannot end with '|' or ':' as part of cluster transaction");
+    expect((await put("admin/configuration/client", { IdentityPartsSeparator: "|" })).status).toBe(
+      400,
+    );
+    await put("admin/configuration/client", { IdentityPartsSeparator: null });
+    expect(await idOf("cars|")).toBe("cars/2");
+  });
+
+  test("and the topology is asked for anew by clients who know an older one", async () => {
+    await client.send("PUT /admin/databases?name=made", { DatabaseName: "made" });
+    const refreshed = async (etag: string) => {
+      const headers = { "topology-etag": etag };
+      const reply = await client.send("GET /databases/made/docs", undefined, headers);
+      return reply.headers["refresh-topology"];
+    };
+    const { Etag } = (await client.json("GET /topology?name=made")) as { Etag: number };
+    expect(await refreshed(`"${Etag - 1}"`)).toBe("true");
+    expect(await refreshed(`"${Etag}"`)).toBeUndefined();
+  });
+});
+
+describe("a cluster-wide batch", () => {
+  test("goes by the change vector that the session has loaded", async () => {
+    const put = (vector: string | null) =>
+      client.send(
+        "POST bulk_docs",
+        {
+          Commands: [
+            {
+              Type: "PUT",
+              Id: "guarded/1",
+              ChangeVector: null,
+              OriginalChangeVector: vector,
+              Document: {},
+            },
+          ],
+          TransactionMode: "ClusterWide",
+        },
+        { "raven-client-version": "7.2.3" },
+      );
+    const vectorNow = async () =>
+      JSON.parse((await client.send("GET docs?id=guarded/1")).headers.etag ?? "") as string;
+    expect((await put(null)).status).toBe(201);
+    const first = await vectorNow();
+    expect((await put(first)).status).toBe(201);
+    expect((await put(first)).status).toBe(409);
+    expect((await put(await vectorNow())).status).toBe(201);
+  });
+});
