@@ -152,7 +152,10 @@ export function putText(
   expected?: string,
 ): StoredDocument {
   const { state, scratch } = transaction;
-  if (text.length > textInPlaceLengthMax || idFormOf(id) !== "plain") {
+  if (
+    text.length > textInPlaceLengthMax ||
+    idFormOf(id, transaction.keyspaces.idSeparator) !== "plain"
+  ) {
     state.parseText(text);
     return putParsed(transaction, id, expected);
   }
@@ -175,7 +178,7 @@ export function putParsed(
   expected?: string,
   clusterVector?: string,
 ): StoredDocument {
-  if (idFormOf(id) !== "plain") {
+  if (idFormOf(id, transaction.keyspaces.idSeparator) !== "plain") {
     const resolved = resolveId(transaction, id);
     return putResolved(transaction, resolved.id, resolved.etag, expected, clusterVector);
   }
