@@ -109,6 +109,20 @@ export class BlobStore {
       : await this.#storeInFile(bytes, this.#folder);
   }
 
+  /** Keeps a blob that somebody refers to; undefined when nobody does. @throws EngineError record-damaged */
+  async lease(hash: string): Promise<Lease | undefined> {
+    if (!this.#references.has(hash)) return undefined;
+    const lease = this.#lease(hash, 0);
+    try {
+      const reader = await this.open(hash);
+      await reader.close();
+      return { ...lease, size: reader.size };
+    } catch (error) {
+      lease.release();
+      throw error;
+    }
+  }
+
   /** Opens a blob. @throws EngineError record-damaged when its file is gone. */
   async open(hash: string): Promise<BlobReader> {
     const chunks = this.#memory.get(hash);

@@ -55,6 +55,20 @@ export const finishedOperationsMax = 256;
 export const bulkInsertBatchBytes = 16 * 1024 * 1024;
 /** Commands that a bulk insert commits at once. */
 export const bulkInsertBatchCommands = 8192;
+/** Bytes of one item of a dump, the raw bytes behind it left out. */
+export const dumpItemBytesMax = documentBytesMax + 1024 * 1024;
+/** Items of a dump that an import commits at once. */
+export const importBatchItems = 1024;
+/** Bytes of items that an import commits at once. */
+export const importBatchBytes = 8 * 1024 * 1024;
+/** Transactions of an import that are on their way to the disk while the next gathers. */
+export const importsInFlightMax = 4;
+/** Messages that the result of an export or import keeps; those in the middle go. */
+export const smugglerMessagesMax = 200;
+/** Bytes that a compressed dump may unfold to for each byte that came, above `dumpUnfoldedBytesFree`. */
+export const dumpUnfoldFactorMax = 2048;
+/** Bytes that a compressed dump may unfold to, however small it is. */
+export const dumpUnfoldedBytesFree = 1024 ** 3;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
 /** Tombstones that are removed in one go. */

@@ -299,7 +299,10 @@ export class Transaction {
   stageRevision(document: number, length: number): void {
     const at = this.scratch.length;
     this.scratch.length = at + length;
-    this.#addRevision({ facts: revisionFactsOf(this.scratch.bytes, at, document), at, length });
+    const facts = revisionFactsOf(this.scratch.bytes, at, document);
+    this.#addRevision({ facts, at, length });
+    const { collectionId } = facts;
+    if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
   }
 
   #addRevision(staged: StagedRevision): void {

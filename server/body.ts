@@ -199,8 +199,11 @@ function orIdle<T>(promise: Promise<T>, idleMs: number): Promise<T> {
   });
 }
 
-/** `bytesMax` is kept by zstd alone; the others' pieces are small, so that their reader can stop in time. */
-async function* unfoldStream(
+/**
+ * What compressed bytes unfold to. `bytesMax` is kept by zstd alone; the others' pieces are small, so that their reader can
+ * stop in time. @throws RequestError 400, 413
+ */
+export async function* unfoldStream(
   source: AsyncIterable<Buffer>,
   encoding: Exclude<Encoding, "identity">,
   bytesMax: number,

@@ -15,21 +15,30 @@ const statusNames: Readonly<Record<OperationState["status"], string>> = {
   cancelled: "Canceled",
 };
 
-/** Types of results by kind of operation; of all others `BulkOperationResult`. */
+/** Types of results by kind of operation; of all others `Operations.BulkOperationResult`. */
 const resultTypes: Readonly<Record<string, string>> = {
-  DatabaseRevert: "Revisions.RevertResult",
-  EnforceRevisionConfiguration: "Revisions.EnforceConfigurationResult",
+  DatabaseRevert: "Operations.Revisions.RevertResult",
+  EnforceRevisionConfiguration: "Operations.Revisions.EnforceConfigurationResult",
+  DatabaseExport: "Smuggler.SmugglerResult",
+  DatabaseImport: "Smuggler.SmugglerResult",
+};
+
+/** Types of progress by kind of operation; of all others `Operations.DeterminateProgress`. */
+const progressTypes: Readonly<Record<string, string>> = {
+  BulkInsert: "Operations.BulkInsertProgress",
+  DatabaseExport: "Smuggler.SmugglerResult+SmugglerProgress",
+  DatabaseImport: "Smuggler.SmugglerResult+SmugglerProgress",
 };
 
 /** `{"$type","Progress","Result","Status"}` */
 export function operationStateReply({ kind, state }: OperationInfo): OperationFigures {
-  const progressType = kind === "BulkInsert" ? "BulkInsertProgress" : "DeterminateProgress";
+  const progressType = progressTypes[kind] ?? "Operations.DeterminateProgress";
   const progress = state.status === "running" ? state.progress : null;
   let result: OperationFigures | null = null;
   if (state.status === "completed") {
-    result = typed(resultTypes[kind] ?? "BulkOperationResult", state.result);
+    result = typed(resultTypes[kind] ?? "Operations.BulkOperationResult", state.result);
   } else if (state.status === "failed") result = failureReply(state.failure);
-  return typed("OperationState", {
+  return typed("Operations.OperationState", {
     Progress: progress === null ? null : typed(progressType, progress),
     Result: result,
     Status: statusNames[state.status],
@@ -56,7 +65,7 @@ export function operationReply(info: OperationInfo): OperationFigures {
 function failureReply({ code, message }: OperationFailure): OperationFigures {
   const { status, type } =
     code === undefined ? { status: 500, type: "System.Exception" } : errorStatus[code];
-  return typed("OperationExceptionResult", {
+  return typed("Operations.OperationExceptionResult", {
     Type: type,
     Message: message,
     Error: `${type}: ${message}`,
@@ -65,6 +74,7 @@ function failureReply({ code, message }: OperationFailure): OperationFigures {
   });
 }
 
-function typed(type: string, figures: OperationFigures): OperationFigures {
-  return { $type: `Raven.Client.Documents.Operations.${type}, Raven.Client`, ...figures };
+/** `type`: below the namespace that all of them are in. */
+export function typed(type: string, figures: OperationFigures): OperationFigures {
+  return { $type: `Raven.Client.Documents.${type}, Raven.Client`, ...figures };
 }

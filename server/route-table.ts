@@ -22,6 +22,7 @@ import { revisionRoutes } from "./endpoints/revisions.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { setOperationRoutes } from "./endpoints/set-operations.ts";
+import { smugglerRoutes } from "./endpoints/smuggler.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
 import { subscriptionRoutes } from "./endpoints/subscriptions.ts";
 import { taskRoutes } from "./endpoints/tasks.ts";
@@ -58,6 +59,7 @@ export const routes: readonly Route[] = [
   ...queryRoutes,
   ...indexRoutes,
   ...setOperationRoutes,
+  ...smugglerRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
 ];

@@ -27,6 +27,7 @@ import {
   recordLengthAt,
   recordWordAt,
 } from "../log/record.ts";
+import type { BTree } from "../tree/btree.ts";
 import { StagedMap } from "../tree/staged-map.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 
@@ -112,6 +113,11 @@ export class EntryKeyspace<Value> implements Keyspace {
 
   get count(): number {
     return this.#entries.size;
+  }
+
+  /** A frozen picture of the committed entries. Cost: O(1); it needs no release. */
+  view(): BTree<string, Readonly<Entry<Value>>> {
+    return this.#entries.view();
   }
 
   /** Committed entries whose key begins with `prefix`, in key order. */

@@ -331,7 +331,8 @@ function unpackLz4(block: Buffer, size: number): Buffer {
   while (from < block.length) {
     const token = next();
     const literals = lengthOf(token >>> 4);
-    if (from + literals > block.length || to + literals > size) throw damaged("has a damaged block");
+    if (from + literals > block.length || to + literals > size)
+      throw damaged("has a damaged block");
     block.copy(target, to, from, from + literals);
     from += literals;
     to += literals;

@@ -21,9 +21,10 @@ import type { Transaction } from "../transaction.ts";
 import { parseDocumentOf } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";
-import { deleteDocument, nextIdentity, putParsed } from "./documents.ts";
+import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
 
-const guardPrefix = "rvn-atomic/";
+/** Keys of guards begin with it. */
+export const guardPrefix = "rvn-atomic/";
 const guardIndexPattern = /(?:^|,)\s*TRXN:(\d+)-/;
 
 export interface ClusterBatchResult {
@@ -211,6 +212,18 @@ function writeDocument(
   const when = formatTimestamp(state.nextModified());
   const idKey = type === "PUT" ? "@id" : "Id";
   return `{"Type":"${type}","@last-modified":"${when}","${idKey}":${JSON.stringify(storedId)},"@change-vector":"${vector}"}`;
+}
+
+/**
+ * Stores the document that the database's parser parsed last as a cluster-wide batch of it alone would, whatever its guard
+ * was: for imports. @throws EngineError as `putParsed`
+ */
+export function putGuarded(transaction: Transaction, id: string, options: PutOptions): void {
+  const { state } = transaction;
+  const index = nextIndex(transaction);
+  const vector = `RAFT:${nextCount(transaction)}-${state.clusterHash},TRXN:${index}-${state.transactionHash}`;
+  const stored = putParsed(transaction, id, undefined, vector, options);
+  setGuard(transaction, stored.id, index);
 }
 
 /** `index` null: the document is gone, and its guard too. */

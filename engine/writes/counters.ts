@@ -39,6 +39,17 @@ export function incrementCounter(
   return value;
 }
 
+/** Gives a counter a value, whatever it had: for imports. @throws document-missing, invalid-argument */
+export function setCounter(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  value: bigint,
+): void {
+  const current = counterIn(transaction, documentId, name);
+  incrementCounter(transaction, documentId, name, value - BigInt(current?.value ?? "0"));
+}
+
 /** @returns false when there was none. @throws document-missing */
 export function deleteCounter(transaction: Transaction, documentId: string, name: string): boolean {
   const document = requireDocument(transaction, documentId);

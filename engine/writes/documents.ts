@@ -141,6 +141,18 @@ export function seedIdentity(
   return value;
 }
 
+/** How a document that comes from a dump is stored otherwise than a new one. */
+export interface PutOptions {
+  /** Microseconds since 1970; undefined: now. */
+  readonly lastModified?: number | undefined;
+  /** Bits of `documentFlags` that it has besides those that it keeps: what its lists have is in the keyspaces. */
+  readonly addedFlags: number;
+  /** No revision is made of it. */
+  readonly skipsRevision: boolean;
+}
+
+const usualPut: PutOptions = { addedFlags: 0, skipsRevision: false };
+
 /**
  * Stores a document's text. Short text is written and parsed where its record will be.
  * @param expected as for `putParsed`. @throws EngineError json-…, and as `putParsed`
@@ -177,12 +189,13 @@ export function putParsed(
   id: string,
   expected?: string,
   clusterVector?: string,
+  options: PutOptions = usualPut,
 ): StoredDocument {
   if (idFormOf(id, transaction.keyspaces.idSeparator) !== "plain") {
     const resolved = resolveId(transaction, id);
-    return putResolved(transaction, resolved.id, resolved.etag, expected, clusterVector);
+    return putResolved(transaction, resolved.id, resolved.etag, expected, clusterVector, options);
   }
-  return putResolved(transaction, id, 0, expected, clusterVector);
+  return putResolved(transaction, id, 0, expected, clusterVector, options);
 }
 
 /** `putParsed` under an id that is final. `etag` 0: the next. */
@@ -192,6 +205,7 @@ function putResolved(
   etag: number,
   expected: string | undefined,
   clusterVector: string | undefined,
+  options: PutOptions,
 ): StoredDocument {
   checkDocumentId(id);
   const { state } = transaction;
@@ -201,14 +215,14 @@ function putResolved(
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, id, expected, "Put");
   }
-  let flags = keptFlagsOf(transaction, document, exists);
+  let flags = keptFlagsOf(transaction, document, exists) | options.addedFlags;
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDates(parser);
   state.metadata.fromParser(parser, listsOf(transaction, id, flags));
   const { collection } = state.metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, id, collection);
-  const rule = state.keyspaces.revisionRules.of(collectionId);
+  const rule = options.skipsRevision ? null : state.keyspaces.revisionRules.of(collectionId);
   const old = rule !== null && exists ? copyOfRecord(transaction, document) : null;
   // The same once more is no new state.
   const newRule = old !== null && holdsParsed(state, old, 0, collectionId) ? null : rule;
@@ -216,7 +230,17 @@ function putResolved(
   fields.setBody(parser);
   const isUsual = !exists && state.keyspaces.clusterCount === 0;
   const vector = clusterVector ?? (isUsual ? "" : undefined);
-  const stored = write(transaction, document, id, etag, collectionId, newFlags, vector);
+  const { lastModified } = options;
+  const stored = write(
+    transaction,
+    document,
+    id,
+    etag,
+    collectionId,
+    newFlags,
+    vector,
+    lastModified,
+  );
   if (newRule === null) return stored;
   if (old !== null && (flags & documentFlags.HasRevisions) === 0) {
     keepOldState(transaction, document, old);
@@ -542,11 +566,12 @@ function write(
   collectionId: number,
   flags: number,
   ownVector?: string,
+  givenModified?: number,
 ): StoredDocument {
   const { state, scratch } = transaction;
   const { metadata } = state;
   const etag = reservedEtag === 0 ? transaction.nextEtag() : reservedEtag;
-  const lastModified = state.nextModified();
+  const lastModified = givenModified ?? state.nextModified();
   fields.etag = etag;
   fields.lastModified = lastModified;
   fields.collectionId = collectionId;

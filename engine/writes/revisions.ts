@@ -20,9 +20,10 @@ import {
   metadataTextOf,
   recordLengthOf,
 } from "../document.ts";
+import { checkDocumentId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
-import { revisionAttachmentKey } from "../keyspaces/attachments.ts";
+import { attachmentsText, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import type { RevisionRule } from "../keyspaces/revision-rules.ts";
 import { changeVectorHash, type RevisionFacts } from "../keyspaces/revision-table.ts";
@@ -178,6 +179,56 @@ export function findRevision(
 export function copyOfRevision(transaction: Transaction, facts: RevisionFacts): Buffer {
   const { bytes, start }: RecordSpan = transaction.revisionRecord(facts);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));
+}
+
+/** What a dump says of a revision beside its text. */
+export interface RevisionOrigin {
+  readonly changeVector: string;
+  /** Microseconds since 1970. */
+  readonly lastModified: number;
+  /** Bits of `documentFlags`. */
+  readonly flags: number;
+  /** Their contents are in the blob store. */
+  readonly attachments: readonly Omit<Attachment, "changeVector">[];
+}
+
+/**
+ * Stores the revision that the database's parser parsed last, as it was somewhere else, and drops what the rule has too
+ * many of. @returns false when there is one of this change vector. @throws EngineError invalid-argument, RecordNotResident
+ */
+export function importRevision(
+  transaction: Transaction,
+  id: string,
+  { changeVector, lastModified, flags, attachments }: RevisionOrigin,
+): boolean {
+  checkDocumentId(id);
+  const { state, keyspaces } = transaction;
+  const document = state.documents.intern(id);
+  if (findRevision(transaction, document, changeVector) !== null) return false;
+  const listText = attachmentsText(
+    attachments.map((attachment) => ({ ...attachment, changeVector })),
+  );
+  const list = { key: "@attachments", valueText: listText === null ? null : Buffer.from(listText) };
+  state.metadata.fromParser(state.parser, [list]);
+  const { metadata } = state;
+  const collectionId = keyspaces.collections.intern(metadata.collection);
+  fields.setBody(state.parser);
+  fields.setId(id);
+  fields.collectionId = collectionId;
+  fields.lastModified = lastModified;
+  fields.flags =
+    (flags & ~HasAttachments) | HasRevisions | (listText === null ? 0 : HasAttachments);
+  fields.setChangeVector(changeVector);
+  const isUsual = metadata.isOnly(state.collectionMember(collectionId));
+  fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
+  const etag = stage(transaction, document);
+  for (const attachment of attachments) {
+    const key = revisionAttachmentKey(id, etag, attachment.name);
+    transaction.putEntry(keyspaces.attachments, key, { ...attachment, changeVector }, etag);
+  }
+  const rule = keyspaces.revisionRules.of(collectionId);
+  if (rule !== null) dropOld(transaction, document, rule);
+  return true;
 }
 
 function vectorOf({ state }: Transaction, record: Buffer): string {

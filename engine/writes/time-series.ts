@@ -176,6 +176,23 @@ export function copySeries(
   return store(series, entries, addUp);
 }
 
+/**
+ * Stores entries of a dump: of an incremental series too. Entries of one time take the place of what is there, and those of
+ * an incremental series, which has one for each node that added to it, are added up first. The name may be one of rollups.
+ * @returns and @throws as `appendToSeries`
+ */
+export function importSeries(
+  transaction: Transaction,
+  documentId: string,
+  name: string,
+  entries: readonly SeriesEntry[],
+): number {
+  const series = openSeries(transaction, documentId, name);
+  if (entries.length === 0) return 0;
+  const added = isIncremental(name) ? sortedEntries(entries, addUp) : entries;
+  return store(series, added, (_old, next) => next);
+}
+
 /** Takes all series from a document that is deleted. */
 export function removeSeriesOf(transaction: Transaction, documentId: string): void {
   const { timeSeries, timeSeriesSegments } = transaction.keyspaces;

@@ -1,0 +1,287 @@
+/**
+ * The text of a dump as it comes, in pieces of any size: one object, whose members are read one after another, their
+ * values whole, item by item, or passed over. Raw bytes may stand behind an item.
+ *
+ *   dump := { key : value (, key : value)* }      value of a section := [ item (, item)* ]      item := value bytes?
+ *
+ * A comma before a closing bracket is passed over: RavenDB 7.2.7 writes some, and reads them. Knows nothing of what
+ * sections mean.
+ *
+ * Invariants:
+ * - What was given out does not change.
+ * - A value is at most `dumpItemBytesMax` long; no more than that, and one piece of the source, is held.
+ */
+import { EngineError } from "../errors.ts";
+import {
+  byteArrayClose,
+  byteArrayOpen,
+  byteBackslash,
+  byteColon,
+  byteComma,
+  byteObjectClose,
+  byteObjectOpen,
+  byteQuote,
+  skipSpace,
+} from "../json/bytes.ts";
+import { parsedText, tokenName } from "../json/raw-scan.ts";
+import { dumpItemBytesMax } from "../limits.ts";
+
+const noBytes = Buffer.alloc(0);
+const bufferBytesMin = 64 * 1024;
+
+export class DumpReader {
+  readonly #source: AsyncIterator<Buffer>;
+  /** What came and is not used up: `#bytes[#at, #end)`. */
+  #bytes: Buffer = noBytes;
+  #at = 0;
+  #end = 0;
+  #isFirst = true;
+  /** Of the whole text, used up before `#bytes[0]`. */
+  #before = 0;
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** Bytes that were used up: where in the dump the reader is. */
+  get position(): number {
+    return this.#before + this.#at;
+  }
+
+  /** Goes into the dump's object. @throws EngineError json-invalid, invalid-operation */
+  async open(): Promise<void> {
+    const first = await this.#token();
+    if (first === undefined) throw new EngineError("invalid-operation", "Empty stream");
+    if (first !== byteObjectOpen) {
+      throw tokenName(this.#bytes, this.#at) === ""
+        ? this.#misplaced()
+        : this.#unexpected("start object");
+    }
+    this.#at++;
+    this.#isFirst = true;
+  }
+
+  /** The key of the next section, whose value must be read or skipped; undefined behind the last. */
+  async nextSection(): Promise<string | undefined> {
+    if (!(await this.#nextMember(byteObjectClose, "the dump's sections"))) return undefined;
+    if (this.#bytes[this.#at] !== byteQuote) throw this.#misplaced();
+    const key = await this.#value();
+    if ((await this.#require("the dump's sections")) !== byteColon) throw this.#misplaced();
+    this.#at++;
+    await this.#require(`the section ${key.toString()}`);
+    return parsedText(key, 0, key.length) as string;
+  }
+
+  /** The value of a section that is one value. */
+  async value(): Promise<Buffer> {
+    return await this.#value();
+  }
+
+  /** Goes into the array of a section. @throws EngineError invalid-operation */
+  async openArray(): Promise<void> {
+    if (this.#bytes[this.#at] !== byteArrayOpen) throw this.#unexpected("start array");
+    this.#at++;
+    this.#isFirst = true;
+  }
+
+  /** The next item of an array; undefined behind the last. `section`: for the message of a text that ends. */
+  async nextItem(section: string): Promise<Buffer | undefined> {
+    if (!(await this.#nextMember(byteArrayClose, section))) return undefined;
+    return await this.#value(section);
+  }
+
+  /** The raw bytes that stand behind the last item. They must all be read. @throws EngineError json-truncated */
+  async *content(length: number): AsyncGenerator<Buffer> {
+    for (let left = length; left > 0; ) {
+      if (this.#at === this.#end && !(await this.#more())) {
+        throw new EngineError(
+          "json-truncated",
+          `The dump ends ${left} bytes before the end of a content of ${length} bytes.`,
+        );
+      }
+      const part = this.#bytes.subarray(this.#at, Math.min(this.#at + left, this.#end));
+      this.#at += part.length;
+      left -= part.length;
+      yield part;
+    }
+  }
+
+  /** The rest of the source means nothing, but is read up to a bound, so that the source can end well. */
+  async drain(bytesMax: number): Promise<void> {
+    for (let left = bytesMax; left > 0; ) {
+      const next = await this.#source.next();
+      if (next.done) return;
+      left -= next.value.length;
+    }
+  }
+
+  /** Lets go of the source. */
+  close(): void {
+    // Not awaited: it may be waiting for a piece that never comes.
+    this.#source.return?.().catch(() => undefined);
+  }
+
+  /** Goes past the comma before the next member. @returns false behind the closing bracket */
+  async #nextMember(close: number, what: string): Promise<boolean> {
+    let byte = await this.#require(what);
+    if (!this.#isFirst) {
+      if (byte !== byteComma && byte !== close) throw this.#misplaced();
+      if (byte === byteComma) {
+        this.#at++;
+        byte = await this.#require(what);
+      }
+    }
+    this.#isFirst = byte === close ? false : this.#isFirst;
+    if (byte === close) {
+      this.#at++;
+      return false;
+    }
+    this.#isFirst = false;
+    return true;
+  }
+
+  /** The value that begins here, whole. */
+  async #value(what = "a value"): Promise<Buffer> {
+    const first = this.#bytes[this.#at] as number; // the caller has seen it
+    let depth = 0;
+    let isInString = false;
+    let offset = 0;
+    const isScalar = first !== byteQuote && first !== byteObjectOpen && first !== byteArrayOpen;
+    for (;;) {
+      const bytes = this.#bytes;
+      const end = this.#end;
+      let i = this.#at + offset;
+      for (; i < end; i++) {
+        const byte = bytes[i] as number;
+        if (isInString) {
+          if (byte === byteBackslash) i++;
+          else if (byte === byteQuote) isInString = false;
+          else continue;
+        } else if (byte === byteQuote) isInString = true;
+        else if (byte === byteObjectOpen || byte === byteArrayOpen) depth++;
+        else if (isScalar) {
+          if (isScalarEnd(byte)) return this.#take(i);
+          continue;
+        } else if (byte === byteObjectClose || byte === byteArrayClose) depth--;
+        else continue;
+        if (depth === 0 && !isInString) return this.#take(i + 1);
+      }
+      offset = i - this.#at;
+      if (offset > dumpItemBytesMax) {
+        throw new EngineError(
+          "too-large",
+          `An item of a dump has at most ${dumpItemBytesMax} bytes; ${what} has more.`,
+        );
+      }
+      if (!(await this.#more())) throw this.#ended(what);
+    }
+  }
+
+  #take(to: number): Buffer {
+    const taken = this.#bytes.subarray(this.#at, to);
+    this.#at = to;
+    return taken;
+  }
+
+  /** The next byte that is no space; undefined at the end. */
+  async #token(): Promise<number | undefined> {
+    for (;;) {
+      this.#at = skipSpace(this.#bytes, this.#at, this.#end);
+      if (this.#at < this.#end) return this.#bytes[this.#at];
+      if (!(await this.#more())) return undefined;
+    }
+  }
+
+  async #require(what: string): Promise<number> {
+    const byte = await this.#token();
+    if (byte === undefined) throw this.#ended(what);
+    return byte;
+  }
+
+  /** @returns false at the end of the source */
+  async #more(): Promise<boolean> {
+    const next = await this.#source.next();
+    if (next.done) return false;
+    const chunk = next.value;
+    const held = this.#end - this.#at;
+    if (held === 0) {
+      this.#before += this.#at;
+      this.#bytes = chunk;
+      this.#at = 0;
+      this.#end = chunk.length;
+      return true;
+    }
+    // What was given out is in the old buffer: only behind its end is free.
+    if (this.#end + chunk.length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
+      this.#bytes.copy(larger, 0, this.#at, this.#end);
+      this.#before += this.#at;
+      this.#bytes = larger;
+      this.#at = 0;
+      this.#end = held;
+    }
+    chunk.copy(this.#bytes, this.#end);
+    this.#end += chunk.length;
+    return true;
+  }
+
+  #misplaced(): EngineError {
+    const character = String.fromCharCode(this.#bytes[this.#at] as number); // there is one
+    return new EngineError(
+      "json-invalid",
+      `Cannot have a '${character}' in this position at byte ${this.position + 1} of the dump.`,
+    );
+  }
+
+  #unexpected(wanted: string): EngineError {
+    const found = tokenName(this.#bytes, this.#at);
+    return new EngineError(
+      "invalid-operation",
+      `Invalid JSON. Expected ${wanted}, got ${found === "" ? "nothing" : found} at byte ${this.position + 1} of the dump.`,
+    );
+  }
+
+  #ended(what: string): EngineError {
+    return new EngineError(
+      "invalid-operation",
+      `Invalid JSON. Unexpected end of json while reading ${what}: the dump ends after ${this.#before + this.#end} bytes.`,
+    );
+  }
+}
+
+function isScalarEnd(byte: number): boolean {
+  return byte === byteComma || byte === byteObjectClose || byte === byteArrayClose || byte <= 0x20;
+}
+
+/**
+ * A value of a dump for JavaScript. Whole numbers of 16 digits and more become texts, since doubles do not hold them; a
+ * comma before a closing bracket is passed over. @throws EngineError json-invalid
+ */
+export function dumpValue(bytes: Buffer): unknown {
+  let text = "";
+  let copied = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number; // i < length
+    if (byte === byteQuote) {
+      for (i++; i < bytes.length && bytes[i] !== byteQuote; i++) {
+        if (bytes[i] === byteBackslash) i++;
+      }
+    } else if (byte === byteComma) {
+      const next = bytes[skipSpace(bytes, i + 1, bytes.length)];
+      if (next !== byteObjectClose && next !== byteArrayClose) continue;
+      text += bytes.utf8Slice(copied, i);
+      copied = i + 1;
+    } else if (byte === 0x2d || (byte >= 0x30 && byte <= 0x39)) {
+      let to = i + 1;
+      while (to < bytes.length && !isScalarEnd(bytes[to] as number)) to++;
+      const token = bytes.latin1Slice(i, to);
+      if (/^-?\d{16,}$/.test(token)) {
+        text += `${bytes.utf8Slice(copied, i)}"${token}"`;
+        copied = to;
+      }
+      i = to - 1;
+    }
+  }
+  const whole = Buffer.from(text + bytes.utf8Slice(copied, bytes.length));
+  return parsedText(whole, 0, whole.length);
+}

@@ -1,0 +1,502 @@
+/**
+ * Writes the dump of a database: its text, piece by piece, of one moment, while others go on writing.
+ *
+ *   { "BuildVersion", "DatabaseRecord", "Docs", "RevisionDocuments", "Tombstones", "Conflicts", "Indexes", "Identities",
+ *     "CompareExchange", "CompareExchangeTombstones", "CounterGroups", "Subscriptions", "TimeSeriesDeletedRanges",
+ *     "TimeSeries", "ReplicationHubCertificates" }
+ *
+ * The content of an attachment stands once, behind an item of its own, before the first document that has it; the segments
+ * of time series likewise behind theirs. Order and form are those of RavenDB 7.2.7.
+ *
+ * Invariants:
+ * - What is in a dump is the state of one moment, attachments' contents included.
+ * - No more than one document and one piece is held at a time, beside the numbers of revisions and attachments' hashes.
+ */
+import type { Database, DatabaseView } from "../database.ts";
+import {
+  changeVectorOf,
+  documentFlags,
+  documentFlagsOf,
+  idOf,
+  metadataTextOf,
+} from "../document.ts";
+import { EngineError } from "../errors.ts";
+import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
+import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
+import type { Counter } from "../keyspaces/counters.ts";
+import { allCollections } from "../keyspaces/document-table.ts";
+import type { Entry } from "../keyspaces/entry-keyspace.ts";
+import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
+import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
+import type { Tombstone } from "../keyspaces/tombstones.ts";
+import type { OperationFigures } from "../operations.ts";
+import { nextTurn } from "../query-rows.ts";
+import { ReplyText } from "../reply-text.ts";
+import { formatTimestamp, parseTimestamp } from "../timestamp.ts";
+import type { BTree } from "../tree/btree.ts";
+import type { DumpItemType, DumpOptions } from "./dump-options.ts";
+import { exportedRecord } from "./dump-record.ts";
+import { DocumentRewriter } from "./exported-document.ts";
+import { encodeSeriesBlob } from "./series-blob.ts";
+import type { ItemCounts, ResultKind, SmugglerResult } from "./smuggler-result.ts";
+import { transformOf } from "./transform.ts";
+
+/** What dumps of RavenDB 7.2.7 say, and their readers go by. */
+const buildVersion = 72051;
+const pieceBytes = 64 * 1024;
+const progressMs = 500;
+const documentsPerBatch = 256;
+/** Counters of one document in one item. */
+const countersPerItem = 1024;
+
+type Tree<Value> = BTree<string, Readonly<Entry<Value>>>;
+
+/** A revision's record. */
+interface RevisionPlace {
+  readonly document: number;
+  readonly etag: number;
+  readonly position: number;
+  readonly length: number;
+  readonly collectionId: number;
+}
+
+/** Everything of one moment. Release it. */
+class DumpSource {
+  readonly view: DatabaseView;
+  readonly revisions: readonly RevisionPlace[];
+  readonly attachments: Tree<Attachment>;
+  readonly counters: Tree<Counter>;
+  readonly identities: Tree<number>;
+  readonly compareExchange: Tree<CompareExchangeValue>;
+  readonly series: Tree<TimeSeries>;
+  readonly segments: Tree<Segment>;
+  readonly tombstones: Tree<Tombstone>;
+  readonly #hashes = new Set<string>();
+  readonly #database: Database;
+
+  constructor(database: Database, { types }: DumpOptions) {
+    this.#database = database;
+    const { keyspaces } = database.state;
+    this.view = database.view();
+    this.attachments = keyspaces.attachments.view();
+    this.counters = keyspaces.counters.view();
+    this.identities = keyspaces.identities.view();
+    this.compareExchange = keyspaces.compareExchange.view();
+    this.series = keyspaces.timeSeries.view();
+    this.segments = keyspaces.timeSeriesSegments.view();
+    this.tombstones = keyspaces.tombstones.records.view();
+    const { revisions } = keyspaces;
+    this.revisions = types.has("RevisionDocuments")
+      ? revisions.rowsFrom(0).map((row) => ({
+          document: revisions.documentOf(row),
+          etag: revisions.etagOf(row),
+          position: revisions.positionOfRow(row),
+          length: revisions.lengthOf(row),
+          collectionId: revisions.collectionOf(row),
+        }))
+      : [];
+    if (!types.has("Attachments")) return;
+    for (const [, { value }] of this.attachments.entries()) this.#hashes.add(value.hash);
+    for (const hash of this.#hashes) database.blobs.retain(hash);
+  }
+
+  release(): void {
+    this.view.release();
+    for (const hash of this.#hashes) this.#database.blobs.release(hash);
+    this.#hashes.clear();
+  }
+}
+
+/**
+ * The text of the dump. What was done so far is in `result`; `progress` hears of it now and then.
+ * @throws EngineError script-failed, record-damaged, operation-cancelled; then the text is not whole
+ */
+export async function* exportDump(
+  database: Database,
+  options: DumpOptions,
+  result: SmugglerResult,
+  progress: (figures: OperationFigures) => void = () => undefined,
+  signal?: AbortSignal,
+): AsyncGenerator<Buffer> {
+  database.assertServing();
+  const source = new DumpSource(database, options);
+  try {
+    yield* new DumpExport(database, source, options, result, progress, signal).text();
+  } finally {
+    source.release();
+  }
+}
+
+class DumpExport {
+  readonly #database: Database;
+  readonly #source: DumpSource;
+  readonly #options: DumpOptions;
+  readonly #result: SmugglerResult;
+  readonly #progress: (figures: OperationFigures) => void;
+  readonly #signal: AbortSignal | undefined;
+  readonly #rewriter: DocumentRewriter;
+  readonly #text = new ReplyText(pieceBytes + 4096);
+  /** Hashes of the contents that are written. */
+  readonly #written = new Set<string>();
+  #toldAtMs: number;
+  #hasItem = false;
+
+  constructor(
+    database: Database,
+    source: DumpSource,
+    options: DumpOptions,
+    result: SmugglerResult,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#database = database;
+    this.#source = source;
+    this.#options = options;
+    this.#result = result;
+    this.#progress = progress;
+    this.#signal = signal;
+    const transform = transformOf(options, () => database.state.nowMicros());
+    this.#rewriter = new DocumentRewriter(database.state, options, transform);
+    this.#toldAtMs = database.clock.monotonicMs();
+  }
+
+  async *text(): AsyncGenerator<Buffer> {
+    this.#text.addText(`{"BuildVersion":${buildVersion}`);
+    yield* this.#section("DatabaseRecord", null, () => this.#record());
+    yield* this.#section("Documents", "Docs", (counts) => this.#documents(counts));
+    yield* this.#section("RevisionDocuments", null, (counts) => this.#revisions(counts));
+    yield* this.#section("Tombstones", null, (counts) => this.#tombstones(counts));
+    yield* this.#section("Conflicts", null, () => none());
+    yield* this.#section("Indexes", null, () => none());
+    yield* this.#section("Identities", null, (counts) => this.#identities(counts));
+    yield* this.#section("CompareExchange", null, (counts) => this.#compareExchange(counts));
+    yield* this.#section("CompareExchangeTombstones", null, () => none());
+    yield* this.#section("CounterGroups", null, (counts) => this.#counters(counts));
+    yield* this.#section("Subscriptions", null, () => none());
+    yield* this.#section("TimeSeriesDeletedRanges", null, () => none());
+    yield* this.#section("TimeSeries", null, (counts) => this.#series(counts));
+    yield* this.#section("ReplicationHubCertificates", null, () => none());
+    this.#text.addText("}");
+    yield this.#text.take();
+  }
+
+  /** One section: an array, unless it is the record. `key`: how the dump calls it. */
+  async *#section(
+    type: DumpItemType,
+    key: string | null,
+    write: (counts: ItemCounts) => AsyncIterable<Buffer> | Iterable<Buffer>,
+  ): AsyncGenerator<Buffer> {
+    if (!this.#isWanted(type)) {
+      this.#result.skip(type);
+      return;
+    }
+    const kind: ResultKind = type === "CounterGroups" ? "Counters" : (type as ResultKind);
+    const counts = this.#result.start(kind, type);
+    const isArray = type !== "DatabaseRecord";
+    this.#text.addText(`,"${key ?? type}":${isArray ? "[" : ""}`);
+    this.#hasItem = false;
+    yield* write(counts);
+    if (isArray) this.#text.addText("]");
+    this.#result.finish(kind, type);
+    this.#tell();
+  }
+
+  #isWanted(type: DumpItemType): boolean {
+    const { types } = this.#options;
+    return types.has(type) || (type === "CounterGroups" && types.has("Counters"));
+  }
+
+  #record(): Iterable<Buffer> {
+    const { name, settings } = this.#database;
+    this.#text.addText(JSON.stringify(exportedRecord(name, settings)));
+    this.#result.of("DatabaseRecord").readCount++;
+    return none();
+  }
+
+  async *#documents(counts: ItemCounts): AsyncGenerator<Buffer> {
+    const { documents } = this.#source.view;
+    const cursor = documents.byEtag(allCollections, 0);
+    const { documentAttachments } = this.#result;
+    if (this.#options.types.has("Attachments")) documentAttachments.isSkipped = false;
+    const batch = new Uint32Array(documentsPerBatch);
+    for (;;) {
+      const filled = cursor.fill(batch, batch.length);
+      for (let i = 0; i < filled; i++) {
+        const document = batch[i] as number; // i < filled
+        if (!this.#isOfCollection(documents.collectionOf(document))) continue;
+        counts.lastEtag = documents.etagOf(document);
+        counts.readCount++;
+        const position = documents.positionOf(document);
+        const found = this.#database.recordAt(document, position, documents.lengthOf(document));
+        const record = found instanceof Promise ? await found : found;
+        yield* this.#document(record, counts, documentAttachments, 0);
+      }
+      if (filled < batch.length) return;
+      // The event loop gets its turn though nobody waits for room.
+      await nextTurn();
+    }
+  }
+
+  async *#revisions(counts: ItemCounts): AsyncGenerator<Buffer> {
+    const { revisionAttachments } = this.#result;
+    if (this.#options.types.has("Attachments")) revisionAttachments.isSkipped = false;
+    for (const { document, etag, position, length, collectionId } of this.#source.revisions) {
+      if (!this.#isOfCollection(collectionId)) continue;
+      counts.lastEtag = etag;
+      counts.readCount++;
+      const record = await this.#database.recordAt(document, position, length);
+      yield* this.#document(record, counts, revisionAttachments, etag);
+    }
+  }
+
+  /** One document, or the revision of this etag, after the contents that it needs. */
+  async *#document(
+    record: Buffer,
+    counts: ItemCounts,
+    attachmentCounts: ItemCounts,
+    revisionEtag: number,
+  ): AsyncGenerator<Buffer> {
+    if (revisionEtag === 0 && this.#isExpired(record)) {
+      counts.skippedCount++;
+      return;
+    }
+    // A script is for documents, not for what they were.
+    const rewritten =
+      revisionEtag === 0 ? this.#rewriter.document(record) : this.#rewriter.revision(record);
+    if (rewritten === null) {
+      counts.skippedCount++;
+      return;
+    }
+    const hasContents = (documentFlagsOf(record, 0) & documentFlags.HasAttachments) !== 0;
+    if (hasContents && this.#options.types.has("Attachments")) {
+      // Neither the record's segment nor the rewriter's buffer stays as it is while contents are read.
+      const kept = Buffer.from(rewritten);
+      yield* this.#contents(kept, revisionEtag, attachmentCounts);
+      this.#addDocument(kept, counts);
+    } else this.#addDocument(rewritten, counts);
+    yield* this.#pieces();
+  }
+
+  #addDocument(record: Buffer, counts: ItemCounts): void {
+    this.#comma();
+    const before = this.#text.length;
+    this.#text.addDocument(this.#database.state, record, 0);
+    counts.sizeBytes += this.#text.length - before;
+  }
+
+  /** The contents that no document before it has. */
+  async *#contents(record: Buffer, etag: number, counts: ItemCounts): AsyncGenerator<Buffer> {
+    const id = idOf(record, 0);
+    const prefix = etag === 0 ? attachmentKey(id, "") : revisionAttachmentKey(id, etag, "");
+    for (const [, { value }] of entriesUnder(this.#source.attachments, prefix)) {
+      const { hash, name, contentType, size } = value;
+      counts.readCount++;
+      if (this.#written.has(hash)) continue;
+      this.#written.add(hash);
+      const owner = etag === 0 ? "d" : `r|${changeVectorOf(record, 0, "")}`;
+      const tag = `${id.toLowerCase()}|${owner}|${name.toLowerCase()}|${hash}|${contentType}`;
+      this.#comma();
+      this.#text.addText(
+        `{"@metadata":{"@export-type":"Attachment"},"Hash":"${hash}","Size":${size},"Tag":${JSON.stringify(tag)}}`,
+      );
+      const content = await this.#database.blobs.open(hash);
+      try {
+        if (content.size !== size) throw wrongSize(name, id);
+        yield this.#text.take();
+        yield* content.read(0, size);
+      } finally {
+        await content.close();
+      }
+      counts.sizeBytes += size;
+      this.#checkAborted();
+    }
+  }
+
+  *#tombstones(counts: ItemCounts): Generator<Buffer> {
+    for (const [, { value }] of this.#source.tombstones.entries()) {
+      const { id, type, collection, etag, changeVector, lastModified } = value;
+      if (!this.#isNamedCollection(collection)) continue;
+      counts.readCount++;
+      counts.lastEtag = etag;
+      this.#addItem({
+        Key: type === "revision" ? `${id}\u001e${value.revision}` : id,
+        Type: `${(type[0] as string).toUpperCase()}${type.slice(1)}`,
+        Collection: collection,
+        Flags: "None",
+        ChangeVector: changeVector,
+        DeletedEtag: etag,
+        Etag: etag,
+        LastModified: formatTimestamp(lastModified),
+      });
+      yield* this.#pieces();
+    }
+  }
+
+  *#identities(counts: ItemCounts): Generator<Buffer> {
+    for (const [key, { value, etag }] of this.#source.identities.entries()) {
+      counts.readCount++;
+      counts.lastEtag = etag;
+      this.#addItem({ Key: key, Value: String(value) });
+      yield* this.#pieces();
+    }
+  }
+
+  *#compareExchange(counts: ItemCounts): Generator<Buffer> {
+    for (const [, { value }] of this.#source.compareExchange.entries()) {
+      counts.readCount++;
+      counts.lastEtag = value.index;
+      this.#addItem({ Key: value.key, Value: value.text });
+      yield* this.#pieces();
+    }
+  }
+
+  /** One item for a document, or a few when it has many counters. */
+  *#counters(counts: ItemCounts): Generator<Buffer> {
+    let id = "";
+    let group: [string, Readonly<Entry<Counter>>][] = [];
+    for (const [key, entry] of this.#source.counters.entries()) {
+      const end = key.indexOf("\u0000");
+      const lowerId = key.slice(0, end);
+      if (lowerId !== id || group.length === countersPerItem) {
+        this.#addCounters(id, group, counts);
+        yield* this.#pieces();
+        id = lowerId;
+        group = [];
+      }
+      group.push([key.slice(end + 1), entry]);
+    }
+    this.#addCounters(id, group, counts);
+  }
+
+  #addCounters(
+    id: string,
+    group: readonly [string, Readonly<Entry<Counter>>][],
+    counts: ItemCounts,
+  ): void {
+    const last = group.at(-1)?.[1];
+    if (last === undefined || !this.#isOfDocument(id)) return;
+    const { state } = this.#database;
+    counts.readCount++;
+    counts.lastEtag = Math.max(counts.lastEtag, last.etag);
+    const names = group.map(([key, { value }]) => [key, value.name]);
+    const values = group.map(
+      ([key, { value, etag }]) => `${JSON.stringify(key)}:[${value.value},${etag}]`,
+    );
+    this.#comma();
+    this.#text.addText(
+      `{"DocId":${JSON.stringify(id)},"ChangeVector":"${state.changeVectorAt(last.etag)}","Values":{"@dbIds":["${state.databaseHash}"],"@names":${JSON.stringify(Object.fromEntries(names))},"@vals":{${values.join(",")}}}}`,
+    );
+  }
+
+  *#series(counts: ItemCounts): Generator<Buffer> {
+    for (const [key, { value }] of this.#source.series.entries()) {
+      const id = key.slice(0, key.indexOf("\u0000"));
+      if (!this.#isOfDocument(id)) continue;
+      const collection = this.#collectionOf(id);
+      for (const [, { value: segment, etag }] of entriesUnder(
+        this.#source.segments,
+        `${key}\u0000`,
+      )) {
+        const entries = segment.toEntries();
+        counts.readCount += entries.length;
+        counts.lastEtag = Math.max(counts.lastEtag, etag);
+        for (let from = 0; from < entries.length; ) {
+          const { bytes, count } = encodeSeriesBlob(entries, from);
+          this.#comma();
+          const data = {
+            DocId: id,
+            Name: value.name,
+            ChangeVector: this.#database.state.changeVectorAt(etag),
+            Collection: collection,
+            Baseline: seriesTimeText((entries[from] as SeriesEntry).time), // from < length
+          };
+          this.#text.addText(
+            `{"@raven-data":${JSON.stringify(data)},"@raven-blob-size":${bytes.length}}`,
+          );
+          this.#text.addBytes(bytes);
+          counts.sizeBytes += bytes.length;
+          from += count;
+        }
+        yield* this.#pieces();
+      }
+    }
+  }
+
+  #isOfCollection(collectionId: number): boolean {
+    if (this.#options.collections.size === 0) return true;
+    return this.#isNamedCollection(this.#database.state.keyspaces.collections.nameOf(collectionId));
+  }
+
+  #isNamedCollection(name: string): boolean {
+    const { collections } = this.#options;
+    return collections.size === 0 || collections.has(name.toLowerCase());
+  }
+
+  #isOfDocument(id: string): boolean {
+    const document = this.#source.view.documents.find(id);
+    if (document < 0) return false;
+    return this.#isOfCollection(this.#source.view.documents.collectionOf(document));
+  }
+
+  #collectionOf(id: string): string {
+    const { documents } = this.#source.view;
+    const { collections } = this.#database.state.keyspaces;
+    return collections.nameOf(documents.collectionOf(documents.find(id)));
+  }
+
+  #isExpired(record: Buffer): boolean {
+    if (this.#options.includesExpired) return false;
+    const text = metadataTextOf(record, 0);
+    if (!text.includes('"@expires"')) return false;
+    const { "@expires": expires } = JSON.parse(`{${text}}`) as { readonly "@expires"?: unknown };
+    const at = typeof expires === "string" ? parseTimestamp(expires) : Number.NaN;
+    return at <= this.#database.state.nowMicros();
+  }
+
+  #addItem(item: object): void {
+    this.#comma();
+    this.#text.addText(JSON.stringify(item));
+  }
+
+  #comma(): void {
+    if (this.#hasItem) this.#text.addText(",");
+    this.#hasItem = true;
+  }
+
+  /** What has gathered, when it is enough. */
+  *#pieces(): Generator<Buffer> {
+    if (this.#text.length < pieceBytes) return;
+    this.#checkAborted();
+    this.#tell();
+    yield this.#text.take();
+  }
+
+  #tell(): void {
+    const now = this.#database.clock.monotonicMs();
+    if (now - this.#toldAtMs < progressMs) return;
+    this.#toldAtMs = now;
+    this.#progress(this.#result.toJson(false));
+  }
+
+  #checkAborted(): void {
+    if (this.#signal?.aborted !== true) return;
+    throw new EngineError("operation-cancelled", "The export was stopped.");
+  }
+}
+
+function* none(): Generator<Buffer> {}
+
+function* entriesUnder<Value>(
+  tree: Tree<Value>,
+  prefix: string,
+): Generator<[string, Readonly<Entry<Value>>]> {
+  const cursor = tree.cursor({ lower: prefix });
+  while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value];
+}
+
+function wrongSize(name: string, id: string): EngineError {
+  return new EngineError(
+    "record-damaged",
+    `The content of the attachment '${name}' of document '${id}' has not the size that is known of it.`,
+  );
+}

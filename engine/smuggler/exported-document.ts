@@ -1,0 +1,157 @@
+/**
+ * What a dump has of a document's record: without the lists and flags of kinds that are not exported, and as a script
+ * left it. Records stay records, so that their text is composed as for any reader.
+ */
+import type { DatabaseState } from "../database-state.ts";
+import {
+  bodyTextOf,
+  collectionIdOf,
+  composedMetadataLength,
+  composeMetadata,
+  DocumentFields,
+  documentFlags,
+  documentFlagsOf,
+  documentRecordLength,
+  encodeDocumentRecord,
+  idOf,
+  metadataLengthOf,
+  metadataStartOf,
+  metadataTextOf,
+} from "../document.ts";
+import type { ServerMember } from "../document-metadata.ts";
+import { DocumentParser } from "../json/json-parser.ts";
+import type { DumpOptions } from "./dump-options.ts";
+import type { DocumentTransform } from "./transform.ts";
+
+const { FromClusterTransaction, HasAttachments, HasCounters, HasRevisions, HasTimeSeries } =
+  documentFlags;
+const noExtra = Buffer.alloc(0);
+const metadataOpen = '"@metadata":'.length;
+/** What a document's metadata says with it would be read as a mark of the dump. */
+const exportTypeKey = "@export-type";
+
+/** One kind of list: its key, the flag of documents that have one, and whether dumps have its items. */
+interface ListKind {
+  readonly key: string;
+  readonly flag: number;
+  readonly isExported: boolean;
+}
+
+export class DocumentRewriter {
+  readonly #state: DatabaseState;
+  readonly #transform: DocumentTransform | undefined;
+  readonly #lists: readonly ListKind[];
+  /** Flags that exported documents have. RavenDB 7.2.7 leaves out those of counters and time series. */
+  readonly #shownFlags: number;
+  readonly #fields = new DocumentFields();
+  /** Without shapes: what it parses is not stored. */
+  readonly #parser = new DocumentParser(null);
+  #scratch = Buffer.alloc(16 * 1024);
+
+  constructor(
+    state: DatabaseState,
+    { types }: DumpOptions,
+    transform: DocumentTransform | undefined,
+  ) {
+    this.#state = state;
+    this.#transform = transform;
+    this.#lists = [
+      { key: "@attachments", flag: HasAttachments, isExported: types.has("Attachments") },
+      {
+        key: "@counters",
+        flag: HasCounters,
+        isExported: types.has("CounterGroups") || types.has("Counters"),
+      },
+      { key: "@timeseries", flag: HasTimeSeries, isExported: types.has("TimeSeries") },
+    ];
+    let hidden = HasCounters | HasTimeSeries | FromClusterTransaction;
+    if (!types.has("Attachments")) hidden |= HasAttachments;
+    if (!types.has("RevisionDocuments")) hidden |= HasRevisions;
+    this.#shownFlags = 0xffff & ~hidden;
+  }
+
+  /**
+   * The record to export, valid until the next call; null when the script leaves it out.
+   * @throws EngineError script-failed, and json-… for what the script made
+   */
+  document(record: Buffer): Buffer | null {
+    const flags = documentFlagsOf(record, 0);
+    if (this.#transform === undefined) return this.#without(record, flags & this.#shownFlags);
+    const state = this.#state;
+    const id = idOf(record, 0);
+    const text = this.#transform.run(bodyTextOf(record, 0), this.#metadataOf(record), id);
+    if (text === null) return null;
+    const lists = this.#keptLists(record);
+    const bytes = Buffer.from(text);
+    this.#parser.parse(bytes, 0, bytes.length);
+    state.metadata.fromParser(this.#parser, lists);
+    this.#fields.setAllButBody(record, 0);
+    this.#fields.setBody(this.#parser);
+    return this.#encode(flags & this.#shownFlags);
+  }
+
+  /** As `document`, of a revision: its flags are shown as they are, and no script is for it. */
+  revision(record: Buffer): Buffer {
+    return this.#without(record, documentFlagsOf(record, 0));
+  }
+
+  /** The record without the lists that are not exported. */
+  #without(record: Buffer, flags: number): Buffer {
+    const before = documentFlagsOf(record, 0);
+    const dropped = this.#lists
+      .filter(({ flag, isExported }) => !isExported && before & flag)
+      .map(({ key }) => key);
+    if (metadataTextOf(record, 0).includes(exportTypeKey)) dropped.push(exportTypeKey);
+    if (dropped.length === 0 && flags === before) return record;
+    const state = this.#state;
+    const members = dropped.map((key) => ({ key, valueText: null }));
+    const length = metadataLengthOf(record, 0);
+    if (length > 0) {
+      state.metadata.fromStored(record, metadataStartOf(record, 0), length, members);
+    } else {
+      const member = state.collectionMember(collectionIdOf(record, 0));
+      state.metadata.fromStored(member, 0, member.length, members);
+    }
+    this.#fields.setAllButBody(record, 0);
+    this.#fields.setBodyOf(record, 0);
+    return this.#encode(flags);
+  }
+
+  /** The lists of a document whose items are exported: no script changes them. */
+  #keptLists(record: Buffer): ServerMember[] {
+    const flags = documentFlagsOf(record, 0);
+    const wanted = this.#lists.filter(({ flag, isExported }) => isExported && flags & flag);
+    const mark = { key: exportTypeKey, valueText: null };
+    if (wanted.length === 0) return [mark];
+    const stored = JSON.parse(`{${metadataTextOf(record, 0)}}`) as Record<string, unknown>;
+    const kept = wanted.filter(({ key }) => stored[key] !== undefined);
+    return [
+      mark,
+      ...kept.map(({ key }) => ({ key, valueText: Buffer.from(JSON.stringify(stored[key])) })),
+    ];
+  }
+
+  #metadataOf(record: Buffer): string {
+    const state = this.#state;
+    const member = state.collectionMember(collectionIdOf(record, 0));
+    const hash = state.databaseHashBytes;
+    const length = composedMetadataLength(record, 0, member, hash, noExtra);
+    const metadata = Buffer.allocUnsafe(length);
+    composeMetadata(metadata, 0, record, 0, member, hash, noExtra);
+    return metadata.utf8Slice(metadataOpen, length);
+  }
+
+  /** Encodes `#fields` with the metadata in the writer. */
+  #encode(flags: number): Buffer {
+    const fields = this.#fields;
+    const { metadata, keyspaces } = this.#state;
+    fields.flags = flags;
+    fields.setMetadata(metadata.text, 0, metadata.length);
+    // Without any member the collection's own would be shown.
+    if (metadata.length === 0) fields.collectionId = keyspaces.collections.intern("@empty");
+    const length = documentRecordLength(fields);
+    if (this.#scratch.length < length) this.#scratch = Buffer.alloc(2 * length);
+    encodeDocumentRecord(this.#scratch, 0, fields);
+    return this.#scratch.subarray(0, length);
+  }
+}

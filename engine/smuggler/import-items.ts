@@ -1,0 +1,419 @@
+/**
+ * What a dump's items do to a database: each is read from its text once, and applied in a transaction, perhaps more than
+ * once. Semantics are those of RavenDB 7.2.7, with one difference: a counter is given the value that the dump has, whatever
+ * it was, since values are not kept apart by where they were counted.
+ */
+import type { BlobStore, Lease } from "../blob-store.ts";
+import { documentFlags } from "../document.ts";
+import { EngineError } from "../errors.ts";
+import { DocumentParser } from "../json/json-parser.ts";
+import { eachRawMember, parsedText } from "../json/raw-scan.ts";
+import { attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
+import { checkCompareExchangeKey, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { identityKey } from "../keyspaces/identities.ts";
+import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import type { SeriesEntry } from "../keyspaces/series-segment.ts";
+import { parseTimestamp } from "../timestamp.ts";
+import type { Transaction } from "../transaction.ts";
+import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
+import { nextIndex } from "../writes/compare-exchange.ts";
+import { setCounter } from "../writes/counters.ts";
+import { deleteDocument, type PutOptions, putParsed, seedIdentity } from "../writes/documents.ts";
+import { importRevision } from "../writes/revisions.ts";
+import { deleteFromSeries, importSeries } from "../writes/time-series.ts";
+import type { ItemCounts } from "./smuggler-result.ts";
+
+/** One item that an import writes. */
+export interface ImportItem {
+  /** Bytes of the dump that it came from. */
+  readonly sizeBytes: number;
+  readonly counts: ItemCounts;
+  /** In words, for messages. */
+  readonly name: string;
+  /** What it does has no other effect than on the transaction. @throws EngineError */
+  apply(transaction: Transaction): void;
+}
+
+/** An attachment's name in a document, whose content is in the blob store. */
+export interface ImportedAttachment {
+  readonly name: string;
+  readonly hash: string;
+  readonly contentType: string;
+  readonly size: number;
+}
+
+/** What is read of the `@metadata` of a document or revision before it is parsed whole. */
+export interface DumpedMetadata {
+  readonly id: string;
+  readonly collection: string;
+  readonly changeVector: string;
+  /** Microseconds since 1970; undefined: none. */
+  readonly lastModified: number | undefined;
+  /** Bits of `documentFlags`. */
+  readonly flags: number;
+  readonly attachments: readonly ImportedAttachment[];
+  /** Microseconds since 1970; undefined: never. */
+  readonly expires: number | undefined;
+  readonly isArchived: boolean;
+  /** Of an item that is no document; "" for documents. */
+  readonly exportType: string;
+  /** The text of `@metadata`. */
+  readonly text: string;
+}
+
+/** @throws EngineError json-invalid, json-not-object, invalid-format */
+export function dumpedMetadata(bytes: Buffer): DumpedMetadata {
+  if (bytes[0] !== 0x7b) {
+    throw new EngineError("json-not-object", "Expected start of object in the dump's documents.");
+  }
+  let metadata: unknown;
+  let text = "{}";
+  eachRawMember(bytes, 0, bytes.length, (key, from, to) => {
+    if (key !== "@metadata") return;
+    metadata = parsedText(bytes, from, to);
+    text = bytes.utf8Slice(from, to);
+  });
+  if (!isObject(metadata)) {
+    throw new EngineError("invalid-format", "Document does not contain an id.");
+  }
+  const known = metadata;
+  const textOf = (key: string): string => (typeof known[key] === "string" ? known[key] : "");
+  const id = textOf("@id");
+  return {
+    id,
+    collection: textOf("@collection") || "@empty",
+    changeVector: textOf("@change-vector"),
+    lastModified: timeOf(known, "@last-modified", id),
+    flags: flagsOf(textOf("@flags")),
+    attachments: attachmentsOf(known["@attachments"]),
+    expires: expiryOf(known["@expires"]),
+    isArchived: known["@archived"] === true,
+    exportType: textOf("@export-type"),
+    text,
+  };
+}
+
+function timeOf(metadata: JsonObject, key: string, id: string): number | undefined {
+  const value = metadata[key];
+  if (value === undefined || value === null) return undefined;
+  const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+  if (Number.isNaN(time)) {
+    throw new EngineError(
+      "json-invalid",
+      `Cannot parse the value of property @metadata.${key}: ${String(value)}. Id: '${id}'.`,
+    );
+  }
+  return time;
+}
+
+function expiryOf(value: unknown): number | undefined {
+  const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
+}
+
+/** Unknown words are passed over. */
+function flagsOf(text: string): number {
+  let flags = 0;
+  for (const word of text.split(",")) {
+    const name = word.trim();
+    if (Object.hasOwn(documentFlags, name))
+      flags |= documentFlags[name as keyof typeof documentFlags];
+  }
+  return flags;
+}
+
+function attachmentsOf(value: unknown): ImportedAttachment[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isObject).map((row) => ({
+    name: String(row["Name"] ?? ""),
+    hash: String(row["Hash"] ?? ""),
+    contentType: String(row["ContentType"] ?? ""),
+    size: Number(row["Size"] ?? 0),
+  }));
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** How a document is to be stored. */
+export interface DocumentFate {
+  readonly id: string;
+  readonly options: PutOptions;
+  /** It has an atomic guard: it was written by a cluster-wide session. */
+  readonly isGuarded: boolean;
+  readonly attachments: readonly ImportedAttachment[];
+}
+
+export class DocumentItem implements ImportItem {
+  readonly sizeBytes: number;
+  readonly counts: ItemCounts;
+  readonly #bytes: Buffer;
+  readonly #fate: DocumentFate;
+
+  /** `bytes`: the document's text. */
+  constructor(counts: ItemCounts, bytes: Buffer, fate: DocumentFate) {
+    this.counts = counts;
+    this.sizeBytes = bytes.length;
+    this.#bytes = bytes;
+    this.#fate = fate;
+  }
+
+  get name(): string {
+    return `document '${this.#fate.id}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    const { id, options, isGuarded, attachments } = this.#fate;
+    const { keyspaces } = transaction;
+    for (const attachment of attachments) {
+      checkAttachmentName(attachment.name);
+      const etag = transaction.nextEtag();
+      const changeVector = transaction.changeVectorAt(etag);
+      const key = attachmentKey(id, attachment.name);
+      transaction.putEntry(keyspaces.attachments, key, { ...attachment, changeVector }, etag);
+    }
+    transaction.state.parser.parse(this.#bytes, 0, this.#bytes.length);
+    if (isGuarded) putGuarded(transaction, id, options);
+    else putParsed(transaction, id, undefined, undefined, options);
+  }
+}
+
+export class RevisionItem implements ImportItem {
+  readonly sizeBytes: number;
+  readonly counts: ItemCounts;
+  readonly #bytes: Buffer;
+  readonly #metadata: DumpedMetadata;
+  readonly #attachments: readonly ImportedAttachment[];
+
+  constructor(
+    counts: ItemCounts,
+    bytes: Buffer,
+    metadata: DumpedMetadata,
+    attachments: readonly ImportedAttachment[],
+  ) {
+    this.counts = counts;
+    this.sizeBytes = bytes.length;
+    this.#bytes = bytes;
+    this.#metadata = metadata;
+    this.#attachments = attachments;
+  }
+
+  get name(): string {
+    return `revision '${this.#metadata.changeVector}' of document '${this.#metadata.id}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    const { id, changeVector, lastModified, flags } = this.#metadata;
+    transaction.state.parser.parse(this.#bytes, 0, this.#bytes.length);
+    importRevision(transaction, id, {
+      changeVector,
+      lastModified: lastModified ?? transaction.state.nextModified(),
+      flags,
+      attachments: this.#attachments,
+    });
+  }
+}
+
+/** A deletion of a document. */
+export class TombstoneItem implements ImportItem {
+  readonly sizeBytes = 128;
+  readonly counts: ItemCounts;
+  readonly #id: string;
+
+  constructor(counts: ItemCounts, id: string) {
+    this.counts = counts;
+    this.#id = id;
+  }
+
+  get name(): string {
+    return `deletion of document '${this.#id}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    deleteDocument(transaction, this.#id);
+  }
+}
+
+/** The last number that an identity gave; a greater one that is there stays. */
+export class IdentityItem implements ImportItem {
+  readonly sizeBytes = 64;
+  readonly counts: ItemCounts;
+  readonly #key: string;
+  readonly #value: number;
+
+  constructor(counts: ItemCounts, key: string, value: number) {
+    this.counts = counts;
+    this.#key = key;
+    this.#value = value;
+  }
+
+  get name(): string {
+    return `identity '${this.#key}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    seedIdentity(transaction, identityKey(this.#key), this.#value, false);
+  }
+}
+
+const valueParser = new DocumentParser(null);
+
+/** A compare-exchange value takes the place of what is there; null: it goes. */
+export class CompareExchangeItem implements ImportItem {
+  readonly sizeBytes: number;
+  readonly counts: ItemCounts;
+  readonly #key: string;
+  readonly #text: string | null;
+
+  /** @throws EngineError json-…, compare-exchange-key-too-big */
+  constructor(counts: ItemCounts, key: string, text: string | null) {
+    checkCompareExchangeKey(key);
+    this.counts = counts;
+    this.#key = key;
+    this.sizeBytes = 64 + (text?.length ?? 0);
+    this.#text = text === null ? null : minifiedObject(text);
+  }
+
+  get name(): string {
+    return `compare exchange value '${this.#key}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    const { compareExchange } = transaction.keyspaces;
+    const key = compareExchangeKey(this.#key);
+    const current = transaction.entry(compareExchange, key);
+    if (this.#text === null) {
+      if (current !== undefined) transaction.putEntry(compareExchange, key, undefined);
+      return;
+    }
+    const index = nextIndex(transaction);
+    transaction.putEntry(compareExchange, key, {
+      key: current?.key ?? this.#key,
+      index,
+      text: this.#text,
+    });
+  }
+}
+
+/** Guards come with their documents. */
+export function isGuardKey(key: string): boolean {
+  return key.toLowerCase().startsWith(guardPrefix);
+}
+
+function minifiedObject(text: string): string {
+  const bytes = Buffer.from(text);
+  valueParser.parse(bytes, 0, bytes.length); // an object, and nothing else
+  valueParser.parseValue(bytes, 0, bytes.length);
+  return valueParser.body.utf8Slice(0, valueParser.bodyLength);
+}
+
+export class CountersItem implements ImportItem {
+  readonly sizeBytes: number;
+  readonly counts: ItemCounts;
+  readonly #documentId: string;
+  readonly #values: readonly (readonly [name: string, value: bigint])[];
+
+  constructor(
+    counts: ItemCounts,
+    documentId: string,
+    values: readonly (readonly [name: string, value: bigint])[],
+  ) {
+    this.counts = counts;
+    this.sizeBytes = 64 * (values.length + 1);
+    this.#documentId = documentId;
+    this.#values = values;
+  }
+
+  get name(): string {
+    return `counters of document '${this.#documentId}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    for (const [name, value] of this.#values) {
+      setCounter(transaction, this.#documentId, name, value);
+    }
+  }
+}
+
+/** Entries of a time series, or a range of them that is gone. */
+export class SeriesItem implements ImportItem {
+  readonly sizeBytes: number;
+  readonly counts: ItemCounts;
+  readonly #documentId: string;
+  readonly #series: string;
+  readonly #entries: readonly SeriesEntry[];
+  readonly #deleted: { readonly from: number; readonly to: number } | null;
+
+  constructor(
+    counts: ItemCounts,
+    documentId: string,
+    series: string,
+    entries: readonly SeriesEntry[],
+    deleted: { readonly from: number; readonly to: number } | null = null,
+  ) {
+    this.counts = counts;
+    this.sizeBytes = 128 + 32 * entries.length;
+    this.#documentId = documentId;
+    this.#series = series;
+    this.#entries = entries;
+    this.#deleted = deleted;
+  }
+
+  get name(): string {
+    return `time series '${this.#series}' of document '${this.#documentId}'`;
+  }
+
+  apply(transaction: Transaction): void {
+    if (this.#deleted === null) {
+      importSeries(transaction, this.#documentId, this.#series, this.#entries);
+    } else if (transaction.find(this.#documentId) >= 0) {
+      const { from, to } = this.#deleted;
+      deleteFromSeries(transaction, this.#documentId, this.#series, from, to);
+    }
+  }
+}
+
+/** The contents of the attachments that came with the dump, kept until the import ends. */
+export class DumpedContents {
+  readonly #blobs: BlobStore;
+  readonly #leases = new Map<string, Lease>();
+
+  constructor(blobs: BlobStore) {
+    this.#blobs = blobs;
+  }
+
+  /**
+   * Stores a content. @returns false when it is not what its hash says; then it is not kept.
+   * @throws EngineError disk-full, and what the source throws
+   */
+  async store(hash: string, bytes: AsyncIterable<Buffer>): Promise<boolean> {
+    const lease = await this.#blobs.store(bytes);
+    if (lease.hash !== hash || this.#leases.has(hash)) lease.release();
+    else this.#leases.set(hash, lease);
+    return lease.hash === hash;
+  }
+
+  /** Those whose content is here. One that is there for another attachment already counts too. */
+  async present(attachments: readonly ImportedAttachment[]): Promise<ImportedAttachment[]> {
+    const found: ImportedAttachment[] = [];
+    for (const attachment of attachments) {
+      const size = this.#leases.get(attachment.hash)?.size ?? (await this.#borrow(attachment.hash));
+      if (size !== undefined) found.push({ ...attachment, size });
+    }
+    return found;
+  }
+
+  /** Keeps a content that the store has. @returns its size; undefined: it has none */
+  async #borrow(hash: string): Promise<number | undefined> {
+    const lease = await this.#blobs.lease(hash);
+    if (lease === undefined) return undefined;
+    this.#leases.set(hash, lease);
+    return lease.size;
+  }
+
+  release(): void {
+    for (const lease of this.#leases.values()) lease.release();
+    this.#leases.clear();
+  }
+}

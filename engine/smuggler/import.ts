@@ -1,0 +1,714 @@
+/**
+ * Reads a dump into a database, section by section as it comes, in transactions of many items that are on their way to the
+ * disk while the next gathers.
+ *
+ * Invariants:
+ * - Items are written in the order of the dump. Each transaction is all there or not at all, and what is committed when
+ *   the import fails stays.
+ * - What is held is bounded: a few transactions' items, and the hashes of attachments.
+ * - An attachment is bound only to a content that has its hash.
+ */
+import type { Database } from "../database.ts";
+import { documentFlags } from "../document.ts";
+import { EngineError } from "../errors.ts";
+import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import { importBatchBytes, importBatchItems, importsInFlightMax } from "../limits.ts";
+import type { OperationFigures } from "../operations.ts";
+import { parseTimestamp } from "../timestamp.ts";
+import type { Transaction } from "../transaction.ts";
+import type { DumpItemType, DumpOptions } from "./dump-options.ts";
+import { DumpReader, dumpValue } from "./dump-reader.ts";
+import { recordChange } from "./dump-record.ts";
+import {
+  CompareExchangeItem,
+  CountersItem,
+  DocumentItem,
+  DumpedContents,
+  type DumpedMetadata,
+  dumpedMetadata,
+  IdentityItem,
+  type ImportItem,
+  isGuardKey,
+  isObject,
+  RevisionItem,
+  SeriesItem,
+  TombstoneItem,
+} from "./import-items.ts";
+import { decodeSeriesBlob } from "./series-blob.ts";
+import type { ItemCounts, ResultKind, SmugglerResult } from "./smuggler-result.ts";
+import { type DocumentTransform, transformOf } from "./transform.ts";
+
+const progressMs = 500;
+/** Dumps of this build and later are of the present form; older ones name collections otherwise. */
+const presentBuild = 40_000;
+/** Bytes of a segment of a time series. */
+const seriesBlobMax = 64 * 1024;
+/** Bytes behind the dump that are read so that its source ends well. */
+const trailingBytesMax = 64 * 1024;
+
+/** How a dump is to be taken in, beside its options. */
+export interface ImportSettings {
+  /** May the record of the database be changed? */
+  readonly mayChangeRecord: boolean;
+  /** The index of the change of the record; undefined: it stays. */
+  readonly recordIndex?: number | undefined;
+}
+
+/** What is done with each section, by its key in the dump. */
+type SectionReader = (run: DumpImport, counts: ItemCounts) => Promise<void>;
+
+interface Section {
+  readonly type: DumpItemType;
+  readonly kind: ResultKind;
+  /** Undefined: its items are read and counted, there is nothing here that they could become. */
+  readonly read?: SectionReader;
+}
+
+const sections: Readonly<Record<string, Section>> = {
+  DatabaseRecord: { type: "DatabaseRecord", kind: "DatabaseRecord" },
+  Docs: { type: "Documents", kind: "Documents", read: (run, counts) => run.documents(counts) },
+  RevisionDocuments: {
+    type: "RevisionDocuments",
+    kind: "RevisionDocuments",
+    read: (run, counts) => run.revisions(counts),
+  },
+  Tombstones: {
+    type: "Tombstones",
+    kind: "Tombstones",
+    read: (run, counts) => run.tombstones(counts),
+  },
+  Conflicts: { type: "Conflicts", kind: "Conflicts" },
+  Indexes: { type: "Indexes", kind: "Indexes" },
+  Identities: {
+    type: "Identities",
+    kind: "Identities",
+    read: (run, counts) => run.identities(counts),
+  },
+  CompareExchange: {
+    type: "CompareExchange",
+    kind: "CompareExchange",
+    read: (run, counts) => run.compareExchange(counts, false),
+  },
+  CompareExchangeTombstones: {
+    type: "CompareExchangeTombstones",
+    kind: "CompareExchangeTombstones",
+    read: (run, counts) => run.compareExchange(counts, true),
+  },
+  Counters: { type: "Counters", kind: "Counters", read: (run, counts) => run.oldCounters(counts) },
+  CounterGroups: {
+    type: "CounterGroups",
+    kind: "Counters",
+    read: (run, counts) => run.counters(counts),
+  },
+  Subscriptions: { type: "Subscriptions", kind: "Subscriptions" },
+  TimeSeriesDeletedRanges: {
+    type: "TimeSeriesDeletedRanges",
+    kind: "TimeSeriesDeletedRanges",
+    read: (run, counts) => run.deletedRanges(counts),
+  },
+  TimeSeries: {
+    type: "TimeSeries",
+    kind: "TimeSeries",
+    read: (run, counts) => run.series(counts),
+  },
+  ReplicationHubCertificates: {
+    type: "ReplicationHubCertificates",
+    kind: "ReplicationHubCertificates",
+  },
+};
+
+/**
+ * Takes in the text of a dump. What was done is in `result`, also when it fails.
+ * @throws EngineError with what was imported before: json-…, invalid-operation for a dump that is cut off, script-failed,
+ * disk-full, operation-cancelled, collection-mismatch and what else storing throws
+ */
+export async function importDump(
+  database: Database,
+  source: AsyncIterable<Buffer>,
+  options: DumpOptions,
+  settings: ImportSettings,
+  result: SmugglerResult,
+  progress: (figures: OperationFigures) => void = () => undefined,
+  signal?: AbortSignal,
+): Promise<void> {
+  await new DumpImport(database, source, options, settings, result, progress, signal).run();
+}
+
+class DumpImport {
+  readonly #database: Database;
+  readonly #reader: DumpReader;
+  readonly #options: DumpOptions;
+  readonly #settings: ImportSettings;
+  readonly #result: SmugglerResult;
+  readonly #progress: (figures: OperationFigures) => void;
+  readonly #signal: AbortSignal | undefined;
+  readonly #transform: DocumentTransform | undefined;
+  readonly #contents: DumpedContents;
+  readonly #inFlight: Promise<void>[] = [];
+  #batch: ImportItem[] = [];
+  #batchBytes = 0;
+  #build = Number.POSITIVE_INFINITY;
+  #toldAtMs: number;
+  /** Items that are durable. */
+  #committed = 0;
+  #failure: { readonly error: unknown } | null = null;
+
+  constructor(
+    database: Database,
+    source: AsyncIterable<Buffer>,
+    options: DumpOptions,
+    settings: ImportSettings,
+    result: SmugglerResult,
+    progress: (figures: OperationFigures) => void,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#database = database;
+    this.#options = options;
+    this.#settings = settings;
+    this.#result = result;
+    this.#progress = progress;
+    this.#signal = signal;
+    this.#transform = transformOf(options, () => database.state.nowMicros());
+    this.#contents = new DumpedContents(database.blobs);
+    this.#reader = new DumpReader(source);
+    this.#toldAtMs = database.clock.monotonicMs();
+  }
+
+  async run(): Promise<void> {
+    try {
+      await this.#reader.open();
+      for (let key = await this.#reader.nextSection(); key !== undefined; ) {
+        await this.#section(key);
+        key = await this.#reader.nextSection();
+      }
+      await this.#settle();
+      await this.#reader.drain(trailingBytesMax);
+    } catch (error) {
+      await this.#writeRest();
+      throw this.#explained(error);
+    } finally {
+      this.#contents.release();
+      this.#reader.close();
+    }
+  }
+
+  async #section(key: string): Promise<void> {
+    if (key === "BuildVersion") {
+      this.#build = await this.#buildVersion();
+      return;
+    }
+    if (key === "DatabaseRecord") {
+      await this.#record(await this.#reader.value());
+      return;
+    }
+    await this.#reader.openArray();
+    const section = Object.hasOwn(sections, key) ? sections[key] : undefined;
+    if (section === undefined) {
+      this.#result.add(
+        "WARNING",
+        `You are trying to import items of type '${key}' which is unknown or not supported. Ignoring items.`,
+      );
+      await this.#pass(key);
+      return;
+    }
+    const { type, kind, read } = section;
+    if (!this.#isWanted(type)) {
+      const readCount = await this.#pass(key);
+      this.#result.of(kind).readCount += readCount;
+      this.#result.skip(type, readCount);
+      return;
+    }
+    const counts = this.#result.start(kind, type);
+    if (read === undefined) await this.#unread(key, counts);
+    else await read(this, counts);
+    // The next section may be about what this one writes, and messages tell of what is done.
+    await this.#settle();
+    this.#result.finish(kind, type);
+  }
+
+  #isWanted(type: DumpItemType): boolean {
+    const { types } = this.#options;
+    if (type === "Counters" || type === "CounterGroups") {
+      return types.has("Counters") || types.has("CounterGroups");
+    }
+    return types.has(type);
+  }
+
+  async #buildVersion(): Promise<number> {
+    const bytes = await this.#reader.value();
+    const build = Number(bytes.toString("latin1"));
+    if (Number.isSafeInteger(build)) return build;
+    throw new EngineError(
+      "invalid-operation",
+      `Invalid JSON. Expected integer BuildVersion, but got ${bytes.toString("utf8", 0, 100)}`,
+    );
+  }
+
+  /** Reads items, and the bytes behind them, for nothing. @returns how many there were */
+  async #pass(key: string): Promise<number> {
+    let count = 0;
+    for (;;) {
+      const bytes = await this.#reader.nextItem(key);
+      if (bytes === undefined) return count;
+      count++;
+      const length = bytesBehind(bytes, key === "TimeSeries" ? "blob" : "content");
+      if (length > 0) await this.#passContent(length);
+    }
+  }
+
+  async #passContent(length: number): Promise<void> {
+    for await (const _ of this.#reader.content(length));
+  }
+
+  /** Items that nothing here could take. */
+  async #unread(key: string, counts: ItemCounts): Promise<void> {
+    counts.readCount += await this.#pass(key);
+    if (counts.readCount === 0) return;
+    this.#result.add("WARNING", `Items of type '${key}' are not imported: there are none here.`);
+  }
+
+  async #record(bytes: Buffer): Promise<void> {
+    if (!this.#isWanted("DatabaseRecord")) {
+      this.#result.skip("DatabaseRecord");
+      return;
+    }
+    const counts = this.#result.start("DatabaseRecord");
+    counts.readCount++;
+    const dumped = dumpValue(bytes);
+    if (!isObject(dumped)) throw new EngineError("json-not-object", "DatabaseRecord is no object.");
+    const change = recordChange(dumped, this.#options.recordTypes);
+    if (!this.#settings.mayChangeRecord) {
+      this.#result.add(
+        "WARNING",
+        "The database's record is not imported: that needs the rights of an administrator of the database.",
+      );
+    } else if (change.names.length > 0) {
+      const { recordIndex } = this.#settings;
+      const index = recordIndex === undefined ? {} : { ChangedIndex: recordIndex };
+      await this.#database.changeSettings((record) => ({ ...record, ...change.parts, ...index }));
+      this.#result.updatedParts.push(...change.names);
+    }
+    this.#result.finish("DatabaseRecord");
+  }
+
+  /** `Docs`: documents, and contents of attachments before those that have them. */
+  async documents(counts: ItemCounts): Promise<void> {
+    const { documentAttachments } = this.#result;
+    documentAttachments.isSkipped = !this.#options.types.has("Attachments");
+    for await (const bytes of this.#items("Docs")) {
+      const metadata = dumpedMetadata(bytes);
+      if (metadata.exportType !== "") {
+        await this.#content(bytes, metadata, documentAttachments);
+        continue;
+      }
+      counts.readCount++;
+      counts.sizeBytes += bytes.length;
+      if (!this.#isTaken(metadata)) counts.skippedCount++;
+      else await this.#document(counts, bytes, metadata);
+    }
+  }
+
+  #isTaken({ collection, expires, flags, isArchived }: DumpedMetadata): boolean {
+    const { collections, includesExpired, includesArtificial, includesArchived } = this.#options;
+    if (collections.size > 0 && !collections.has(collection.toLowerCase())) return false;
+    if (!includesArtificial && (flags & documentFlags.Artificial) !== 0) return false;
+    if (!includesArchived && isArchived) return false;
+    return includesExpired || expires === undefined || expires > this.#database.state.nowMicros();
+  }
+
+  async #document(counts: ItemCounts, bytes: Buffer, metadata: DumpedMetadata): Promise<void> {
+    const { id, flags, lastModified, changeVector } = metadata;
+    if (id.endsWith("|")) {
+      throw new EngineError("not-supported", `Document ids cannot end with '|', but one is ${id}.`);
+    }
+    const text = this.#textOf(bytes, metadata);
+    if (text === null) {
+      counts.skippedCount++;
+      return;
+    }
+    const attachments = await this.#attachmentsOf(metadata, this.#result.documentAttachments);
+    const { types, skipsRevisionCreation } = this.#options;
+    const kept = types.has("RevisionDocuments") ? flags & documentFlags.HasRevisions : 0;
+    await this.#add(
+      new DocumentItem(counts, text, {
+        id,
+        options: {
+          lastModified,
+          addedFlags: kept | (attachments.length > 0 ? documentFlags.HasAttachments : 0),
+          skipsRevision: skipsRevisionCreation,
+        },
+        isGuarded: /(?:^|,)\s*TRXN:\d+-/.test(changeVector),
+        attachments,
+      }),
+    );
+  }
+
+  /** What is to be stored; null when the script leaves the document out. */
+  #textOf(bytes: Buffer, metadata: DumpedMetadata): Buffer | null {
+    const isOld = this.#build < presentBuild;
+    if (this.#transform === undefined && !isOld) return bytes;
+    const metadataText = isOld ? presentMetadata(metadata.text) : metadata.text;
+    const { parser } = this.#database.state;
+    parser.parse(bytes, 0, bytes.length);
+    const body = parser.body.utf8Slice(0, parser.bodyLength);
+    if (this.#transform !== undefined) {
+      const text = this.#transform.run(body, metadataText, metadata.id);
+      return text === null ? null : Buffer.from(text);
+    }
+    const separator = body === "{}" ? "" : ",";
+    return Buffer.from(`${body.slice(0, -1)}${separator}"@metadata":${metadataText}}`);
+  }
+
+  /** Those that can be bound: their contents are there. */
+  async #attachmentsOf(
+    { id, attachments }: DumpedMetadata,
+    counts: ItemCounts,
+  ): Promise<DumpedMetadata["attachments"]> {
+    if (attachments.length === 0) return attachments;
+    if (!this.#options.types.has("Attachments")) return [];
+    counts.readCount += attachments.length;
+    const present = await this.#contents.present(attachments);
+    const missing = attachments.length - present.length;
+    if (missing > 0) {
+      counts.erroredCount += missing;
+      this.#result.add(
+        "ERROR",
+        `The dump has no content for ${missing} of ${attachments.length} attachments of '${id}'. They are left out.`,
+      );
+    }
+    return present;
+  }
+
+  /** The content of an attachment, or an item of a kind that is not known. */
+  async #content(bytes: Buffer, { exportType }: DumpedMetadata, counts: ItemCounts): Promise<void> {
+    const length = bytesBehind(bytes, "content");
+    const item = dumpValue(bytes) as JsonObject;
+    if (exportType !== "Attachment") {
+      const shown = bytes.utf8Slice(0, Math.min(bytes.length, 200));
+      this.#result.add("WARNING", `Ignoring an item of type \`${exportType}\`. ${shown}`);
+      return;
+    }
+    if (!this.#options.types.has("Attachments")) {
+      await this.#passContent(length);
+      return;
+    }
+    counts.sizeBytes += length;
+    const hash = String(item["Hash"] ?? "");
+    if (await this.#contents.store(hash, this.#reader.content(length))) return;
+    counts.erroredCount++;
+    this.#result.add(
+      "ERROR",
+      `A content in the dump is damaged: its hash is not ${hash}. Attachments of it are left out.`,
+    );
+  }
+
+  async revisions(counts: ItemCounts): Promise<void> {
+    const { revisionAttachments } = this.#result;
+    revisionAttachments.isSkipped = !this.#options.types.has("Attachments");
+    for await (const bytes of this.#items("RevisionDocuments")) {
+      const metadata = dumpedMetadata(bytes);
+      if (metadata.exportType !== "") {
+        await this.#content(bytes, metadata, revisionAttachments);
+        continue;
+      }
+      counts.readCount++;
+      counts.sizeBytes += bytes.length;
+      const { collections } = this.#options;
+      const isWanted = collections.size === 0 || collections.has(metadata.collection.toLowerCase());
+      if (!isWanted) {
+        counts.skippedCount++;
+      } else if (!isChangeVector(metadata.changeVector)) {
+        counts.erroredCount++;
+        this.#result.add(
+          "ERROR",
+          `A revision of '${metadata.id}' has no change vector. It is left out.`,
+        );
+      } else {
+        const attachments = await this.#attachmentsOf(metadata, revisionAttachments);
+        await this.#add(new RevisionItem(counts, bytes, metadata, attachments));
+      }
+    }
+  }
+
+  async tombstones(counts: ItemCounts): Promise<void> {
+    for await (const item of this.#objects("Tombstones", counts)) {
+      const { Key: key, Type: type } = item;
+      // What belonged to a document goes with it.
+      if (type === "Document" && typeof key === "string" && key !== "") {
+        await this.#add(new TombstoneItem(counts, key));
+      }
+    }
+  }
+
+  async identities(counts: ItemCounts): Promise<void> {
+    for await (const item of this.#objects("Identities", counts)) {
+      const { Key: key, Value: sent } = item;
+      const value = typeof sent === "string" && /^-?\d+$/.test(sent) ? Number(sent) : Number.NaN;
+      if (typeof key === "string" && key !== "" && Number.isSafeInteger(value)) {
+        await this.#add(new IdentityItem(counts, key, value));
+      } else {
+        counts.readCount--;
+        counts.erroredCount++;
+        this.#result.add("WARNING", "Could not read identity.");
+      }
+    }
+  }
+
+  async compareExchange(counts: ItemCounts, isDeletion: boolean): Promise<void> {
+    const section = isDeletion ? "CompareExchangeTombstones" : "CompareExchange";
+    for await (const item of this.#objects(section, counts)) {
+      const { Key: key, Value: value } = item;
+      if (typeof key !== "string" || (!isDeletion && typeof value !== "string")) {
+        throw new EngineError("invalid-format", `An item of ${section} has no key, or no value.`);
+      }
+      if (isGuardKey(key)) continue;
+      await this.#add(new CompareExchangeItem(counts, key, isDeletion ? null : (value as string)));
+    }
+  }
+
+  /** `{"DocId","Values":{"@names":{"likes":"Likes"},"@vals":{"likes":[value, etag, …]}}}`: pairs for each node. */
+  async counters(counts: ItemCounts): Promise<void> {
+    for await (const item of this.#objects("CounterGroups", counts)) {
+      const groups = item["Values"];
+      const values: (readonly [string, bigint])[] = [];
+      if (typeof item["DocId"] === "string" && isObject(groups)) {
+        const names = isObject(groups["@names"]) ? groups["@names"] : {};
+        for (const [key, pairs] of Object.entries((groups["@vals"] ?? {}) as JsonObject)) {
+          // Of a deleted counter there is a text.
+          if (!Array.isArray(pairs)) continue;
+          let sum = 0n;
+          for (let i = 0; i < pairs.length; i += 2) sum += wholeOf(pairs[i]);
+          values.push([String(names[key] ?? key), sum]);
+        }
+        await this.#add(new CountersItem(counts, item["DocId"], values));
+      } else this.#refuse(counts, "A group of counters is not readable.");
+    }
+  }
+
+  /** `{"DocId","Name","Value"}`, as dumps of version 4.2 and earlier have them. */
+  async oldCounters(counts: ItemCounts): Promise<void> {
+    for await (const item of this.#objects("Counters", counts)) {
+      const { DocId: id, Name: name } = item;
+      if (typeof id === "string" && typeof name === "string") {
+        await this.#add(new CountersItem(counts, id, [[name, wholeOf(item["Value"])]]));
+      } else this.#refuse(counts, "A counter is not readable.");
+    }
+  }
+
+  async deletedRanges(counts: ItemCounts): Promise<void> {
+    for await (const item of this.#objects("TimeSeriesDeletedRanges", counts)) {
+      const { DocId: id, Name: name } = item;
+      const from = parseTimestamp(String(item["From"])) / 1000;
+      const to = parseTimestamp(String(item["To"])) / 1000;
+      const isReadable = typeof id === "string" && typeof name === "string" && from <= to;
+      if (!isReadable) this.#refuse(counts, "A deleted range of a time series is not readable.");
+      else {
+        const range = { from: Math.ceil(from), to: Math.floor(to) };
+        await this.#add(new SeriesItem(counts, id, name, [], range));
+      }
+    }
+  }
+
+  /** `{"@raven-data":{"DocId","Name","Baseline"},"@raven-blob-size":n}`, and n bytes. */
+  async series(counts: ItemCounts): Promise<void> {
+    for await (const bytes of this.#items("TimeSeries")) {
+      const item = dumpValue(bytes) as JsonObject;
+      const data = isObject(item["@raven-data"]) ? item["@raven-data"] : {};
+      const { DocId: id, Name: name } = data;
+      const length = bytesBehind(bytes, "blob");
+      counts.sizeBytes += length;
+      const baseline = parseTimestamp(String(data["Baseline"])) / 1000;
+      if (typeof id !== "string" || typeof name !== "string" || Number.isNaN(baseline)) {
+        await this.#passContent(length);
+        this.#refuse(counts, "A segment of a time series is not readable.");
+      } else if (length > seriesBlobMax) {
+        await this.#passContent(length);
+        this.#refuse(counts, `A segment of '${name}' of '${id}' has ${length} bytes.`);
+      } else {
+        const blob: Buffer[] = [];
+        for await (const part of this.#reader.content(length)) blob.push(part);
+        try {
+          const entries = decodeSeriesBlob(Buffer.concat(blob), baseline);
+          counts.readCount += entries.length;
+          await this.#add(new SeriesItem(counts, id, name, entries));
+        } catch (error) {
+          if (!(error instanceof EngineError) || error.code !== "invalid-format") throw error;
+          this.#refuse(counts, `'${name}' of '${id}': ${error.message}`);
+        }
+      }
+    }
+  }
+
+  #refuse(counts: ItemCounts, text: string): void {
+    counts.erroredCount++;
+    this.#result.add("ERROR", `${text} It is left out.`);
+  }
+
+  async *#items(section: string): AsyncGenerator<Buffer> {
+    for (;;) {
+      const bytes = await this.#reader.nextItem(section);
+      if (bytes === undefined) return;
+      yield bytes;
+    }
+  }
+
+  /** Items that are objects; each is counted. @throws EngineError json-not-object */
+  async *#objects(section: string, counts: ItemCounts): AsyncGenerator<JsonObject> {
+    for await (const bytes of this.#items(section)) {
+      const item = dumpValue(bytes);
+      if (!isObject(item)) {
+        throw new EngineError("json-not-object", `An item of ${section} is no object.`);
+      }
+      counts.readCount++;
+      yield item;
+    }
+  }
+
+  // Writing
+
+  async #add(item: ImportItem): Promise<void> {
+    this.#batch.push(item);
+    this.#batchBytes += item.sizeBytes;
+    if (this.#batch.length < importBatchItems && this.#batchBytes < importBatchBytes) return;
+    await this.#flush();
+  }
+
+  /** Begins the transaction of what has gathered; waits when too many are on their way. */
+  async #flush(): Promise<void> {
+    this.#check();
+    const items = this.#batch;
+    this.#batch = [];
+    this.#batchBytes = 0;
+    if (items.length > 0) {
+      const written = this.#write(items).catch((error: unknown) => {
+        this.#failure ??= { error };
+      });
+      this.#inFlight.push(written);
+    }
+    while (this.#inFlight.length > importsInFlightMax) await this.#inFlight.shift();
+    this.#tell();
+    this.#check();
+  }
+
+  /** All that was read is durable. */
+  async #settle(): Promise<void> {
+    await this.#flush();
+    while (this.#inFlight.length > 0) await this.#inFlight.shift();
+    this.#check();
+  }
+
+  /** After a failure: what was read whole is written, if it can be. */
+  async #writeRest(): Promise<void> {
+    const isStopped = this.#failure !== null || this.#signal?.aborted === true;
+    if (!isStopped) await this.#settle().catch(() => undefined);
+    await Promise.all(this.#inFlight);
+  }
+
+  async #write(items: readonly ImportItem[]): Promise<void> {
+    const refused = await this.#database.write((transaction) => applyAll(transaction, items));
+    this.#committed += items.length - refused.length;
+    for (const { item, message } of refused) {
+      item.counts.erroredCount++;
+      this.#result.add("ERROR", message);
+    }
+  }
+
+  #tell(): void {
+    const now = this.#database.clock.monotonicMs();
+    if (now - this.#toldAtMs < progressMs) return;
+    this.#toldAtMs = now;
+    this.#progress(this.#result.toJson(false));
+  }
+
+  #check(): void {
+    if (this.#failure !== null) throw this.#failure.error;
+    if (this.#signal?.aborted !== true) return;
+    throw new EngineError("operation-cancelled", "The import was stopped.");
+  }
+
+  /** With what was imported before. */
+  #explained(error: unknown): unknown {
+    if (!(error instanceof EngineError)) return error;
+    const { code, details } = error;
+    const done = `${this.#committed} items of the dump were imported before, up to byte ${this.#reader.position}.`;
+    this.#result.add("ERROR", `${error.message} ${done}`);
+    return new EngineError(
+      code,
+      `${error.message} ${done}`,
+      details === undefined ? { cause: error } : { cause: error, details },
+    );
+  }
+}
+
+interface RefusedItem {
+  readonly item: ImportItem;
+  readonly message: string;
+}
+
+/** Applies items in order; those of documents that are not there are passed over. */
+function applyAll(transaction: Transaction, items: readonly ImportItem[]): RefusedItem[] {
+  const refused: RefusedItem[] = [];
+  for (const item of items) {
+    try {
+      item.apply(transaction);
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      const isPassedOver = error.code === "document-missing" || error.code === "counter-overflow";
+      if (!isPassedOver) throw placed(error, item);
+      refused.push({ item, message: error.message });
+    }
+  }
+  return refused;
+}
+
+/** Names the item, unless the message does. */
+function placed(error: EngineError, { name }: ImportItem): EngineError {
+  const { code, message, details } = error;
+  return new EngineError(
+    code,
+    message.includes(name.split("'")[1] ?? name) ? message : `${message} (${name})`,
+    details === undefined ? { cause: error } : { cause: error, details },
+  );
+}
+
+/** Bytes that stand behind an item: the content of an attachment, or a segment of a time series. */
+function bytesBehind(item: Buffer, what: "content" | "blob"): number {
+  // Most items have none, and are not parsed for it.
+  if (!item.includes(what === "blob" ? '"@raven-blob-size"' : '"@export-type"')) return 0;
+  const parsed = dumpValue(item);
+  if (!isObject(parsed)) return 0;
+  const metadata = parsed["@metadata"];
+  const isContent = isObject(metadata) && metadata["@export-type"] === "Attachment";
+  if (what === "content" && !isContent) return 0;
+  const length = parsed[isContent ? "Size" : "@raven-blob-size"];
+  if (typeof length === "number" && Number.isSafeInteger(length) && length >= 0) return length;
+  throw new EngineError("invalid-format", "An item of the dump says no size of its content.");
+}
+
+function isChangeVector(text: string): boolean {
+  return /^[A-Za-z]+:\d+-[A-Za-z0-9+/]{22}(, ?[A-Za-z]+:\d+-[A-Za-z0-9+/]{22})*$/.test(text);
+}
+
+/** A 64-bit integer as `dumpValue` gives it; what is none counts as 0. */
+function wholeOf(value: unknown): bigint {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : 0n;
+  return typeof value === "string" && /^-?\d{1,20}$/.test(value) ? BigInt(value) : 0n;
+}
+
+/** Keys of metadata that versions before 4.0 made. */
+const oldKeys: ReadonlySet<string> = new Set([
+  "@etag",
+  "Last-Modified",
+  "Raven-Last-Modified",
+  "Raven-Entity-Name",
+  "Non-Authoritative-Information",
+]);
+
+/** The metadata of a document of a version before 4.0 in the present form. */
+function presentMetadata(text: string): string {
+  const old = JSON.parse(text) as JsonObject;
+  const kept = Object.entries(old).filter(([key]) => !oldKeys.has(key));
+  const collection = old["Raven-Entity-Name"];
+  if (typeof collection === "string") kept.push(["@collection", collection]);
+  return JSON.stringify(Object.fromEntries(kept));
+}

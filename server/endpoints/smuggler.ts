@@ -1,0 +1,202 @@
+/**
+ * Exports and imports of databases as `.ravendbdump` files. Each is an operation too: its progress and result can be
+ * asked for, and it can be stopped. Replies are those of RavenDB 7.2.7, but exports are always compressed with gzip, and an
+ * import that fails ends its operation.
+ */
+import { Readable } from "node:stream";
+import { createGzip } from "node:zlib";
+import { EngineError } from "../../engine/errors.ts";
+import { type DumpOptions, parseDumpOptions, wholeDump } from "../../engine/smuggler/dump-options.ts";
+import { exportDump } from "../../engine/smuggler/export.ts";
+import { importDump } from "../../engine/smuggler/import.ts";
+import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
+import { transformOf } from "../../engine/smuggler/transform.ts";
+import { formatTimestamp } from "../../engine/timestamp.ts";
+import { isAllowed, requirements } from "../access.ts";
+import { dumpText } from "../dump-body.ts";
+import type { Exchange } from "../exchange.ts";
+import { parseObject } from "../json-body.ts";
+import { multipartBoundary, multipartContents } from "../multipart.ts";
+import { typed } from "../operation-reply.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+
+const path = "/databases/:database/smuggler";
+
+export const smugglerRoutes: readonly Route[] = [
+  { kind: "database", method: "POST", path: `${path}/export`, access: "read", handle: postExport },
+  { kind: "database", method: "POST", path: `${path}/import`, access: "write", handle: postImport },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${path}/validate-options`,
+    access: "read",
+    handle: postValidateOptions,
+  },
+];
+
+/** Bytes of the options before a dump. */
+const optionsBytesMax = 1024 * 1024;
+/** Dumps are long, and their texts alike: more would cost time and gain little. */
+const gzipLevel = 3;
+
+/** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): the dump */
+async function postExport(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const options = exportOptions(exchange, await exchange.body());
+  transformOf(options, () => 0);
+  const result = new SmugglerResult(() => database.state.nowMicros());
+  const started = database.operations.startWithId(
+    await operationId(exchange, database),
+    "DatabaseExport",
+    `Export database: ${database.name}`,
+    async (progress, signal) => {
+      const dump = exportDump(database, options, result, progress, signal);
+      await sendDump(exchange, dump, dumpName(database));
+      return result.toJson(true);
+    },
+  );
+  const { error } = await started.ended;
+  if (error === undefined) return;
+  if (!exchange.isReplied) throw error;
+  // The client must not take what it has for a whole dump.
+  exchange.abort();
+}
+
+/** Sends a dump, compressed, no faster than the client reads. @throws operation-cancelled when the client goes */
+async function sendDump(
+  exchange: Exchange,
+  dump: AsyncGenerator<Buffer>,
+  name: string,
+): Promise<void> {
+  const stream = exchange.stream(200, {
+    "content-type": "application/octet-stream",
+    "content-disposition": `attachment; filename=${encodeURIComponent(name)}`,
+  });
+  const source = Readable.from(dump, { objectMode: false });
+  const gzip = createGzip({ level: gzipLevel });
+  source.on("error", (error) => gzip.destroy(error));
+  source.pipe(gzip);
+  try {
+    for await (const chunk of gzip) {
+      await stream.write(chunk as Buffer);
+      if (stream.isClosed) throw clientGone();
+    }
+  } finally {
+    source.destroy();
+    gzip.destroy();
+  }
+  await stream.end();
+}
+
+function clientGone(): EngineError {
+  return new EngineError("operation-cancelled", "The client went before the export was sent.");
+}
+
+function dumpName({ name, state }: Database): string {
+  const now = formatTimestamp(state.nowMicros());
+  return `Dump of ${name} ${now.slice(0, 10)} ${now.slice(11, 13)}-${now.slice(14, 16)}.ravendbdump`;
+}
+
+/** @throws EngineError as `parseDumpOptions`, json-… */
+function exportOptions(exchange: Exchange, body: Buffer): DumpOptions {
+  const type = exchange.header("content-type") ?? "";
+  let text = body;
+  if (/^\s*application\/x-www-form-urlencoded/i.test(type)) {
+    text = Buffer.from(new URLSearchParams(body.toString()).get("DownloadOptions") ?? "");
+  }
+  return parseDumpOptions(text.length === 0 ? {} : parseObject(text));
+}
+
+/**
+ * POST smuggler/import?operationId=…: multipart with `importOptions` and `file`, or the dump alone as
+ * application/octet-stream. The result, when all of it is durable.
+ */
+async function postImport(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const type = exchange.header("content-type");
+  const boundary = multipartBoundary(type);
+  if (boundary === undefined) {
+    if (!exchange.hasBody || !/^\s*application\/octet-stream/i.test(type ?? "")) {
+      const message = "This endpoint requires form content type";
+      exchange.replyJson(400, { Type: "Error", Error: message });
+      return;
+    }
+    await importInto(exchange, context, wholeDump, exchange.bodyStream());
+    return;
+  }
+  const parts = multipartContents(exchange.bodyStream(), boundary);
+  const sent = await parts.next();
+  if (sent.done) throw noFile();
+  const options = parseDumpOptions(parseObject(await collected(sent.value)));
+  transformOf(options, () => 0);
+  const file = await parts.next();
+  if (file.done) throw noFile();
+  await importInto(exchange, context, options, file.value);
+}
+
+async function importInto(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+  options: DumpOptions,
+  source: AsyncIterable<Buffer>,
+): Promise<void> {
+  const mayChangeRecord = isAllowed(
+    exchange.identity,
+    requirements["database-admin"],
+    exchange.databaseName,
+  );
+  const changesRecord = mayChangeRecord && options.types.has("DatabaseRecord");
+  const recordIndex = changesRecord ? await server.commandIndex.next() : undefined;
+  const result = new SmugglerResult(() => database.state.nowMicros());
+  const started = database.operations.startWithId(
+    await operationId(exchange, database),
+    "DatabaseImport",
+    `Import to: ${database.name}`,
+    async (progress, signal) => {
+      const settings = { mayChangeRecord, recordIndex };
+      await importDump(database, dumpText(source), options, settings, result, progress, signal);
+      return result.toJson(true);
+    },
+  );
+  const { error } = await started.ended;
+  if (error !== undefined) throw error;
+  exchange.replyJson(200, typed("Smuggler.SmugglerResult", result.toJson(true)));
+}
+
+/** POST smuggler/validate-options, body options: 204 */
+async function postValidateOptions(exchange: Exchange): Promise<void> {
+  const options = parseDumpOptions(parseObject(await exchange.body()));
+  try {
+    transformOf(options, () => 0);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError("invalid-operation", `Incorrect transform script. ${error.message}`, {
+      cause: error,
+    });
+  }
+  exchange.reply(204);
+}
+
+async function operationId(exchange: Exchange, database: Database): Promise<number> {
+  return exchange.query.long("operationId", undefined) ?? (await database.operations.nextId());
+}
+
+/** @throws EngineError too-large */
+async function collected(part: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of part) {
+    length += chunk.length;
+    if (length > optionsBytesMax) {
+      throw new EngineError("too-large", `Import options have at most ${optionsBytesMax} bytes.`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function noFile(): EngineError {
+  return new EngineError(
+    "bad-request",
+    "An import needs two parts: the options, and the file with the dump.",
+  );
+}
