@@ -69,5 +69,9 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
 
 export { EngineError, type ErrorCode } from "./errors.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./salvage-database.ts";
+export { type DumpOptions, parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
+export { exportDump } from "./smuggler/export.ts";
+export { importDump } from "./smuggler/import.ts";
+export { SmugglerResult } from "./smuggler/smuggler-result.ts";
 export type { DatabaseOptions, Environment };
 export { Database, DatabaseCatalog };

@@ -66,9 +66,9 @@ export const importsInFlightMax = 4;
 /** Messages that the result of an export or import keeps; those in the middle go. */
 export const smugglerMessagesMax = 200;
 /** Bytes that a compressed dump may unfold to for each byte that came, above `dumpUnfoldedBytesFree`. */
-export const dumpUnfoldFactorMax = 2048;
+export const dumpUnfoldFactorMax = 256;
 /** Bytes that a compressed dump may unfold to, however small it is. */
-export const dumpUnfoldedBytesFree = 1024 ** 3;
+export const dumpUnfoldedBytesFree = 256 * 1024 * 1024;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
 /** Tombstones that are removed in one go. */

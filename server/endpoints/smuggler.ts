@@ -6,7 +6,11 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { EngineError } from "../../engine/errors.ts";
-import { type DumpOptions, parseDumpOptions, wholeDump } from "../../engine/smuggler/dump-options.ts";
+import {
+  type DumpOptions,
+  parseDumpOptions,
+  wholeDump,
+} from "../../engine/smuggler/dump-options.ts";
 import { exportDump } from "../../engine/smuggler/export.ts";
 import { importDump } from "../../engine/smuggler/import.ts";
 import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
@@ -101,7 +105,9 @@ function dumpName({ name, state }: Database): string {
 function exportOptions(exchange: Exchange, body: Buffer): DumpOptions {
   const type = exchange.header("content-type") ?? "";
   let text = body;
-  if (/^\s*application\/x-www-form-urlencoded/i.test(type)) {
+  // Forms are what the studio sends; curl says form, whatever it sends.
+  const isForm = body[0] !== 0x7b;
+  if (isForm && /^\s*application\/x-www-form-urlencoded/i.test(type)) {
     text = Buffer.from(new URLSearchParams(body.toString()).get("DownloadOptions") ?? "");
   }
   return parseDumpOptions(text.length === 0 ? {} : parseObject(text));

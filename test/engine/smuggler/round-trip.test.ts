@@ -1,0 +1,357 @@
+/** What is exported from one database and imported into another is there as it was; damaged dumps harm nothing. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { Decompress } from "fzstd";
+import { describe, expect, test } from "vitest";
+import type { Database } from "../../../engine/database.ts";
+import { EngineError } from "../../../engine/errors.ts";
+import {
+  type DumpOptions,
+  parseDumpOptions,
+  wholeDump,
+} from "../../../engine/smuggler/dump-options.ts";
+import { exportDump } from "../../../engine/smuggler/export.ts";
+import { importDump } from "../../../engine/smuggler/import.ts";
+import { SmugglerResult } from "../../../engine/smuggler/smuggler-result.ts";
+import { putAttachment } from "../../../engine/writes/attachments.ts";
+import { putCompareExchange } from "../../../engine/writes/compare-exchange.ts";
+import { deleteCounter, incrementCounter } from "../../../engine/writes/counters.ts";
+import { deleteDocument, seedIdentity } from "../../../engine/writes/documents.ts";
+import { appendToSeries } from "../../../engine/writes/time-series.ts";
+import { describeDatabase } from "../../support/database-picture.ts";
+import { openTestDatabase } from "../../support/open-test-database.ts";
+
+const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace("/dist/", "/");
+const settings = { mayChangeRecord: true };
+
+function resultOf(database: Database): SmugglerResult {
+  return new SmugglerResult(() => database.state.nowMicros());
+}
+
+async function exported(database: Database, options: DumpOptions = wholeDump): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  const dump = exportDump(database, options, resultOf(database));
+  for await (const piece of dump) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces);
+}
+
+async function* inPieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += size) {
+    // A copy that is spoiled afterwards: nobody may hold on to a piece that the source uses again.
+    yield Buffer.from(bytes.subarray(at, at + size));
+  }
+}
+
+async function imported(
+  bytes: Buffer,
+  pieceBytes = 1000,
+  options: DumpOptions = wholeDump,
+  into?: Database,
+): Promise<{ readonly database: Database; readonly result: SmugglerResult }> {
+  const database = into ?? (await openTestDatabase({ isInMemory: true }));
+  const result = resultOf(database);
+  await importDump(database, inPieces(bytes, pieceBytes), options, settings, result);
+  return { database, result };
+}
+
+const id = fc.constantFrom<string>("a", "b", "Users/1", "é");
+const name = fc.constantFrom<string>("n", "Other", "ü|x");
+const body = fc.constantFrom<string>(
+  "{}",
+  '{"x":1.50}',
+  '{"a":{"b":[1,"}]\\"\\\\"]},"@metadata":{"@collection":"Users"}}',
+  `{"long":"${"é".repeat(900)}","@metadata":{"@collection":"Users","mine":[1,{"k":null}]}}`,
+);
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("put" as const), id, body }),
+  fc.record({ kind: fc.constant("delete" as const), id }),
+  fc.record({
+    kind: fc.constant("attach" as const),
+    id,
+    name,
+    content: fc.constantFrom<string>("", "one", '{"@raven-blob-size":5}', "x".repeat(3000)),
+  }),
+  fc.record({
+    kind: fc.constant("count" as const),
+    id,
+    name,
+    by: fc.bigInt(-(2n ** 62n), 2n ** 61n),
+  }),
+  fc.record({ kind: fc.constant("uncount" as const), id, name }),
+  fc.record({
+    kind: fc.constant("append" as const),
+    id,
+    name,
+    times: fc.uniqueArray(fc.nat(100_000), { minLength: 1, maxLength: 20 }),
+    tag: fc.constantFrom<(string | null)[]>(null, "t", "watch"),
+  }),
+  fc.record({ kind: fc.constant("identity" as const), name, value: fc.nat(99) }),
+  fc.record({ kind: fc.constant("exchange" as const), name, value: fc.jsonValue() }),
+);
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+
+async function play(database: Database, one: Step): Promise<void> {
+  switch (one.kind) {
+    case "put":
+      await database.put(one.id, one.body).catch(expectEngineError);
+      return;
+    case "attach": {
+      const content = await database.blobs.store([Buffer.from(one.content)]);
+      const { hash, size } = content;
+      await database
+        .write((transaction) =>
+          putAttachment(transaction, one.id, { name: one.name, contentType: "x/y", hash, size }),
+        )
+        .catch(expectEngineError);
+      content.release();
+      return;
+    }
+    default:
+      await database
+        .write((transaction) => {
+          if (one.kind === "delete") deleteDocument(transaction, one.id);
+          else if (one.kind === "count") incrementCounter(transaction, one.id, one.name, one.by);
+          else if (one.kind === "uncount") deleteCounter(transaction, one.id, one.name);
+          else if (one.kind === "identity") seedIdentity(transaction, one.name, one.value, false);
+          else if (one.kind === "exchange") {
+            const text = JSON.stringify({ Object: one.value });
+            putCompareExchange(transaction, one.name, 0, text);
+          } else {
+            const entries = one.times.map((time) => ({
+              time,
+              values: [time, -time],
+              tag: one.tag,
+            }));
+            appendToSeries(transaction, one.id, one.name, entries);
+          }
+        })
+        .catch(expectEngineError);
+  }
+}
+
+function expectEngineError(error: unknown): void {
+  expect(error).toBeInstanceOf(EngineError);
+}
+
+/** A database with some of everything. */
+async function shop(): Promise<Database> {
+  const database = await openTestDatabase({ isInMemory: true });
+  await database.putSettings({
+    Revisions: { Default: null, Collections: { Users: { MinimumRevisionsToKeep: 5 } } },
+    Settings: { "Some.Key": "1" },
+  });
+  const steps: Step[] = [
+    { kind: "put", id: "Users/1", body: '{"Name":"Ann","@metadata":{"@collection":"Users"}}' },
+    { kind: "attach", id: "Users/1", name: "a.txt", content: "hello" },
+    { kind: "put", id: "orders/1", body: '{"N":1,"@metadata":{"@collection":"Orders"}}' },
+    { kind: "attach", id: "orders/1", name: "same.txt", content: "hello" },
+    { kind: "count", id: "orders/1", name: "Likes", by: 2n ** 60n + 1n },
+    { kind: "append", id: "orders/1", name: "Rate", times: [1, 5, 1000], tag: "w" },
+    { kind: "identity", name: "users|", value: 7 },
+    { kind: "exchange", name: "K", value: { a: 1 } },
+  ];
+  for (const one of steps) await play(database, one);
+  return database;
+}
+
+describe("a dump", () => {
+  test("holds everything: what is imported is what was exported", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 1, maxLength: 25 }),
+        fc.constantFrom(1, 7, 100, 100_000),
+        async (steps, pieceBytes) => {
+          const source = await openTestDatabase({ isInMemory: true });
+          for (const one of steps) await play(source, one);
+          const { database, result } = await imported(await exported(source), pieceBytes);
+          expect(await describeDatabase(database)).toBe(await describeDatabase(source));
+          expect(JSON.stringify(result.toJson(true))).not.toContain("ERROR");
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test("keeps revisions with their change vectors, flags, times and attachments", async () => {
+    const source = await shop();
+    await source.put("Users/1", { Name: "Bea", "@metadata": { "@collection": "Users" } });
+    await source.delete("Users/1");
+    const { database } = await imported(await exported(source));
+    const revisionsOf = async (of: Database): Promise<string> => {
+      const types = parseDumpOptions({ OperateOnTypes: "RevisionDocuments,Attachments" });
+      return (await exported(of, types)).toString("latin1");
+    };
+    expect(await revisionsOf(database)).toBe(await revisionsOf(source));
+    expect(await revisionsOf(source)).toContain("HasRevisions, DeleteRevision");
+  });
+
+  test("keeps when a document was changed, and makes it again with the same once more", async () => {
+    const source = await shop();
+    const { database } = await imported(await exported(source));
+    await imported(await exported(source), 1000, wholeDump, database);
+    const time = async (of: Database) =>
+      ((await of.get("Users/1"))?.["@metadata"] as Record<string, string> | undefined)?.[
+        "@last-modified"
+      ];
+    expect(await time(database)).toBe(await time(source));
+    expect(database.state.keyspaces.counters.count).toBe(1);
+    expect(database.settings).toMatchObject(source.settings);
+  });
+
+  test("is of one moment, though others write meanwhile", async () => {
+    const source = await openTestDatabase({ isInMemory: true });
+    for (let i = 0; i < 600; i++) await source.put(`d/${i}`, { i, text: "x".repeat(500) });
+    const before = await describeDatabase(source);
+    const pieces: Buffer[] = [];
+    const dump = exportDump(source, wholeDump, resultOf(source));
+    for await (const piece of dump) {
+      pieces.push(piece);
+      for (let i = 0; i < 600; i += 50) await source.put(`d/${i}`, { late: pieces.length });
+      await source.delete(`d/${pieces.length}`);
+    }
+    const { database } = await imported(Buffer.concat(pieces));
+    expect(await describeDatabase(database)).toBe(before);
+  });
+
+  test("of RavenDB 7.2.7 is read, compressed with zstd as it came", async () => {
+    const packed = Buffer.from(readFileSync(`${dumps}reference-zstd.txt`, "latin1"), "base64");
+    const parts: Uint8Array[] = [];
+    new Decompress((part) => parts.push(part)).push(packed, true);
+    const { database, result } = await imported(Buffer.concat(parts));
+    expect(result.toJson(true)).toMatchObject({
+      Documents: { ReadCount: 5, ErroredCount: 0, Attachments: { ReadCount: 3, ErroredCount: 0 } },
+      RevisionDocuments: { ReadCount: 4 },
+      Identities: { ReadCount: 2 },
+      CompareExchange: { ReadCount: 3 },
+      Counters: { ReadCount: 2, ErroredCount: 0 },
+      TimeSeries: { ReadCount: 4, ErroredCount: 0 },
+    });
+    const { keyspaces } = database.state;
+    expect([...keyspaces.identities.withPrefix("")]).toEqual([
+      ["inv|", 77],
+      ["users|", 2],
+    ]);
+    expect(keyspaces.revisions.count).toBe(4);
+    expect(await database.get("users/1")).toMatchObject({
+      Name: "Ann2",
+      "@metadata": {
+        "@attachments": [{ Name: "b.bin" }, { Name: "c.bin" }],
+        "@counters": ["Likes"],
+      },
+    });
+  });
+});
+
+describe("options", () => {
+  test("choose kinds, collections and documents", async () => {
+    const source = await shop();
+    await source.put("old/1", { "@metadata": { "@expires": "2000-01-01T00:00:00.0000000Z" } });
+    const options = { OperateOnTypes: "Documents", Collections: ["orders"] };
+    const orders = (await exported(source, parseDumpOptions(options))).toString();
+    expect(Object.keys(JSON.parse(orders) as object)).toEqual(["BuildVersion", "Docs"]);
+    expect(orders).toContain('"orders/1"');
+    expect(orders).not.toMatch(/Users\/1|@attachments|@counters|@timeseries|HasAttachments/);
+    const fresh = { OperateOnTypes: "Documents", IncludeExpired: false };
+    expect((await exported(source, parseDumpOptions(fresh))).toString()).not.toContain("old/1");
+    const bytes = await exported(source);
+    const { database } = await imported(bytes, 1000, parseDumpOptions(options));
+    expect(database.state.documents.documentCount).toBe(1);
+  });
+
+  test("a script changes documents on their way, or leaves them out", async () => {
+    const source = await shop();
+    const script = "if (this.N) throw 'skip'; this.Name += '!'; this['@metadata'].seen = true;";
+    const options = parseDumpOptions({
+      TransformScript: script,
+      OperateOnTypes: "Documents,Attachments",
+    });
+    const text = (await exported(source, options)).toString();
+    expect(text).toContain('"Name":"Ann!"');
+    expect(text).toContain('"@attachments":[{"Name":"a.txt"');
+    expect(text).not.toContain("orders/1");
+    const { database, result } = await imported(await exported(source), 1000, options);
+    expect(await database.get("Users/1")).toMatchObject({
+      Name: "Ann!",
+      "@metadata": { seen: true, "@attachments": [{ Name: "a.txt" }] },
+    });
+    expect(await database.get("orders/1")).toBeNull();
+    expect(result.of("Documents").skippedCount).toBe(1);
+  });
+
+  test("a script reaches nothing else, and does not run on", async () => {
+    const source = await shop();
+    for (const script of ["put('x/1', {})", "load('Users/1')", "while (true) {}"]) {
+      const options = parseDumpOptions({ TransformScript: script });
+      await expect(exported(source, options)).rejects.toBeInstanceOf(EngineError);
+    }
+  });
+
+  test("that are not known or ask for encryption are refused", () => {
+    expect(() => parseDumpOptions({ OperateOnTypes: "Bogus" })).toThrow("not parsable");
+    expect(() => parseDumpOptions({ EncryptionKey: "abc" })).toThrow("Encrypted dumps");
+  });
+
+  test("deletions of a dump are carried out when they are asked for", async () => {
+    const source = await shop();
+    const { database } = await imported(await exported(source));
+    await source.delete("orders/1");
+    const options = parseDumpOptions({ OperateOnTypes: "Tombstones" });
+    await imported(await exported(source, options), 1000, options, database);
+    expect(await database.get("orders/1")).toBeNull();
+    expect(await database.get("Users/1")).not.toBeNull();
+  });
+});
+
+describe("a damaged dump", () => {
+  test("that is cut off anywhere gives an error, and what was read whole is there", async () => {
+    const bytes = await exported(await shop());
+    const database = await openTestDatabase({ isInMemory: true });
+    for (let length = 0; length < bytes.length; length += 37) {
+      const cut = imported(bytes.subarray(0, length), 500, wholeDump, database);
+      await expect(cut).rejects.toBeInstanceOf(EngineError);
+    }
+    expect(await database.get("Users/1")).toMatchObject({ Name: "Ann" });
+  });
+
+  test("that has other bytes gives an error or another database, never a broken one", async () => {
+    const bytes = await exported(await shop());
+    for (let at = 0; at < bytes.length; at += 41) {
+      const damaged = Buffer.from(bytes);
+      damaged[at] = (damaged[at] as number) ^ 4;
+      const database = await openTestDatabase({ isInMemory: true });
+      await imported(damaged, 997, wholeDump, database).catch(expectEngineError);
+      database.checkInvariants();
+      expect(await database.blobs.findDamaged()).toEqual([]);
+      await database.close();
+    }
+  });
+
+  test("binds no attachment to a content of another hash, and tells of it", async () => {
+    const text = (await exported(await shop())).toString("latin1");
+    const { database, result } = await imported(
+      Buffer.from(text.replace("}hello,", "}jello,"), "latin1"),
+    );
+    expect((await database.getText("Users/1"))?.toString()).not.toContain("@attachments");
+    const reply = JSON.stringify(result.toJson(true));
+    expect(reply).toContain("A content in the dump is damaged");
+    expect(reply).toContain("no content for 1 of 1 attachments of 'Users/1'");
+  });
+
+  test("says what was imported before", async () => {
+    const text = `{"BuildVersion":72051,"Docs":[{"@metadata":{"@id":"a"}},{"@metadata":{"@id":"b`;
+    const cut = imported(Buffer.from(text));
+    await expect(cut).rejects.toThrow("1 items of the dump were imported before");
+  });
+
+  test("with counters and series of documents that are not there names them and goes on", async () => {
+    const counters = '{"DocId":"gone","Values":{"@names":{"n":"N"},"@vals":{"n":[5,1]}}}';
+    const text = `{"CounterGroups":[${counters}],"Bogus":[{"a":[1]}],"Identities":[{"Key":"x|","Value":"4"},]}`;
+    const { database, result } = await imported(Buffer.from(text));
+    expect(result.of("Counters").erroredCount).toBe(1);
+    const reply = JSON.stringify(result.toJson(true));
+    expect(reply).toContain("Document 'gone' does not exist");
+    expect(reply).toContain("items of type 'Bogus'");
+    expect(database.state.keyspaces.identities.get("x|")).toBe(4);
+  });
+});

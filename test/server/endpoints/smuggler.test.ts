@@ -1,0 +1,195 @@
+/** Exports and imports over HTTP: what goes in and out, operations, options, who may, and what is no dump. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type EndpointClient,
+  multipart,
+  startEndpointClient,
+} from "../../support/endpoint-client.ts";
+import { type Reply, startTestServer, stopTestServers } from "../../support/start-test-server.ts";
+
+const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace(
+  "/dist/test/",
+  "/test/",
+);
+const reference = Buffer.from(readFileSync(`${dumps}reference-zstd.txt`, "latin1"), "base64");
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+});
+afterAll(stopTestServers);
+
+async function importing(
+  dump: Buffer | string,
+  options: object = {},
+  query = "",
+  path = "smuggler/import",
+): Promise<Reply> {
+  const body = multipart("xyz", [JSON.stringify(options), dump]);
+  const type = "multipart/form-data; boundary=xyz";
+  return await client.send(`POST ${path}${query}`, body, { "content-type": type });
+}
+
+async function exporting(options: object = {}, query = ""): Promise<string> {
+  const reply = await client.send(`POST smuggler/export${query}`, options);
+  expect(reply.status).toBe(200);
+  expect(reply.headers["content-type"]).toBe("application/octet-stream");
+  return gunzipSync(reply.body).toString("latin1");
+}
+
+function doc(id: string, more = ""): string {
+  return `{"x":1,"@metadata":{"@id":"${id}","@collection":"Rs"${more}}}`;
+}
+
+describe("imports", () => {
+  test("take plain text, gzip and zstd", async () => {
+    const text = `{"BuildVersion":72051,"Docs":[${doc("plain/1")}]}`;
+    expect((await importing(text)).json).toMatchObject({
+      $type: "Raven.Client.Documents.Smuggler.SmugglerResult, Raven.Client",
+      Documents: { ReadCount: 1, Processed: true, Skipped: false, ErroredCount: 0 },
+      Indexes: { Skipped: true },
+    });
+    expect((await importing(gzipSync(text.replace("plain", "packed")))).status).toBe(200);
+    expect((await importing(reference)).json).toMatchObject({ Documents: { ReadCount: 5 } });
+    const ids = await client.json("GET docs?id=plain/1&id=packed/1&id=users/1&metadataOnly=true");
+    expect(ids).toMatchObject({
+      Results: [
+        { "@metadata": { "@id": "plain/1" } },
+        { "@metadata": { "@id": "packed/1" } },
+        { "@metadata": { "@id": "users/1", "@timeseries": ["HeartRate", "Other"] } },
+      ],
+    });
+  });
+
+  test("take a dump alone, as curl sends a file", async () => {
+    const type = { "content-type": "application/octet-stream" };
+    const text = `{"Docs":[${doc("raw/1")}]}`;
+    expect((await client.send("POST smuggler/import", text, type)).status).toBe(200);
+    expect((await client.send("GET docs?id=raw/1")).status).toBe(200);
+    const json = { "content-type": "application/json" };
+    const other = await client.send("POST smuggler/import", text, json);
+    expect(other.status).toBe(400);
+    expect(other.json).toEqual({
+      Type: "Error",
+      Error: "This endpoint requires form content type",
+    });
+  });
+
+  test("are operations with a result", async () => {
+    await importing(`{"Docs":[${doc("op/1")}]}`, {}, "?operationId=901");
+    expect(await client.json("GET operations/state?id=901")).toMatchObject({
+      Status: "Completed",
+      Result: {
+        $type: "Raven.Client.Documents.Smuggler.SmugglerResult, Raven.Client",
+        Documents: { ReadCount: 1 },
+        Messages: expect.arrayContaining([
+          expect.stringMatching(/INFO\] Finished processing Documents\. Read: 1\./),
+        ]) as unknown,
+      },
+    });
+  });
+
+  test("that fail say why, and end their operation", async () => {
+    const junk = await importing("junk", {}, "?operationId=902");
+    expect(junk.status).toBe(400);
+    expect(junk.json).toMatchObject({ Type: "System.IO.InvalidDataException" });
+    expect(await client.json("GET operations/state?id=902")).toMatchObject({ Status: "Faulted" });
+    const packed = gzipSync(`{"Docs":[${doc("cut/1")},${doc("cut/2")}]}`);
+    expect((await importing(packed.subarray(0, packed.length - 12))).status).toBe(400);
+    const spoiled = Buffer.from(reference);
+    spoiled.fill(7, 400, 500);
+    expect((await importing(spoiled)).status).toBe(400);
+    expect((await client.send("POST smuggler/import")).json).toMatchObject({ Type: "Error" });
+    expect((await client.send("GET docs?id=plain/1")).status).toBe(200);
+  });
+
+  test("do as the options say, or refuse them before they begin", async () => {
+    const text = `{"BuildVersion":72051,"Docs":[${doc("t/1")}],"Identities":[{"Key":"t|","Value":"3"}]}`;
+    const script = "this.y = this.x + 1;";
+    await importing(text, { OperateOnTypes: "Documents", TransformScript: script });
+    expect(await client.json("GET docs?id=t/1")).toMatchObject({ Results: [{ x: 1, y: 2 }] });
+    expect(await client.json("GET debug/identities")).not.toHaveProperty("t|");
+    for (const options of [
+      { OperateOnTypes: "Bogus" },
+      { EncryptionKey: "abc" },
+      { TransformScript: "if (" },
+    ]) {
+      expect((await importing(text.replace("t/1", "t/2"), options)).status).toBe(400);
+    }
+    expect((await client.send("GET docs?id=t/2")).status).toBe(404);
+    expect((await client.send("POST smuggler/validate-options", {})).status).toBe(204);
+    const wrong = await client.send("POST smuggler/validate-options", { TransformScript: "if (" });
+    expect(wrong.json).toMatchObject({ Type: "System.InvalidOperationException" });
+  });
+
+  test("read documents of versions before 4.0", async () => {
+    const old = `{"x":1,"@metadata":{"@id":"old/1","Raven-Entity-Name":"Olds","@etag":"01"}}`;
+    await importing(`{"BuildVersion":30000,"Docs":[${old}]}`);
+    expect(await client.json("GET docs?id=old/1")).toMatchObject({
+      Results: [{ "@metadata": { "@collection": "Olds" } }],
+    });
+  });
+
+  test("stop a dump that unfolds without end", async () => {
+    const spaces = Buffer.alloc(64 * 1024 * 1024, " ");
+    const packed = gzipSync(spaces, { level: 9 });
+    const bomb = Buffer.concat(Array.from({ length: 7 }, () => packed));
+    expect((await importing(bomb)).text).toContain("that is no dump");
+  });
+});
+
+describe("exports", () => {
+  test("are what was imported, and operations too", async () => {
+    await importing(`{"Docs":[${doc("same/1", ',"mine":"k"')}]}`);
+    const text = await exporting({ OperateOnTypes: "Documents" }, "?operationId=77");
+    expect(text).toMatch(/^\{"BuildVersion":72051,"Docs":\[.*\]\}$/s);
+    expect(text).toContain('"@id":"same/1"');
+    await expect
+      .poll(() => client.json("GET operations/state?id=77"))
+      .toMatchObject({ Status: "Completed", Result: { Documents: { Skipped: false } } });
+  });
+
+  test("have a name, and take the options of a form", async () => {
+    const form = `DownloadOptions=${encodeURIComponent('{"OperateOnTypes":"Identities"}')}`;
+    const type = { "content-type": "application/x-www-form-urlencoded" };
+    const reply = await client.send("POST smuggler/export", form, type);
+    expect(reply.headers["content-disposition"]).toMatch(
+      /^attachment; filename=Dump%20of%20db%20.*\.ravendbdump$/,
+    );
+    expect(gunzipSync(reply.body).toString()).toMatch(/^\{"BuildVersion":72051,"Identities":\[/);
+  });
+
+  test("whose script fails are cut off, and fail", async () => {
+    const options = { TransformScript: "throw 'no'", OperateOnTypes: "Documents" };
+    await client.send("POST smuggler/export?operationId=78", options).catch(() => undefined);
+    await expect
+      .poll(() => client.json("GET operations/state?id=78"))
+      .toMatchObject({ Status: "Faulted" });
+    const unreadable = await client.send("POST smuggler/export", { TransformScript: "if (" });
+    expect(unreadable.status).toBe(400);
+  });
+});
+
+test("who may only read exports and does not import, who may write does not change the record", async () => {
+  const server = await startTestServer({ databases: [{ name: "db" }] });
+  const reader = await server.client({ permissions: { db: "Read" } });
+  const writer = await server.client({ permissions: { db: "ReadWrite" } });
+  const body = multipart("xyz", [
+    "{}",
+    '{"DatabaseRecord":{"LockMode":"PreventDeletesError","Revisions":{"Default":{"Disabled":false}}}}',
+  ]);
+  const type = { "content-type": "multipart/form-data; boundary=xyz" };
+  const send = (who: typeof reader) =>
+    server.request("/databases/db/smuggler/import", { method: "POST", body, headers: type }, who);
+  expect((await send(reader)).status).toBe(403);
+  const path = "/databases/db/smuggler/export";
+  expect((await server.request(path, { method: "POST", body: "{}" }, reader)).status).toBe(200);
+  const written = await send(writer);
+  expect(written.status).toBe(200);
+  expect(JSON.stringify(written.json)).toContain("rights of an administrator");
+  const record = await server.request("/admin/databases?name=db");
+  expect(record.json).toMatchObject({ LockMode: "Unlock", Revisions: null });
+});
