@@ -66,6 +66,7 @@ describe("ten minutes with curl", () => {
       ...commandsOf("Ten minutes with curl"),
       ...commandsOf("Ten queries"),
       'query "from Cities order by Population as long desc limit 1"',
+      ...commandsOf("Back up and restore"),
     ]);
     const [first, loaded, read, attached, counted, patched, deleted, queried, changed, after] =
       Array.from({ length: 10 }, (_, n) => outputs[n + 1] ?? "") as Ten;
@@ -102,6 +103,12 @@ describe("ten minutes with curl", () => {
     expect(replies[9]).toContain('"Name":"Shanghai"');
     const totals = [...changed.matchAll(/"Total":(\d+)/g)].map(([, total]) => total);
     expect(totals).toEqual(["168", "4999", "4999"]);
+    const [restored, ports] = outputs.slice(-2) as [string, string];
+    expect(restored).toContain('"Documents":{"StartTime"');
+    expect(restored).toMatch(/Finished processing Documents\. Read: 5\d\d\d\./);
+    expect(restored).not.toContain("ERROR");
+    expect(ports.match(/"@id":"cities/g)).toHaveLength(15);
+    expect(ports).not.toContain("Latitude");
     expect(after).toMatch(/"Name":"Shanghai",.*"Population":22315484,.*"CountryName":"China"/);
   });
 });
