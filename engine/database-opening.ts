@@ -53,18 +53,19 @@ export async function openParts(
 ): Promise<DatabaseParts> {
   let log: FileLog | null = null;
   const dead = (position: Position, length: number) => log?.markDead(position, length);
+  const replaced = (position: Position, length: number) => log?.markReplaced(position, length);
   const shapes = new ShapeTable();
   const documents = new DocumentTable({
     hashSeed: environment.random(4).readUInt32LE(0),
     monotonicMs: () => environment.clock.monotonicMs(),
   });
-  const keyspaces = new KeyspaceTable(documents, dead);
+  const keyspaces = new KeyspaceTable(documents, replaced, dead);
   const blobs = new BlobStore(environment, folder === null ? null : `${folder}/blobs`);
   keyspaces.attachments.listen((_key, attachment, previous) => {
     if (attachment !== undefined) blobs.retain(attachment.hash);
     if (previous !== undefined) blobs.release(previous.hash);
   });
-  const records = new DatabaseRecords(documents, shapes, keyspaces, dead);
+  const records = new DatabaseRecords(documents, shapes, keyspaces, replaced, dead);
   log = await openLog({
     files: environment.files,
     clock: environment.clock,

@@ -33,6 +33,7 @@ export class DatabaseRecords implements RecordOwner {
   readonly #documents: DocumentTable;
   readonly #shapes: ShapeTable;
   readonly #keyspaces: KeyspaceTable;
+  readonly #replaced: DeadRecordListener;
   readonly #dead: DeadRecordListener;
   /** Asks the log whether a deletion is still needed; set once the log is open. */
   canDropDeletion: (position: Position) => boolean = () => false;
@@ -46,11 +47,13 @@ export class DatabaseRecords implements RecordOwner {
     documents: DocumentTable,
     shapes: ShapeTable,
     keyspaces: KeyspaceTable,
+    replaced: DeadRecordListener,
     dead: DeadRecordListener,
   ) {
     this.#documents = documents;
     this.#shapes = shapes;
     this.#keyspaces = keyspaces;
+    this.#replaced = replaced;
     this.#dead = dead;
   }
 
@@ -131,7 +134,7 @@ export class DatabaseRecords implements RecordOwner {
     position: Position,
     length: number,
   ): void => {
-    if (length > 0) this.#dead(position, length);
+    if (length > 0) this.#replaced(position, length);
   };
 
   #lookup(bytes: Buffer, start: number): number {

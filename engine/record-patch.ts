@@ -55,6 +55,8 @@ export class RecordPatch {
   /** Is each new value as long as the one whose place it takes? */
   #isSameLayout = true;
   #words: Int32Array = noWords;
+  /** Does the buffer begin where its memory does, so that the words are its own? */
+  #beginsMemory = false;
   #target: Int32Array = noWords;
   #targetBytes: Buffer = noVector;
   #bodyStart = 0;
@@ -66,11 +68,14 @@ export class RecordPatch {
 
   /** Puts it on the record at `start`, without new values. */
   open(bytes: Buffer, start: number): void {
-    const isAligned = bytes.byteOffset === 0 && (start & 3) === 0;
-    if (isAligned && this.bytes !== bytes) this.#words = wordsOf(bytes);
+    if (this.bytes !== bytes) {
+      this.bytes = bytes;
+      this.#beginsMemory = bytes.byteOffset === 0;
+      if (this.#beginsMemory) this.#words = wordsOf(bytes);
+    }
+    const isAligned = this.#beginsMemory && (start & 3) === 0;
     const words = isAligned ? this.#words : headerOf(bytes, start);
     const base = isAligned ? start >>> 2 : 0;
-    this.bytes = bytes;
     this.start = start;
     const vectorWord = words[base + vectorLengthWord] as number;
     const countWord = words[base + fieldCountWord] as number;
@@ -151,14 +156,15 @@ export class RecordPatch {
     lastModified: number,
   ): void {
     const { patches } = this;
-    if (!this.#isUsual || target.byteOffset !== 0) {
+    if (this.#targetBytes !== target) {
+      assert(target.byteOffset === 0, "records are written where memory begins");
+      this.#targetBytes = target;
+      this.#target = wordsOf(target);
+    }
+    if (!this.#isUsual) {
       const { bytes, start } = this;
       patchFields(target, at, bytes, start, patches, shape, etag, lastModified, noVector);
       return;
-    }
-    if (this.#targetBytes !== target) {
-      this.#targetBytes = target;
-      this.#target = wordsOf(target);
     }
     if (this.#isSameLayout) this.#overwrite(target, at, length);
     else this.#splice(target, at, length);

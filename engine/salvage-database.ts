@@ -113,11 +113,16 @@ const ignoreCommits = { durable: () => undefined, lost: () => undefined };
 /** The first pass: where the newest readable record of each thing stands. */
 class NewestRecords {
   readonly documents = new DocumentTable();
-  readonly keyspaces = new KeyspaceTable(this.documents, () => undefined);
+  readonly keyspaces = new KeyspaceTable(
+    this.documents,
+    () => undefined,
+    () => undefined,
+  );
   readonly #records = new DatabaseRecords(
     this.documents,
     new ShapeTable(),
     this.keyspaces,
+    () => undefined,
     () => undefined,
   );
 

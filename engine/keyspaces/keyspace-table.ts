@@ -44,21 +44,24 @@ export class KeyspaceTable {
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
 
-  /** `documents`: revisions go by the numbers that it gives to ids. */
-  constructor(documents: DocumentTable, dead: DeadRecordListener) {
-    this.collections = new Collections(dead);
+  /**
+   * `documents`: revisions go by the numbers that it gives to ids. `replaced` is told of records that are never needed
+   * again, `dead` of tombstones, which say that something is gone and may have to be kept.
+   */
+  constructor(documents: DocumentTable, replaced: DeadRecordListener, dead: DeadRecordListener) {
+    this.collections = new Collections(replaced);
     this.tombstones = new Tombstones(dead);
-    this.counters = makeCounters(dead);
+    this.counters = makeCounters(replaced);
     this.counterOwners = new CounterOwners(this.counters);
-    this.attachments = makeAttachments(dead);
-    this.identities = makeIdentities(dead);
-    this.compareExchange = makeCompareExchange(dead);
-    this.indexDefinitions = makeIndexDefinitions(dead);
-    this.timeSeries = makeTimeSeries(dead);
-    this.timeSeriesSegments = makeTimeSeriesSegments(dead);
-    this.subscriptions = makeSubscriptions(dead);
-    this.values = makeValues(dead);
-    this.revisions = new RevisionTable(documents, dead);
+    this.attachments = makeAttachments(replaced);
+    this.identities = makeIdentities(replaced);
+    this.compareExchange = makeCompareExchange(replaced);
+    this.indexDefinitions = makeIndexDefinitions(replaced);
+    this.timeSeries = makeTimeSeries(replaced);
+    this.timeSeriesSegments = makeTimeSeriesSegments(replaced);
+    this.subscriptions = makeSubscriptions(replaced);
+    this.values = makeValues(replaced);
+    this.revisions = new RevisionTable(documents, replaced);
     this.revisionRules = new RevisionRules(this.collections);
     this.values.listen((key, value) => {
       if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));

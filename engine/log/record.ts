@@ -63,10 +63,14 @@ assert(new Uint8Array(new Uint32Array([1]).buffer)[0] === 1, "words of memory ar
 
 /** The aligned words of the memory that was asked for last: making a view costs more than a short check. */
 let viewed: ArrayBufferLike | undefined;
+/** Who asked: comparing it is a hundred times quicker than asking a buffer for its memory. */
+let viewer: Buffer | undefined;
 let words: Int32Array = new Int32Array(0);
 
 /** The aligned words of the whole memory that `bytes` is a part of. */
 export function wordsOf(bytes: Buffer): Int32Array {
+  if (bytes === viewer) return words;
+  viewer = bytes;
   if (bytes.buffer !== viewed) {
     words = new Int32Array(bytes.buffer, 0, bytes.buffer.byteLength >>> 2);
     viewed = bytes.buffer;
