@@ -164,7 +164,19 @@ class PackedDatabase implements RowSource, IndexHost {
     timer.unref();
     return { cancel: () => clearTimeout(timer) };
   }
+  numbersSince() {
+    return { docNum: 0, etag: 0, next: () => false };
+  }
+  rowsOf(): never {
+    throw new Error("nothing is mapped again");
+  }
+  readonly compareExchangeChanges = 0;
+  compareExchangeVersionOf(): number {
+    return 0;
+  }
   indexChanged(): void {}
+  indexDropped(): void {}
+  indexReplaced(): void {}
   indexEvent(): void {}
 }
 

@@ -173,7 +173,7 @@ export class Database implements LogListener {
     this.expiration = new DueDocuments(this, clock, expirationOptions, stop);
     this.refresh = new DueDocuments(this, clock, refreshOptions, stop);
     this.#followSettings();
-    this.maintenance.follow(() => this.queries.lastDeletionEtagNeeded);
+    this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
   }
 
   /**

@@ -14,6 +14,7 @@ export type ErrorCode =
   | "invalid-operation" // the request makes no sense in the present state
   | "bad-request" // the request as a whole lacks something
   | "not-supported" // understood, and refused
+  | "access-refused" // it may be asked for, but not here, or not by this caller
   | "too-large" // over a limit of size, depth or count
   // JSON text
   | "json-invalid" // not JSON; the message has line and column

@@ -8,15 +8,16 @@ import type { Database } from "./database.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { idOf } from "./document.ts";
 import type { Clock, Timer } from "./environment.ts";
-import type { IndexDefinition } from "./indexing/index-definition.ts";
 import type {
   CollectionEtags,
-  DeletionCursor,
   IndexEvent,
   IndexHost,
+  NumberCursor,
   RowCursor,
   StoredRow,
 } from "./indexing/index-host.ts";
+import type { OpenIndex } from "./indexing/open-index.ts";
+import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import type { Tombstone } from "./keyspaces/tombstones.ts";
 import {
@@ -29,21 +30,24 @@ import {
 
 const noExtra = Buffer.alloc(0);
 
+/** Who keeps the definitions of indexes. */
+export type DefinitionListener = Pick<IndexHost, "indexChanged" | "indexDropped" | "indexReplaced">;
+
 export class IndexedDocuments implements IndexHost {
   readonly #database: Database;
   readonly #state: DatabaseState;
   readonly #clock: Clock;
-  readonly #definitionChanged: (name: string, definition: IndexDefinition | null) => void;
+  readonly #listener: DefinitionListener;
+  compareExchangeChanges = 0;
 
-  constructor(
-    database: Database,
-    clock: Clock,
-    definitionChanged: (name: string, definition: IndexDefinition | null) => void,
-  ) {
+  constructor(database: Database, clock: Clock, listener: DefinitionListener) {
     this.#database = database;
     this.#state = database.state;
     this.#clock = clock;
-    this.#definitionChanged = definitionChanged;
+    this.#listener = listener;
+    this.#state.keyspaces.compareExchange.listen(() => {
+      this.compareExchangeChanges++;
+    });
   }
 
   etagsOf(collection: string | null): CollectionEtags {
@@ -60,9 +64,38 @@ export class IndexedDocuments implements IndexHost {
     return new DocumentCursor(documents, numbers, new RecordReader(this.#database));
   }
 
-  deletionsSince(collection: string | null, etag: number): DeletionCursor {
+  deletionsSince(collection: string | null, etag: number): NumberCursor {
     const tombstones = this.#state.keyspaces.tombstones.documentsSince(collection, etag);
     return new TombstoneCursor(tombstones, this.#state);
+  }
+
+  numbersSince(collection: string | null, etag: number): NumberCursor {
+    const { documents } = this.#state;
+    const numbers = documents.byEtag(this.#idOfCollection(collection), etag + 1);
+    const batch = new Uint32Array(1);
+    const cursor: NumberCursor = {
+      docNum: 0,
+      etag: 0,
+      next() {
+        if (numbers.fill(batch, 1) === 0) return false;
+        cursor.docNum = batch[0] as number; // filled
+        cursor.etag = documents.etagOf(cursor.docNum);
+        return true;
+      },
+    };
+    return cursor;
+  }
+
+  rowsOf(docNums: readonly number[]): RowCursor {
+    let at = 0;
+    const numbers = {
+      fill(batch: Uint32Array, limit: number) {
+        const count = Math.min(limit, docNums.length - at);
+        for (let i = 0; i < count; i++) batch[i] = docNums[at++] as number; // at < length
+        return count;
+      },
+    };
+    return new DocumentCursor(this.#state.documents, numbers, new RecordReader(this.#database));
   }
 
   countSince(collection: string | null, etag: number): number {
@@ -87,6 +120,14 @@ export class IndexedDocuments implements IndexHost {
     return record === null ? documents.lowerIdOf(docNum) : idOf(record, 0);
   }
 
+  lowerIdOf(docNum: number): string {
+    return this.#state.documents.lowerIdOf(docNum);
+  }
+
+  compareExchangeVersionOf(key: string): number {
+    return this.#state.keyspaces.compareExchange.get(compareExchangeKey(key))?.index ?? 0;
+  }
+
   monotonicMs(): number {
     return this.#clock.monotonicMs();
   }
@@ -103,8 +144,16 @@ export class IndexedDocuments implements IndexHost {
     return this.#clock.setTimer(ms, run);
   }
 
-  indexChanged(name: string, definition: IndexDefinition | null): void {
-    this.#definitionChanged(name, definition);
+  indexChanged(index: OpenIndex): void {
+    this.#listener.indexChanged(index);
+  }
+
+  indexDropped(name: string): void {
+    this.#listener.indexDropped(name);
+  }
+
+  indexReplaced(name: string, index: OpenIndex): void {
+    this.#listener.indexReplaced(name, index);
   }
 
   indexEvent(type: IndexEvent, name: string): void {
@@ -116,7 +165,7 @@ export class IndexedDocuments implements IndexHost {
   }
 }
 
-class TombstoneCursor implements DeletionCursor {
+class TombstoneCursor implements NumberCursor {
   docNum = 0;
   etag = 0;
   readonly #tombstones: Iterator<Tombstone>;

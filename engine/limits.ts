@@ -35,6 +35,18 @@ export const shapeFieldCountMax = 512;
 export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 /** Compiled scripts that are kept. */
 export const compiledScriptsMax = 2_048;
+/** Fields of one deployed index, those that its maps compute included. */
+export const indexFieldsMax = 512;
+/** UTF-16 units of all texts of one deployed index together. */
+export const indexTextLengthMax = 1024 * 1024;
+/** Entries that a deployed index makes of one document. */
+export const indexEntriesPerDocumentMax = 32_768;
+/** Values of one key that are reduced at once; more are reduced in pages first. */
+export const reducePageValuesMax = 1_024;
+/** Errors that an index keeps. */
+export const indexErrorsMax = 500;
+/** Deployed indexes of one database. */
+export const staticIndexesMax = 1_024;
 /** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
 export const backgroundBytesPerSecond = 64 * 1024 * 1024;
 /** Values of one entry of a time series. */

@@ -1,26 +1,24 @@
 /**
- * Queries of one database: wires rql/, indexing/ and scripting/ to its documents, and keeps its automatic indexes: their
- * definitions are durable, the indexes themselves are built again after a start.
+ * Queries of one database: wires rql/, indexing/ and scripting/ to its documents.
  *
  * Invariants:
  * - A reply's etag is of the documents before the first of them was read: what it says may be older than the reply,
  *   never newer.
- * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
  */
 import { assert } from "./assert.ts";
 import type { Database } from "./database.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
-import { IndexedDocuments } from "./index-documents.ts";
+import { IndexAdministration } from "./index-administration.ts";
+import { AutomaticIndex } from "./indexing/automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable } from "./indexing/index-definition.ts";
-import { type AutomaticIndex, IndexSet } from "./indexing/index-set.ts";
+import type { IndexSet } from "./indexing/index-set.ts";
+import type { OpenIndex } from "./indexing/open-index.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { sliceMs } from "./limits.ts";
 import { collectionIdNamed, fingerprintOf, nextTurn, QueryRows, safeHash } from "./query-rows.ts";
 import { DatabaseScripts, withCallsAsScript } from "./query-scripts.ts";
 import type { AnalyzedQuery, Condition, QueryKind } from "./rql/analyzed-query.ts";
-import { automaticIndexName } from "./rql/auto-index-name.ts";
 import {
   type EntriesOutcome,
   executeEntries,
@@ -71,45 +69,23 @@ class NotModified extends Error {
 const defaultTimeoutMs = 15_000;
 /** Runs of one query that may each stop for a record of the disk. */
 const rerunsMax = 1_000;
-/** How often unused indexes are looked for. */
-const tidyMs = 60_000;
-
-/** What is stored of an automatic index. */
-interface StoredIndex {
-  readonly kind: "automatic";
-  readonly definition: IndexDefinition;
-  readonly priority: string;
-  readonly lockMode: string;
-  readonly isDisabled: boolean;
-}
 
 export class DatabaseQueries {
-  readonly indexes: IndexSet;
+  readonly administration: IndexAdministration;
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #compiler = new QueryCompiler();
-  readonly #stopListening: () => void;
-  /** The last write of a definition. */
-  #writing: Promise<void> = Promise.resolve();
-  #isRestoring = true;
-  #isClosed = false;
-  #hasIndexes = false;
-  #isPaused = false;
   /** Makes etags of stale answers different from all others. */
   #staleCount = 0;
 
   constructor(database: Database, clock: Clock) {
     this.#database = database;
     this.#clock = clock;
-    const documents = new IndexedDocuments(database, clock, (name, definition) =>
-      this.#definitionChanged(name, definition),
-    );
-    this.indexes = new IndexSet(documents, automaticIndexName);
-    this.#stopListening = database.state.feed.listenToCommits(() => {
-      if (this.#hasIndexes) this.indexes.wake();
-    });
-    this.#restore();
-    this.#tidyLater();
+    this.administration = new IndexAdministration(database, clock);
+  }
+
+  get indexes(): IndexSet {
+    return this.administration.indexes;
   }
 
   /** Parses and analyses. @throws query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */
@@ -200,7 +176,15 @@ export class DatabaseQueries {
   }
 
   /** What the query reads, as one number that changes when that does. */
-  fingerprintOf(query: AnalyzedQuery): number {
+  fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
+    const read = this.#readBy(query);
+    // Another index may have taken its place, and its maps may have read compare-exchange values.
+    if (index?.isStatic !== true) return read;
+    const { compareExchangeChanges } = this.administration.documents;
+    return safeHash(safeHash(read, index.createdAtMicros), compareExchangeChanges);
+  }
+
+  #readBy(query: AnalyzedQuery): number {
     const { include, load, source, projection, where } = query;
     const hasMore =
       projection.kind === "script" ||
@@ -250,8 +234,12 @@ export class DatabaseQueries {
     }
   }
 
+  #automatics(): AutomaticIndex[] {
+    return this.indexes.all().filter((index) => index instanceof AutomaticIndex);
+  }
+
   #fitting(definition: IndexDefinition): AutomaticIndex | undefined {
-    return this.indexes.all().find((index) => covers(index.definition, definition));
+    return this.#automatics().find((index) => covers(index.definition, definition));
   }
 
   /** The query as it is understood, written in one way. @throws query-syntax, query-invalid */
@@ -270,9 +258,9 @@ export class DatabaseQueries {
     if (access.kind === "index") return { indexName: access.name, reasons: [] };
     if (access.kind === "collection") return this.#explainCollection(source.name);
     const { definition } = access;
-    const candidates = this.indexes
-      .all()
-      .filter((index) => isMergeable(index.definition, definition));
+    const candidates = this.#automatics().filter((index) =>
+      isMergeable(index.definition, definition),
+    );
     const fitting = this.#fitting(definition);
     if (fitting !== undefined) return { indexName: fitting.name, reasons: [] };
     const reasons = candidates.map(({ name, definition: existing }) => {
@@ -290,8 +278,7 @@ export class DatabaseQueries {
   /** As RavenDB 7.2.7 answers: the widest index of the collection, though no index is needed. */
   #explainCollection(collection: string): IndexExplanation {
     const lower = collection.toLowerCase();
-    const [widest, ...others] = this.indexes
-      .all()
+    const [widest, ...others] = this.#automatics()
       .filter(({ definition }) => definition.groupBy === null)
       .filter(({ definition }) => definition.collection.toLowerCase() === lower)
       .sort((left, right) => right.definition.fields.length - left.definition.fields.length);
@@ -302,97 +289,15 @@ export class DatabaseQueries {
     };
   }
 
-  /** Deletions up to this etag are taken in by all indexes that they concern: no index needs their tombstones. */
-  get lastDeletionEtagNeeded(): number {
-    const { tombstones } = this.#database.state.keyspaces;
-    let needed = Number.MAX_SAFE_INTEGER;
-    for (const { index } of this.indexes.all()) {
-      const isBehind = tombstones.newestEtagOf(index.collection) > index.deletionEtag;
-      if (isBehind) needed = Math.min(needed, index.deletionEtag);
-    }
-    return needed;
-  }
-
-  /** Have all indexes been told to stop? Until they are told otherwise, or a restart. */
-  get isIndexingPaused(): boolean {
-    return this.#isPaused;
-  }
-
-  setIndexingPaused(isPaused: boolean): void {
-    this.#isPaused = isPaused;
-    for (const index of this.indexes.all()) index.isPaused = isPaused;
-    this.indexes.wake();
-  }
-
-  /** Keeps an index's lock mode, priority and state over a restart. Resolves when they are durable. */
-  async saveIndex(index: AutomaticIndex): Promise<void> {
-    this.#write(index.name, index);
-    await this.#writing;
-  }
-
-  /** Stops the indexes. Definitions that are being written still are. */
+  /** Stops the indexes. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#stopListening();
-    this.indexes.close();
-    await this.#writing;
+    await this.administration.close();
   }
 
   /** Puts new documents in the order of ids, in slices, before a walk by id. */
   async #settleIds({ access }: AnalyzedQuery): Promise<void> {
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
     while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
-  }
-
-  #restore(): void {
-    const { indexDefinitions } = this.#database.state.keyspaces;
-    for (const [, stored] of indexDefinitions.withPrefix("")) {
-      const { kind, definition, priority, lockMode, isDisabled } = stored as unknown as StoredIndex;
-      if (kind !== "automatic") continue;
-      const index = this.indexes.restore(definition);
-      index.priority = priority as AutomaticIndex["priority"];
-      index.lockMode = lockMode as AutomaticIndex["lockMode"];
-      index.isDisabled = isDisabled;
-    }
-    this.#isRestoring = false;
-  }
-
-  #definitionChanged(name: string, definition: IndexDefinition | null): void {
-    this.#hasIndexes = true;
-    const index = definition === null ? null : (this.indexes.byName(name) ?? null);
-    if (index !== null) index.isPaused = this.#isPaused;
-    if (this.#isRestoring || this.#isClosed) return;
-    this.#write(name, index);
-  }
-
-  /** What cannot be written (a full disk) is not kept: the next query that needs the index makes it again. */
-  #write(name: string, index: AutomaticIndex | null): void {
-    const stored: StoredIndex | undefined =
-      index === null
-        ? undefined
-        : {
-            kind: "automatic",
-            definition: index.definition,
-            priority: index.priority,
-            lockMode: index.lockMode,
-            isDisabled: index.isDisabled,
-          };
-    const { indexDefinitions } = this.#database.state.keyspaces;
-    const value = stored as unknown as JsonObject | undefined;
-    const written = this.#database.write((transaction) => {
-      const key = name.toLowerCase();
-      if (value === undefined && transaction.entry(indexDefinitions, key) === undefined) return;
-      transaction.putEntry(indexDefinitions, key, value);
-    });
-    this.#writing = Promise.allSettled([this.#writing, written]).then(() => undefined);
-  }
-
-  #tidyLater(): void {
-    this.#clock.setTimer(tidyMs, () => {
-      if (this.#isClosed) return;
-      this.indexes.tidy();
-      this.#tidyLater();
-    });
   }
 }
 
@@ -436,8 +341,8 @@ class EtagMarker implements IndexProvider {
   }
 
   /** @throws NotModified */
-  mark(index: AutomaticIndex | null): void {
-    const fingerprint = this.#queries.fingerprintOf(this.#query);
+  mark(index: OpenIndex | null): void {
+    const fingerprint = this.#queries.fingerprintOf(this.#query, index);
     const isRandom = this.#query.orderBy.some(({ kind }) => kind === "random");
     if (isRandom || index?.isStale === true) {
       this.etag = safeHash(fingerprint, -this.#nextStale());

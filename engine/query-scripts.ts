@@ -24,10 +24,17 @@ import type {
 import { scriptCache } from "./script-cache.ts";
 import { compileTextTest } from "./scripting/regular-expression.ts";
 import { type CompiledScript, resultTexts, ScriptParameters } from "./scripting/script.ts";
-import { ScriptDocument, type ShapeHint } from "./scripting/script-document.ts";
+import { ScriptDocument, type ShapeHint, valueOfText } from "./scripting/script-document.ts";
 import type { ScriptHost, ScriptTimeSeries } from "./scripting/script-host.ts";
 import { truthy } from "./scripting/script-operators.ts";
-import { ScriptArray, type Value } from "./scripting/script-values.ts";
+import {
+  getOwn,
+  isObject,
+  ownKeys,
+  ScriptArray,
+  setOwn,
+  type Value,
+} from "./scripting/script-values.ts";
 import { RecordNotResident } from "./transaction.ts";
 import { scriptDocumentOf } from "./transaction-script-host.ts";
 
@@ -109,9 +116,21 @@ class ScriptsOfQuery implements QueryScripts {
     return script.run({ host: this.#host, args, parameters: this.#parameters });
   }
 
-  #documentOf({ row, text }: ScriptInput, hint: ShapeHint): ScriptDocument {
+  #documentOf({ row, text, stored }: ScriptInput, hint: ShapeHint): ScriptDocument {
     if (row === null) return ScriptDocument.fromText(text ?? "{}", null, null, hint);
-    return scriptDocumentOf(this.#state, row.bytes, row.start, hint);
+    const document = scriptDocumentOf(this.#state, row.bytes, row.start, hint);
+    if (stored !== null) showStored(document, stored);
+    return document;
+  }
+}
+
+/** What the index keeps stands before what the document has; booleans are texts, as in RavenDB 7.2.7. */
+function showStored({ root }: ScriptDocument, stored: string): void {
+  const kept = valueOfText(stored);
+  if (!isObject(kept)) return;
+  for (const key of ownKeys(kept)) {
+    const value = getOwn(kept, key);
+    setOwn(root, key, typeof value === "boolean" ? String(value) : value);
   }
 }
 
@@ -258,7 +277,7 @@ function fieldText({ path }: Field, roots: ReadonlySet<string>): string {
 }
 
 /** What scripts of queries may do: read. */
-class ReadingScriptHost implements ScriptHost {
+export class ReadingScriptHost implements ScriptHost {
   readonly readOnly = true;
   readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;

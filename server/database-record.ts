@@ -3,8 +3,9 @@
  * record has. Keys and their order are those of RavenDB 7.2.7.
  */
 import type { Database } from "../engine/database.ts";
+import { AutomaticIndex } from "../engine/indexing/automatic-index.ts";
 import { type DefinitionField, indexType } from "../engine/indexing/index-definition.ts";
-import type { AutomaticIndex } from "../engine/indexing/index-set.ts";
+import { definitionRow } from "./index-rows.ts";
 import type { JsonObject } from "./json-body.ts";
 
 /** What of a record is kept; the rest follows from it. */
@@ -159,8 +160,14 @@ export function fullRecord(database: Database): JsonObject {
     Topology: databaseTopology(database, true),
   };
   for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
+  const indexes = database.queries.indexes.all();
+  record["Indexes"] = Object.fromEntries(
+    indexes.filter(({ isStatic }) => isStatic).map((index) => [index.name, definitionRow(index)]),
+  );
   record["AutoIndexes"] = Object.fromEntries(
-    database.queries.indexes.all().map((index) => [index.name, automaticIndexRow(index)]),
+    indexes
+      .filter((index) => index instanceof AutomaticIndex)
+      .map((index) => [index.name, automaticIndexRow(index)]),
   );
   record["SupportedFeatures"] = [
     "HashedRevisionPk",

@@ -22,6 +22,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "invalid-operation": { status: 400, type: "System.InvalidOperationException" },
   "bad-request": { status: 400, type: `${client}.BadRequestException` },
   "not-supported": { status: 400, type: "System.NotSupportedException" },
+  "access-refused": { status: 400, type: "System.UnauthorizedAccessException" },
   "too-large": { status: 413, type: "System.ArgumentException" },
 
   "json-invalid": { status: 400, type: "System.IO.InvalidDataException" },

@@ -12,6 +12,7 @@ import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
+import { indexChangeRoutes } from "./endpoints/index-changes.ts";
 import { indexRoutes } from "./endpoints/indexes.ts";
 import { infoPackageRoutes } from "./endpoints/info-packages.ts";
 import { multiGetRoutes } from "./endpoints/multi-get.ts";
@@ -58,6 +59,7 @@ export const routes: readonly Route[] = [
   ...patchRoutes,
   ...queryRoutes,
   ...indexRoutes,
+  ...indexChangeRoutes,
   ...setOperationRoutes,
   ...smugglerRoutes,
   ...subscriptionRoutes,

@@ -250,9 +250,10 @@ const stopAnalyzer: Analyzer = (text, visit) => {
   });
 };
 
-const keywordAnalyzer: Analyzer = (text, visit) => visit(text);
+/** The whole text as one term. */
+export const keywordAnalyzer: Analyzer = (text, visit) => visit(text);
 
-const lowerKeywordAnalyzer: Analyzer = (text, visit) => visit(lowerInvariant(text));
+export const lowerKeywordAnalyzer: Analyzer = (text, visit) => visit(lowerInvariant(text));
 
 const gramLengthMin = 2;
 const gramLengthMax = 6;

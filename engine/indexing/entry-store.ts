@@ -21,7 +21,7 @@ const deadCountMin = 1024;
 const copyStride = 256;
 
 export class EntryStore {
-  readonly columns: readonly FieldColumn[];
+  readonly columns: FieldColumn[];
   /** Entry numbers are below this. */
   entryCount = 0;
   liveCount = 0;
@@ -41,6 +41,16 @@ export class EntryStore {
 
   isLive(entry: number): boolean {
     return ((this.live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
+  }
+
+  /** Adds a column in which the entries so far have nothing. Between entries only. @returns its position */
+  addColumn(): number {
+    const column = new FieldColumn();
+    while (column.entryCount < this.entryCount) column.endEntry();
+    this.columns.push(column);
+    // A copy under way lacks the column: it begins again.
+    this.#compaction = null;
+    return this.columns.length - 1;
   }
 
   /** All living entries. */

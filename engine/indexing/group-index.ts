@@ -11,14 +11,16 @@
  */
 import { assert } from "../assert.ts";
 import { bodyStartOf } from "../document.ts";
-import { standardAnalyzer } from "./analyzer.ts";
+import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
+import { CollectionFollower, type FollowedCollection } from "./collection-follower.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
+import type { FieldForm, FollowedIndex, IndexCounters } from "./followed-index.ts";
 import { type ContributionVisitor, GroupValues, numberKinds } from "./group-values.ts";
 import { allDocuments, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
-import { exactColumn, type IndexCounters, searchColumn } from "./map-index.ts";
+import { columnNameOf, exactColumn, searchColumn } from "./map-index.ts";
 import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
 
 const documentStride = 64;
@@ -50,14 +52,12 @@ interface OutputField {
   readonly source: number;
 }
 
-export class GroupIndex implements ContributionVisitor {
-  readonly collection: string | null;
+export class GroupIndex implements ContributionVisitor, FollowedIndex {
   readonly keyNames: readonly string[];
+  readonly outputs = this;
   store: EntryStore;
-  documentEtag = 0;
-  deletionEtag = 0;
   readonly counters: IndexCounters = { mapAttempts: 0, mapErrors: 0 };
-  readonly #host: IndexHost;
+  readonly #follower: CollectionFollower;
   readonly #values: GroupValues;
   readonly #names: readonly string[];
   readonly #aggregates: readonly { readonly name: string; readonly sum: number }[];
@@ -86,9 +86,16 @@ export class GroupIndex implements ContributionVisitor {
   constructor(definition: IndexDefinition, host: IndexHost) {
     const group = definition.groupBy;
     assert(group !== null, "a group index groups by something");
-    this.collection =
-      definition.collection.toLowerCase() === allDocuments ? null : definition.collection;
-    this.#host = host;
+    const isAll = definition.collection.toLowerCase() === allDocuments;
+    const target = {
+      remove: (docNum: number) => {
+        this.#remove(docNum);
+        if (docNum < this.#turns.length) this.#turns[docNum] = 0;
+      },
+      take: (row: StoredRow) => this.#takeRow(row),
+    };
+    const followed = isAll ? null : definition.collection;
+    this.#follower = new CollectionFollower([followed], target, host, documentStride);
     this.#values = new GroupValues(definition);
     this.keyNames = group.keys.map((key) => key.name);
     let sumCount = 0;
@@ -117,23 +124,28 @@ export class GroupIndex implements ContributionVisitor {
     return (this.#groups[this.store.documents[entry] as number] as Group).text;
   }
 
-  get isStale(): boolean {
-    const etags = this.#host.etagsOf(this.collection);
-    return etags.document > this.documentEtag || etags.deletion > this.deletionEtag;
+  formColumn(name: string, form: FieldForm): FieldColumn | undefined {
+    return this.column(columnNameOf(name, form));
   }
 
-  /** As `MapIndex.catchUp`. */
+  keepsCase(_name: string, form: FieldForm): boolean {
+    return form === "exact";
+  }
+
+  analyzerOf(): Analyzer {
+    return standardAnalyzer;
+  }
+
+  get sources(): readonly FollowedCollection[] {
+    return this.#follower.sources;
+  }
+
+  get isStale(): boolean {
+    return this.#follower.isStale;
+  }
+
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
-    const { document, deletion } = this.#host.etagsOf(this.collection);
-    if (deletion > this.deletionEtag) {
-      const cursor = this.#host.deletionsSince(this.collection, this.deletionEtag);
-      while (cursor.next()) {
-        this.#remove(cursor.docNum);
-        if (cursor.docNum < this.#turns.length) this.#turns[cursor.docNum] = 0;
-      }
-      this.deletionEtag = deletion;
-    }
-    const pending = document > this.documentEtag ? this.#take(document, isTimeUp) : null;
+    const pending = this.#follower.catchUp(isTimeUp);
     this.#settle();
     if (this.#deadCount > deadCountMin && this.#deadCount * 2 > this.#contributionCount)
       this.#pack();
@@ -165,24 +177,12 @@ export class GroupIndex implements ContributionVisitor {
     this.#append(number, sums, kinds);
   }
 
-  #take(lastEtag: number, isTimeUp: () => boolean): Promise<void> | null {
-    const cursor = this.#host.rowsSince(this.collection, this.documentEtag);
-    let count = 0;
-    while (cursor.next()) {
-      this.#takeRow(cursor.row);
-      if (++count % documentStride === 0 && isTimeUp()) return null;
-    }
-    if (cursor.pending !== null) return cursor.pending;
-    this.documentEtag = Math.max(this.documentEtag, lastEtag);
-    return null;
-  }
-
-  #takeRow(row: StoredRow): void {
+  #takeRow(row: StoredRow): null {
     this.#remove(row.docNum);
     this.counters.mapAttempts++;
     this.#currentDocument = row.docNum;
     this.#values.visit(row.bytes, bodyStartOf(row.bytes, row.start), this);
-    this.documentEtag = row.etag;
+    return null;
   }
 
   #append(number: number, sums: Float64Array, kinds: Uint8Array): void {

@@ -6,7 +6,7 @@
  * gives the number of a deleted document to another id only when `deletionsSince` tells of the deletion first.
  */
 
-import type { IndexDefinition } from "./index-definition.ts";
+import type { OpenIndex } from "./open-index.ts";
 
 /** One document's record (document.ts), under a cursor: the fields are overwritten by the next step. */
 export interface StoredRow {
@@ -27,11 +27,14 @@ export interface RowCursor {
   next(): boolean;
 }
 
-export interface DeletionCursor {
+/** A walk over the numbers of documents in ascending order of etags. */
+export interface NumberCursor {
   docNum: number;
   etag: number;
   next(): boolean;
 }
+
+export type DeletionCursor = NumberCursor;
 
 /** A collection's newest etags; 0 when it has none. */
 export interface CollectionEtags {
@@ -61,8 +64,17 @@ export interface IndexHost {
   countSince(collection: string | null, etag: number): number;
   /** The document's `@metadata` object as JSON text, composed. */
   metadataOf(row: StoredRow): Buffer;
+  /** As `rowsSince`, without the records. */
+  numbersSince(collection: string | null, etag: number): NumberCursor;
+  /** Those of these documents that are there, in the order of the list. */
+  rowsOf(docNums: readonly number[]): RowCursor;
   /** The id as it was stored. */
   idOf(docNum: number): string;
+  lowerIdOf(docNum: number): string;
+  /** A number that is another one after every change of a compare-exchange value. */
+  readonly compareExchangeChanges: number;
+  /** Grows with every change of the value of this lower-cased key; 0 when there is none. */
+  compareExchangeVersionOf(key: string): number;
   /** Milliseconds of a clock that never goes backward. */
   monotonicMs(): number;
   /** Microseconds since 1970. */
@@ -71,8 +83,11 @@ export interface IndexHost {
   yieldTurn(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. */
   setTimer(ms: number, run: () => void): { cancel(): void };
-  /** An automatic index was made, or dropped (`definition` null): what a restart must know. */
-  indexChanged(name: string, definition: IndexDefinition | null): void;
+  /** An index was made: what a restart must know. */
+  indexChanged(index: OpenIndex): void;
+  indexDropped(name: string): void;
+  /** The index that was called `name` has taken the place of another, and its name. */
+  indexReplaced(name: string, index: OpenIndex): void;
   /** Something happened that who watches indexes is told. */
   indexEvent(type: IndexEvent, name: string): void;
 }

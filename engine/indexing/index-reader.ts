@@ -2,32 +2,23 @@
  * One index as a query sees it: its entries, the fields to search and to sort by. Made for one query, which
  * runs to the end of its list of entries without giving the event loop back.
  */
+import type { Analyzer } from "./analyzer.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { FieldSearch } from "./field-search.ts";
-import { exactColumn, searchColumn } from "./map-index.ts";
+import type { FieldForm, FollowedIndex } from "./followed-index.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
 export class IndexReader {
   readonly store: EntryStore;
-  readonly #column: (name: string) => FieldColumn | undefined;
-  readonly #columnNames: readonly string[];
+  readonly #index: FollowedIndex;
   readonly #idOf: ((docNum: number) => string) | null;
 
-  /**
-   * `column`: by the names of map-index.ts, which are `columnNames`. `idOf`: the lower-cased id of the document of an
-   * entry, null where entries come from no document.
-   */
-  constructor(
-    store: EntryStore,
-    column: (name: string) => FieldColumn | undefined,
-    columnNames: readonly string[],
-    idOf: ((docNum: number) => string) | null,
-  ) {
-    this.store = store;
-    this.#column = column;
-    this.#columnNames = columnNames;
+  /** `idOf`: the lower-cased id of the document of an entry, null where entries come from no document. */
+  constructor(index: FollowedIndex, idOf: ((docNum: number) => string) | null) {
+    this.store = index.store;
+    this.#index = index;
     this.#idOf = idOf;
   }
 
@@ -39,15 +30,20 @@ export class IndexReader {
     return difference(this.all(), set);
   }
 
-  /** The field's terms: lower-cased, in their own case, or its words. Undefined: the index has no such field. */
-  field(name: string, form: "lower" | "exact" | "words"): FieldSearch | undefined {
+  /** The field's terms. Undefined: the index has the field not, or not in this form. */
+  field(name: string, form: FieldForm): FieldSearch | undefined {
     const column = this.column(name, form);
-    return column === undefined ? undefined : new FieldSearch(this.store, column, form === "exact");
+    if (column === undefined) return undefined;
+    return new FieldSearch(this.store, column, this.#index.keepsCase(name, form));
   }
 
-  column(name: string, form: "lower" | "exact" | "words"): FieldColumn | undefined {
-    if (form === "lower") return this.#column(name);
-    return this.#column(form === "exact" ? exactColumn(name) : searchColumn(name));
+  column(name: string, form: FieldForm): FieldColumn | undefined {
+    return this.#index.formColumn(name, form);
+  }
+
+  /** What makes terms of the text of a search in this field. */
+  analyzerOf(name: string): Analyzer {
+    return this.#index.analyzerOf(name);
   }
 
   /** Entries of the documents with these numbers; -1 is none. */
@@ -86,7 +82,7 @@ export class IndexReader {
       const id = this.#idOf(this.store.documents[entry] as number);
       members.push(`"id()":${JSON.stringify(id)}`);
     }
-    for (const name of this.#columnNames) {
+    for (const name of this.#index.columnNames) {
       const terms = this.#termTexts(name, entry);
       if (terms.length === 0) continue;
       const text = terms.length === 1 ? terms[0] : `[${terms.join(",")}]`;
@@ -97,7 +93,7 @@ export class IndexReader {
 
   /** Terms of a field after `after` in the order of their bytes, at most `countMax`; undefined: no such field. */
   termsOf(name: string, after: string, countMax: number): string[] | undefined {
-    const column = this.#column(name);
+    const column = this.#index.column(name);
     if (column === undefined) return undefined;
     const { dictionary } = column;
     const order = column.order("bytes");
@@ -120,7 +116,7 @@ export class IndexReader {
   }
 
   #termTexts(name: string, entry: number): string[] {
-    const column = this.#column(name);
+    const column = this.#index.column(name);
     if (column === undefined) return [];
     const texts = new Set<string>();
     let hasNull = false;

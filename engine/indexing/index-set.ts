@@ -1,9 +1,10 @@
 /**
- * The automatic indexes of one database: made when a query needs one, merged when a later query needs more, kept in step with
- * writes in slices of a few milliseconds, dropped when unused.
+ * The indexes of one database, kept in step with writes in slices of a few milliseconds.
  *
- * An index that a query needs more of is replaced: a new one with the fields of both is built beside it, and the old one goes
- * some time after the new one has caught up.
+ * Automatic ones are made when a query needs one, merged when a later query needs more, dropped when unused. One that a query
+ * needs more of is replaced: a new one with the fields of both is built beside it, and the old one goes some time after
+ * the new one has caught up. One that somebody deployed anew is built beside the old one as well, under a name of its
+ * own, and takes its place at once when it has caught up.
  *
  * Invariants:
  * - No two indexes have the same name.
@@ -11,147 +12,23 @@
  */
 import { assert } from "../assert.ts";
 import { sliceMs } from "../limits.ts";
-import { GroupIndex } from "./group-index.ts";
-import {
-  covers,
-  type IndexDefinition,
-  indexType,
-  isMergeable,
-  merged,
-} from "./index-definition.ts";
+import { AutomaticIndex } from "./automatic-index.ts";
+import { covers, type IndexDefinition, isMergeable, merged } from "./index-definition.ts";
 import type { IndexHost } from "./index-host.ts";
-import { IndexReader } from "./index-reader.ts";
-import { FieldMapper, MapIndex } from "./map-index.ts";
+import { idleAfterMicros, type OpenIndex } from "./open-index.ts";
+import { StaticIndex } from "./static-index.ts";
 
-/** An index that nobody queried for this long is idle, an idle one is dropped after the second time. */
-const idleAfterMicros = 30 * 60 * 1_000_000;
+/** An idle index is dropped after this long. */
 const dropIdleAfterMicros = 72 * 3_600 * 1_000_000;
 /** A superseded index goes this long after its successor caught up. */
 const supersededMs = 15_000;
-
-export type IndexState = "Normal" | "Idle" | "Disabled" | "Error";
-export type IndexPriority = "Low" | "Normal" | "High";
-export type IndexLockMode = "Unlock" | "LockedIgnore" | "LockedError";
-
-/** What the wire tells of an index. Times are microseconds since 1970, 0 = never. */
-export interface IndexStatistics {
-  readonly name: string;
-  readonly type: "AutoMap" | "AutoMapReduce";
-  readonly collection: string;
-  readonly state: IndexState;
-  readonly priority: IndexPriority;
-  readonly lockMode: IndexLockMode;
-  readonly isStale: boolean;
-  readonly isPaused: boolean;
-  readonly entriesCount: number;
-  readonly mapAttempts: number;
-  readonly mapErrors: number;
-  readonly createdAtMicros: number;
-  readonly indexedAtMicros: number;
-  readonly queriedAtMicros: number;
-  readonly lastDocumentEtag: number;
-  readonly lastDeletionEtag: number;
-  readonly documentLag: number;
-}
-
-/** One automatic index and what happens to it. */
-export class AutomaticIndex {
-  readonly name: string;
-  readonly definition: IndexDefinition;
-  readonly index: MapIndex | GroupIndex;
-  readonly createdAtMicros: number;
-  indexedAtMicros = 0;
-  queriedAtMicros: number;
-  priority: IndexPriority = "Normal";
-  lockMode: IndexLockMode = "Unlock";
-  isDisabled = false;
-  isPaused = false;
-  /** Replaced by another index, which has or will have its fields. */
-  successor: AutomaticIndex | null = null;
-  /** Never was up to date yet: a query waits for it. */
-  isNew = true;
-  /** What stopped it for good: a bug of ours. */
-  failure: Error | null = null;
-  readonly #host: IndexHost;
-
-  constructor(name: string, definition: IndexDefinition, host: IndexHost) {
-    this.name = name;
-    this.definition = definition;
-    this.#host = host;
-    this.createdAtMicros = host.nowMicros();
-    this.queriedAtMicros = this.createdAtMicros;
-    this.index = newIndex(definition, host);
-  }
-
-  get isStale(): boolean {
-    return this.index.isStale;
-  }
-
-  get isRunning(): boolean {
-    return !this.isDisabled && !this.isPaused && this.failure === null;
-  }
-
-  readonly isStatic = false;
-
-  get lastEtag(): number {
-    return Math.max(this.index.documentEtag, this.index.deletionEtag);
-  }
-
-  /** The reduced objects, or null. */
-  get outputs(): GroupIndex | null {
-    return this.index instanceof GroupIndex ? this.index : null;
-  }
-
-  reader(): IndexReader {
-    this.queriedAtMicros = this.#host.nowMicros();
-    const { index } = this;
-    return new IndexReader(
-      index.store,
-      (name) => index.column(name),
-      index.columnNames,
-      index instanceof GroupIndex ? null : (docNum) => this.#host.idOf(docNum).toLowerCase(),
-    );
-  }
-
-  stateAt(nowMicros: number): IndexState {
-    if (this.isDisabled) return "Disabled";
-    if (this.failure !== null) return "Error";
-    return nowMicros - this.queriedAtMicros > idleAfterMicros ? "Idle" : "Normal";
-  }
-
-  statistics(): IndexStatistics {
-    const { index } = this;
-    return {
-      name: this.name,
-      type: indexType(this.definition),
-      collection: this.definition.collection,
-      state: this.stateAt(this.#host.nowMicros()),
-      priority: this.priority,
-      lockMode: this.lockMode,
-      isStale: this.isStale,
-      isPaused: this.isPaused,
-      entriesCount: index.store.liveCount,
-      mapAttempts: index.counters.mapAttempts,
-      mapErrors: index.counters.mapErrors,
-      createdAtMicros: this.createdAtMicros,
-      indexedAtMicros: this.indexedAtMicros,
-      queriedAtMicros: this.queriedAtMicros,
-      lastDocumentEtag: index.documentEtag,
-      lastDeletionEtag: index.deletionEtag,
-      documentLag: this.#host.countSince(index.collection, index.documentEtag),
-    };
-  }
-}
-
-function newIndex(definition: IndexDefinition, host: IndexHost): MapIndex | GroupIndex {
-  if (definition.groupBy !== null) return new GroupIndex(definition, host);
-  return new MapIndex(definition.collection, new FieldMapper(definition, host), host);
-}
+/** Begins the name of an index that takes the place of another when it has caught up. */
+export const replacementPrefix = "ReplacementOf/";
 
 interface Waiter {
-  readonly index: AutomaticIndex;
-  readonly documentEtag: number;
-  readonly deletionEtag: number;
+  readonly index: OpenIndex;
+  /** The newest etags of each of its sources when it began to wait: of a document and a deletion in turn. */
+  readonly goal: readonly number[];
   readonly resolve: () => void;
 }
 
@@ -159,7 +36,7 @@ export class IndexSet {
   readonly #host: IndexHost;
   readonly #nameOf: (definition: IndexDefinition) => string;
   /** By lower-cased name. */
-  readonly #indexes = new Map<string, AutomaticIndex>();
+  readonly #indexes = new Map<string, OpenIndex>();
   readonly #waiters = new Set<Waiter>();
   #isPumping = false;
   #isClosed = false;
@@ -171,19 +48,23 @@ export class IndexSet {
   }
 
   /** All indexes in the order of their names. */
-  all(): AutomaticIndex[] {
-    return [...this.#indexes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  all(): OpenIndex[] {
+    return [...this.#indexes.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+  }
+
+  #automatics(): AutomaticIndex[] {
+    return [...this.#indexes.values()].filter((index) => index instanceof AutomaticIndex);
   }
 
   /** In any case; undefined when there is none. */
-  byName(name: string): AutomaticIndex | undefined {
+  byName(name: string): OpenIndex | undefined {
     return this.#indexes.get(name.toLowerCase());
   }
 
   /** The index that answers queries of this definition, made or extended if need be. */
   automatic(needed: IndexDefinition): AutomaticIndex {
     let best: AutomaticIndex | null = null;
-    for (const index of this.#indexes.values()) {
+    for (const index of this.#automatics()) {
       if (!covers(index.definition, needed) || index.isDisabled) continue;
       if (best === null || isBetter(index, best, needed.collection)) best = index;
     }
@@ -200,7 +81,7 @@ export class IndexSet {
     const index = this.byName(name);
     if (index === undefined) return false;
     this.#indexes.delete(name.toLowerCase());
-    this.#host.indexChanged(index.name, null);
+    this.#host.indexDropped(index.name);
     this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
     return true;
@@ -213,8 +94,33 @@ export class IndexSet {
     this.#indexes.delete(name.toLowerCase());
     this.#host.indexEvent("IndexRemoved", index.name);
     this.#release(index);
-    this.#add(index.definition);
+    if (index instanceof StaticIndex) this.addStatic(index.renewed());
+    else if (index instanceof AutomaticIndex) this.#add(index.definition);
     return true;
+  }
+
+  /** Adds one that somebody deployed. One of the same name is dropped. */
+  addStatic(index: StaticIndex): void {
+    const known = this.byName(index.name);
+    if (known !== undefined) this.#release(known);
+    this.#indexes.set(index.name.toLowerCase(), index);
+    this.#host.indexChanged(index);
+    this.#host.indexEvent("IndexAdded", index.name);
+    this.wake();
+  }
+
+  /** Puts the replacement of an index into its place. Whoever waits for either is let go. */
+  replace(replacement: OpenIndex): void {
+    const name = replacement.name.slice(replacementPrefix.length);
+    const replaced = this.byName(name);
+    const oldName = replacement.name;
+    this.#indexes.delete(oldName.toLowerCase());
+    replacement.name = replaced?.name ?? name;
+    this.#indexes.set(name.toLowerCase(), replacement);
+    this.#host.indexReplaced(oldName, replacement);
+    this.#host.indexEvent("SideBySideReplace", replacement.name);
+    if (replaced !== undefined) this.#release(replaced);
+    this.#release(replacement);
   }
 
   /** Documents changed, or an index was resumed: catches up in the background. */
@@ -228,16 +134,14 @@ export class IndexSet {
   waitForNonStale(name: string, timeoutMs: number): Promise<void> {
     const index = this.byName(name);
     if (index === undefined || !index.isStale) return Promise.resolve();
-    const { document, deletion } = this.#host.etagsOf(index.index.collection);
+    const goal = index.index.sources.flatMap(({ collection }) => {
+      const { document, deletion } = this.#host.etagsOf(collection);
+      return [document, deletion];
+    });
     this.wake();
     return new Promise((resolve) => {
       const timer = this.#host.setTimer(timeoutMs, () => done());
-      const waiter: Waiter = {
-        index,
-        documentEtag: document,
-        deletionEtag: deletion,
-        resolve: () => done(),
-      };
+      const waiter: Waiter = { index, goal, resolve: () => done() };
       const done = () => {
         timer.cancel();
         this.#waiters.delete(waiter);
@@ -250,7 +154,7 @@ export class IndexSet {
   /** Drops what nobody queried for days; called now and then. */
   tidy(): void {
     const now = this.#host.nowMicros();
-    for (const index of this.#indexes.values()) {
+    for (const index of this.#automatics()) {
       const unused = now - index.queriedAtMicros;
       if (unused > idleAfterMicros + dropIdleAfterMicros) this.drop(index.name);
     }
@@ -270,12 +174,12 @@ export class IndexSet {
 
   #create(needed: IndexDefinition): AutomaticIndex {
     let old: AutomaticIndex | null = null;
-    for (const index of this.#indexes.values()) {
+    for (const index of this.#automatics()) {
       if (index.successor !== null || !isMergeable(index.definition, needed)) continue;
       if (old === null || isBetter(index, old, needed.collection)) old = index;
     }
     const created = this.#add(old === null ? needed : merged(old.definition, needed));
-    for (const index of this.#indexes.values()) {
+    for (const index of this.#automatics()) {
       const isReplaced = index !== created && index.successor === null;
       if (isReplaced && covers(created.definition, index.definition)) index.successor = created;
     }
@@ -285,16 +189,16 @@ export class IndexSet {
   #add(definition: IndexDefinition): AutomaticIndex {
     const index = new AutomaticIndex(this.#nameOf(definition), definition, this.#host);
     const known = this.byName(index.name);
-    if (known !== undefined) return known;
+    if (known instanceof AutomaticIndex) return known;
     this.#indexes.set(index.name.toLowerCase(), index);
-    this.#host.indexChanged(index.name, definition);
+    this.#host.indexChanged(index);
     this.#host.indexEvent("IndexAdded", index.name);
-    if (!index.isStale) index.isNew = false;
+    if (!index.isStale) this.#caughtUp(index);
     this.wake();
     return index;
   }
 
-  #stale(): AutomaticIndex[] {
+  #stale(): OpenIndex[] {
     return [...this.#indexes.values()].filter((index) => index.isRunning && index.isStale);
   }
 
@@ -302,6 +206,7 @@ export class IndexSet {
     // Whoever woke it is in the middle of a write or a query.
     await this.#host.yieldTurn();
     for (;;) {
+      for (const index of this.all()) if (index.isRunning && !index.isStale) this.#caughtUp(index);
       const stale = this.#stale();
       if (stale.length === 0 || this.#isClosed) break;
       for (const index of stale) {
@@ -319,20 +224,26 @@ export class IndexSet {
     this.#tellWaiters();
   }
 
-  async #advance(index: AutomaticIndex): Promise<void> {
-    const end = this.#host.monotonicMs() + sliceMs;
-    const pending = index.index.catchUp(() => this.#host.monotonicMs() >= end);
+  async #advance(index: OpenIndex): Promise<void> {
+    const start = this.#host.monotonicMs();
+    const pending = index.index.catchUp(() => this.#host.monotonicMs() - start >= sliceMs);
+    index.indexingMs += this.#host.monotonicMs() - start;
     index.indexedAtMicros = this.#host.nowMicros();
     this.#host.indexEvent("BatchCompleted", index.name);
     if (!index.isStale) this.#caughtUp(index);
+    if (index.invalidity !== null) this.#release(index);
     this.#tellWaiters();
     if (pending !== null) await pending;
   }
 
-  #caughtUp(index: AutomaticIndex): void {
-    if (!index.isNew) return;
-    index.isNew = false;
-    for (const old of this.#indexes.values()) {
+  #caughtUp(index: OpenIndex): void {
+    if (index.hasCaughtUp) return;
+    index.hasCaughtUp = true;
+    if (index.name.startsWith(replacementPrefix)) {
+      this.replace(index);
+      return;
+    }
+    for (const old of this.#automatics()) {
       if (old.successor !== index) continue;
       this.#host.setTimer(supersededMs, () => {
         if (!this.#isClosed && this.byName(old.name) === old) this.drop(old.name);
@@ -343,13 +254,16 @@ export class IndexSet {
   #tellWaiters(): void {
     for (const waiter of [...this.#waiters]) {
       const { index } = waiter.index;
-      if (index.documentEtag < waiter.documentEtag || index.deletionEtag < waiter.deletionEtag)
-        continue;
-      waiter.resolve();
+      const isReached = index.sources.every(
+        ({ documentEtag, deletionEtag }, i) =>
+          documentEtag >= (waiter.goal[2 * i] as number) &&
+          deletionEtag >= (waiter.goal[2 * i + 1] as number),
+      );
+      if (isReached) waiter.resolve();
     }
   }
 
-  #release(index: AutomaticIndex): void {
+  #release(index: OpenIndex): void {
     for (const waiter of [...this.#waiters]) if (waiter.index === index) waiter.resolve();
   }
 }

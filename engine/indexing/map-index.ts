@@ -1,15 +1,14 @@
 /**
- * One map index: follows the documents of a collection in the order of etags and keeps their fields as entries.
- * What a document's entries are is for its mapper; an automatic index has one entry for each document.
- *
- * Invariants:
- * - All documents up to `documentEtag` and deletions up to `deletionEtag` are taken in, and none after.
+ * One automatic map index: follows the documents of a collection and keeps their fields as entries, one entry for each
+ * document. What is in it is for its mapper.
  */
 import { bodyStartOf } from "../document.ts";
-import { standardAnalyzer } from "./analyzer.ts";
+import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
+import { CollectionFollower, type FollowedCollection } from "./collection-follower.ts";
 import { addFieldTerms, type FieldMode, type FieldStep, fieldStep } from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
+import type { FieldForm, FollowedIndex, IndexCounters } from "./followed-index.ts";
 import { allDocuments, type DefinitionPart, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 
@@ -22,12 +21,6 @@ export interface DocumentMapper {
   map(row: StoredRow, store: EntryStore): void;
 }
 
-/** What happened to the documents of an index. */
-export interface IndexCounters {
-  mapAttempts: number;
-  mapErrors: number;
-}
-
 /** The name of the column with a field's words, and of that with its terms in their own case. */
 export function searchColumn(field: string): string {
   return `search(${field})`;
@@ -37,81 +30,75 @@ export function exactColumn(field: string): string {
   return `exact(${field})`;
 }
 
-export class MapIndex {
-  readonly collection: string | null;
-  readonly mapper: DocumentMapper;
+/** The name of the column that has a field in a form. */
+export function columnNameOf(field: string, form: FieldForm): string {
+  if (form === "lower") return field;
+  return form === "exact" ? exactColumn(field) : searchColumn(field);
+}
+
+export class MapIndex implements FollowedIndex {
+  readonly follower: CollectionFollower;
+  readonly outputs = null;
   store: EntryStore;
-  documentEtag = 0;
-  deletionEtag = 0;
   readonly counters: IndexCounters = { mapAttempts: 0, mapErrors: 0 };
+  readonly #mapper: DocumentMapper;
   readonly #columnNumbers: ReadonlyMap<string, number>;
-  readonly #host: IndexHost;
 
   constructor(collection: string, mapper: DocumentMapper, host: IndexHost) {
-    this.collection = collection.toLowerCase() === allDocuments ? null : collection;
-    this.mapper = mapper;
-    this.#host = host;
+    const followed = collection.toLowerCase() === allDocuments ? null : collection;
+    this.#mapper = mapper;
     this.store = new EntryStore(mapper.columnNames.length);
     this.#columnNumbers = new Map(mapper.columnNames.map((name, number) => [name, number]));
+    const target = {
+      remove: (docNum: number) => {
+        this.store.remove(docNum);
+      },
+      take: (row: StoredRow) => this.#take(row),
+    };
+    this.follower = new CollectionFollower([followed], target, host, documentStride);
+  }
+
+  get sources(): readonly FollowedCollection[] {
+    return this.follower.sources;
   }
 
   get columnNames(): readonly string[] {
-    return this.mapper.columnNames;
+    return this.#mapper.columnNames;
   }
 
-  /** The column of a field by its name, or undefined. */
   column(name: string): FieldColumn | undefined {
     const number = this.#columnNumbers.get(name);
     return number === undefined ? undefined : this.store.columns[number];
   }
 
-  get isStale(): boolean {
-    const etags = this.#host.etagsOf(this.collection);
-    return etags.document > this.documentEtag || etags.deletion > this.deletionEtag;
+  formColumn(name: string, form: FieldForm): FieldColumn | undefined {
+    return this.column(columnNameOf(name, form));
   }
 
-  /**
-   * Takes in documents and deletions until `isTimeUp` or there are no more.
-   * @returns a promise when a record must be read from the disk first, else null.
-   */
+  keepsCase(_name: string, form: FieldForm): boolean {
+    return form === "exact";
+  }
+
+  analyzerOf(): Analyzer {
+    return standardAnalyzer;
+  }
+
+  get isStale(): boolean {
+    return this.follower.isStale;
+  }
+
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
-    this.#takeDeletions();
-    const pending = this.#takeDocuments(isTimeUp);
-    if (this.store.needsCompaction && !isTimeUp()) {
-      const compacted = this.store.compact(isTimeUp);
-      if (compacted !== null) this.store = compacted;
-    }
+    const pending = this.follower.catchUp(isTimeUp);
+    if (this.store.needsCompaction && !isTimeUp())
+      this.store = this.store.compact(isTimeUp) ?? this.store;
     return pending;
   }
 
-  /** Deletions first: a number that was given to another id is then free. */
-  #takeDeletions(): void {
-    const { deletion } = this.#host.etagsOf(this.collection);
-    if (deletion <= this.deletionEtag) return;
-    const cursor = this.#host.deletionsSince(this.collection, this.deletionEtag);
-    while (cursor.next()) this.store.remove(cursor.docNum);
-    this.deletionEtag = deletion;
-  }
-
-  #takeDocuments(isTimeUp: () => boolean): Promise<void> | null {
-    const { document } = this.#host.etagsOf(this.collection);
-    if (document <= this.documentEtag) return null;
-    const cursor = this.#host.rowsSince(this.collection, this.documentEtag);
-    let count = 0;
-    while (cursor.next()) {
-      this.#take(cursor.row);
-      if (++count % documentStride === 0 && isTimeUp()) return null;
-    }
-    if (cursor.pending !== null) return cursor.pending;
-    this.documentEtag = Math.max(this.documentEtag, document);
-    return null;
-  }
-
-  #take(row: StoredRow): void {
+  #take(row: StoredRow): null {
     this.store.remove(row.docNum);
     this.counters.mapAttempts++;
-    this.mapper.map(row, this.store);
-    this.documentEtag = row.etag;
+    this.#mapper.map(row, this.store);
+    return null;
   }
 }
 

@@ -125,7 +125,10 @@ function aggregatesOf(
 }
 
 /** Calls `visit` for each field of a condition, with how it is used. */
-function visitFields(condition: Condition, visit: (field: FieldReference, use: Use) => void): void {
+export function visitFields(
+  condition: Condition,
+  visit: (field: FieldReference, use: Use) => void,
+): void {
   switch (condition.kind) {
     case "true":
       return;

@@ -6,7 +6,7 @@
  */
 import { unreachable } from "../assert.ts";
 import { EngineError } from "../errors.ts";
-import { parseSearchText, standardAnalyzer } from "../indexing/analyzer.ts";
+import { parseSearchText } from "../indexing/analyzer.ts";
 import { EntrySet, intersection, union } from "../indexing/entry-set.ts";
 import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
@@ -18,9 +18,6 @@ import type { Scalar } from "./query-parameters.ts";
 /** What the evaluation of conditions needs beside the index. */
 export interface WhereContext {
   readonly reader: IndexReader;
-  readonly indexName: string;
-  /** An unknown field is an error, not an empty one. */
-  readonly isStatic: boolean;
   findDocument(id: string): number;
   /** The JSON text of a compare-exchange value, or null. */
   compareExchangeOf(key: string): string | null;
@@ -95,12 +92,6 @@ function fieldOf(
 ): FieldSearch | undefined {
   const found = context.reader.field(field.name, form);
   if (found === undefined && form !== "lower") return fieldOf(field, "lower", context);
-  if (found === undefined && context.isStatic) {
-    throw new EngineError(
-      "invalid-argument",
-      `The field '${field.name}' is not indexed in '${context.indexName}', cannot query/sort on fields that are not indexed`,
-    );
-  }
   return found;
 }
 
@@ -343,13 +334,14 @@ function findListed(field: FieldSearch, value: Scalar): EntrySet {
 function findWords(condition: ConditionOf<"search">, context: WhereContext): EntrySet {
   const field = fieldOf(condition.field, "words", context);
   if (field === undefined) return EntrySet.empty;
-  return field.search(parseSearchText(condition.text, standardAnalyzer), condition.isAll);
+  const analyze = context.reader.analyzerOf(condition.field.name);
+  return field.search(parseSearchText(condition.text, analyze), condition.isAll);
 }
 
 function findNear(condition: ConditionOf<"proximity">, context: WhereContext): EntrySet {
   const field = fieldOf(condition.field, "words", context);
   if (field === undefined) return EntrySet.empty;
   const words: string[] = [];
-  standardAnalyzer(condition.text, (word) => words.push(word));
+  context.reader.analyzerOf(condition.field.name)(condition.text, (word) => words.push(word));
   return words.length === 0 ? EntrySet.empty : field.phrase(words, condition.distance);
 }

@@ -18,8 +18,6 @@ import type { RowSource } from "./row-source.ts";
 /** What ordering needs beside the entries. */
 export interface OrderContext {
   readonly reader: IndexReader;
-  readonly indexName: string;
-  readonly isStatic: boolean;
   readonly source: Pick<RowSource, "compareIds" | "lowerIdOf">;
   /** By position in the list of entries; null when nothing asked for scores. */
   readonly scores: Float64Array | null;
@@ -27,7 +25,7 @@ export interface OrderContext {
   readonly seed: string;
 }
 
-/** @throws not-supported for custom sorters, invalid-argument for a field that a static index has not. */
+/** @throws not-supported for custom sorters. */
 export function orderEntries(
   entries: Uint32Array,
   orderBy: readonly OrderKey[],
@@ -49,12 +47,6 @@ function sortKeysOf(
   switch (key.kind) {
     case "field": {
       const column = context.reader.column(key.field.name, "lower");
-      if (column === undefined && context.isStatic) {
-        throw new EngineError(
-          "invalid-argument",
-          `The field '${key.field.name}' is not indexed in '${context.indexName}', cannot query/sort on fields that are not indexed`,
-        );
-      }
       const { isDescending, nulls } = key;
       return fieldSortKeys(column, entries, { form: key.type, isDescending, nulls, isOnly });
     }

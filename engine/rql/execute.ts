@@ -19,9 +19,11 @@ import { findEntries, type WhereContext } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { orderEntries } from "./execute-order.ts";
+import { refuseUnfit } from "./known-fields.ts";
 import type { QueryOutcome, RowSink } from "./results.ts";
 import {
   FieldProjector,
+  indexedMetadata,
   projectionMetadata,
   type RowParts,
   wholeDocument,
@@ -36,6 +38,7 @@ import type {
   QueryScripts,
   RowCursor,
   RowSource,
+  ScriptInput,
   ScriptProvider,
   StoredRow,
 } from "./row-source.ts";
@@ -95,6 +98,9 @@ class Execution {
   #projector: FieldProjector | null = null;
   #index: QueryIndex | null = null;
   #outputs: GroupOutputs | null = null;
+  /** What the index keeps of each entry of `#list`. */
+  #storedTexts: readonly (string | null)[] | null = null;
+  #list: ListCursor | null = null;
   #scannedCount = 0;
   #skippedCount = 0;
   #sliceStartMs = 0;
@@ -128,7 +134,8 @@ class Execution {
     const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
     if (needsScript) this.#scripts = this.#host.scripts.forQuery(query);
     else if (query.projection.kind === "fields") {
-      this.#projector = new FieldProjector(query, source, this.#outputs);
+      const stored = this.#index?.stored ?? null;
+      this.#projector = new FieldProjector(query, source, this.#outputs, stored);
     }
     await this.#walk(candidates);
     if (this.#scripts !== null) this.#includes.addScripted(this.#scripts.included);
@@ -230,31 +237,36 @@ class Execution {
       return { cursor: new GroupCursor(entries, index.outputs), total };
     }
     const cursor = new ListCursor(this.#documentsOf(entries, reader), 0, source);
+    const { stored } = index;
+    if (stored !== null && this.#query.projection.kind !== "document") {
+      this.#storedTexts = Array.from(entries, (entry) => stored.textOf(entry));
+      this.#list = cursor;
+    }
     return { cursor, total };
+  }
+
+  /** What the index keeps of the entry of the row that the walk is at, or null. */
+  #storedText(): string | null {
+    if (this.#storedTexts === null || this.#list === null) return null;
+    return this.#storedTexts[this.#list.position] ?? null;
   }
 
   /** The entries that fulfil the condition, in the order of the query. */
   #foundEntries(reader: IndexReader, index: QueryIndex): Uint32Array {
     const query = this.#query;
+    refuseUnfit(query, index);
     const { source, scripts } = this.#host;
     const context: WhereContext = {
       reader,
-      indexName: index.name,
-      isStatic: index.isStatic,
       findDocument: (id) => source.findDocument(id),
       compareExchangeOf: (key) => source.compareExchangeOf(key),
       textTest: (pattern) => scripts.textTest(pattern),
     };
     const set = query.where === null ? reader.all() : findEntries(query.where, context);
-    return this.#ordered(set, reader, index, context);
+    return this.#ordered(set, reader, context);
   }
 
-  #ordered(
-    set: EntrySet,
-    reader: IndexReader,
-    index: QueryIndex,
-    context: WhereContext,
-  ): Uint32Array {
+  #ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Uint32Array {
     const query = this.#query;
     const entries = set.toList();
     const isScored = hasScores(query);
@@ -263,8 +275,6 @@ class Execution {
     const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
     return orderEntries(entries, orderBy, {
       reader,
-      indexName: index.name,
-      isStatic: index.isStatic,
       source: this.#host.source,
       scores,
       seed: String(this.#host.source.monotonicMs()),
@@ -369,7 +379,7 @@ class Execution {
   async #passesScript(row: StoredRow): Promise<boolean> {
     assert(this.#scripts !== null, "a filter by script has a script");
     const loaded = await this.#loaded(row);
-    return this.#scripts.passes(this.#scriptInput(row, loaded));
+    return this.#scripts.passes(this.#scriptInput(row, loaded, null));
   }
 
   /** Projects a row and gives it to the sink, unless it is a duplicate or before the page. */
@@ -381,7 +391,10 @@ class Execution {
     if (this.#query.load.length > 0) {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }
-    return this.#emitParts({ row, loaded: noLoaded, score: null }, rowSkip);
+    return this.#emitParts(
+      { row, loaded: noLoaded, score: null, stored: this.#storedText() },
+      rowSkip,
+    );
   }
 
   async #emitLoaded(
@@ -389,7 +402,8 @@ class Execution {
     rowSkip: number,
     loaded: ReadonlyMap<string, LoadedValue>,
   ): Promise<void> {
-    await this.#emitParts({ row, loaded, score: null }, rowSkip);
+    const stored = this.#storedText();
+    await this.#emitParts({ row, loaded, score: null, stored }, rowSkip);
   }
 
   #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
@@ -443,7 +457,7 @@ class Execution {
       return [typeof loaded === "string" ? loaded : missingDocument];
     }
     assert(this.#scripts !== null, "a projection by script has a script");
-    return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded));
+    return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded, parts.stored));
   }
 
   #projectedRow(text: string, parts: RowParts): Buffer {
@@ -451,14 +465,21 @@ class Execution {
     if (isLoaded) return Buffer.from(text);
     // Collection queries tell a score of 0, for no reason that clients know.
     const score = this.#index === null ? 0 : parts.score;
-    const metadata = projectionMetadata({ ...parts, score }, this.#host.source);
+    const metadata =
+      this.#projector?.isFromIndex === true
+        ? indexedMetadata(this.#host.source.lowerIdOf(parts.row.docNum))
+        : projectionMetadata({ ...parts, score }, this.#host.source);
     return Buffer.from(withMetadata(text, metadata));
   }
 
-  #scriptInput(row: StoredRow, loaded: ReadonlyMap<string, LoadedValue>) {
+  #scriptInput(
+    row: StoredRow,
+    loaded: ReadonlyMap<string, LoadedValue>,
+    stored: string | null,
+  ): ScriptInput {
     return row.start < 0
-      ? { row: null, text: row.bytes.toString(), loaded }
-      : { row, text: null, loaded };
+      ? { row: null, text: row.bytes.toString(), loaded, stored }
+      : { row, text: null, loaded, stored };
   }
 
   async #loaded(row: StoredRow): Promise<ReadonlyMap<string, LoadedValue>> {
@@ -506,6 +527,11 @@ class ListCursor implements RowCursor {
     this.#docNums = docNums;
     this.#at = at;
     this.#source = source;
+  }
+
+  /** Where in the list the row is. */
+  get position(): number {
+    return this.#at - 1;
   }
 
   next(): boolean {

@@ -28,7 +28,13 @@ import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-q
 import type { PathPart } from "./ast.ts";
 import { bodyOf, FieldFinder } from "./compile-filter.ts";
 import { jsonText } from "./query-parameters.ts";
-import type { GroupOutputs, LoadedValue, RowSource, StoredRow } from "./row-source.ts";
+import type {
+  GroupOutputs,
+  LoadedValue,
+  RowSource,
+  StoredFields,
+  StoredRow,
+} from "./row-source.ts";
 
 /** What a row brings beside its document. */
 export interface RowParts {
@@ -36,6 +42,8 @@ export interface RowParts {
   readonly loaded: ReadonlyMap<string, LoadedValue>;
   /** `@index-score`, when the reply tells it. */
   readonly score: number | null;
+  /** JSON text of an object: what the index keeps of the row's entry. */
+  readonly stored: string | null;
 }
 
 /** JSON text of a value, or null when there is none. */
@@ -87,19 +95,37 @@ export function withMetadata(object: string, metadata: string): string {
   return `${object.slice(0, -1)}${object === "{}" ? "" : ","}${metadata}`;
 }
 
+/** As `projectionMetadata`, of a row whose columns all come from what the index keeps: no document was looked at. */
+export function indexedMetadata(lowerId: string): string {
+  return `"@metadata":{"@projection":true,"@change-vector":null,"@id":${JSON.stringify(lowerId)}}}`;
+}
+
 /** Makes the objects of `select a, b.c as x, …`, without metadata. */
 export class FieldProjector {
   readonly #keys: readonly string[];
   readonly #values: readonly TextOf[];
+  /** By column: the name under which the index keeps it; empty when the query selects nothing that is kept. */
+  readonly #storedNames: readonly (string | null)[];
+  /** Did all columns of the last object come from what the index keeps? */
+  isFromIndex = false;
 
-  constructor(query: AnalyzedQuery, source: RowSource, outputs: GroupOutputs | null) {
+  constructor(
+    query: AnalyzedQuery,
+    source: RowSource,
+    outputs: GroupOutputs | null,
+    stored: StoredFields | null,
+  ) {
     const { projection } = query;
     const fields: readonly ProjectedField[] = projection.kind === "fields" ? projection.fields : [];
     this.#keys = fields.map((field) => `${JSON.stringify(field.key)}:`);
-    this.#values = fields.map((field) => compileValue(field, query, source, outputs));
+    const names = fields.map(({ value }) => storedName(value, query.source.alias, stored));
+    const hasStored = names.some((name) => name !== null);
+    this.#storedNames = hasStored ? names : [];
+    this.#values = fields.map((field) => compileValue(field, query, source, outputs, hasStored));
   }
 
   project(parts: RowParts): string {
+    if (this.#storedNames.length > 0) return this.#projectStored(parts);
     let text = "{";
     for (let i = 0; i < this.#values.length; i++) {
       const value = (this.#values[i] as TextOf)(parts);
@@ -110,13 +136,59 @@ export class FieldProjector {
     }
     return `${text}}`;
   }
+
+  /** What the index keeps comes first, then what the document has; what neither has is left out. */
+  #projectStored(parts: RowParts): string {
+    const bytes = Buffer.from(parts.stored ?? "{}");
+    const span = new ValueSpan();
+    const members: string[] = [];
+    this.isFromIndex = true;
+    for (const [i, name] of this.#storedNames.entries()) {
+      let value: string | null = null;
+      if (name !== null && findMember(bytes, 0, quoteString(name), span)) {
+        value = storedValueText(bytes, span.from);
+      } else {
+        this.isFromIndex = false;
+        value = (this.#values[i] as TextOf)(parts);
+      }
+      if (value !== null) members.push(`${this.#keys[i]}${value}`);
+    }
+    return `{${members.join(",")}}`;
+  }
 }
 
+/** The name under which an index keeps a column's values, or null. */
+function storedName(
+  value: ProjectedValue,
+  alias: string | null,
+  stored: StoredFields | null,
+): string | null {
+  if (stored === null || value.kind !== "path") return null;
+  if (value.root !== null && value.root !== alias) return null;
+  const name = value.path.map((part) => part.name).join(".");
+  return stored.has(name) ? name : null;
+}
+
+/** A kept value as a column shows it: numbers and booleans are texts, as in RavenDB 7.2.7. */
+function storedValueText(bytes: Buffer, at: number): string {
+  if (bytes[at] === byteArrayOpen) {
+    const items: string[] = [];
+    for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
+      items.push(storedValueText(bytes, i));
+    }
+    return `[${items.join(",")}]`;
+  }
+  const text = bytes.toString("utf8", at, skipValue(bytes, at));
+  return /^["{n]/.test(text) ? text : `"${text}"`;
+}
+
+/** `leavesOut`: a path that is missing leaves out its column. */
 function compileValue(
   field: ProjectedField,
   query: AnalyzedQuery,
   source: RowSource,
   outputs: GroupOutputs | null,
+  leavesOut = false,
 ): TextOf {
   const { value } = field;
   const alias = query.source.alias;
@@ -124,7 +196,7 @@ function compileValue(
     case "path":
       if (value.root !== null && value.root !== alias)
         return compileLoadedPath(value.root, value.path);
-      return compilePath(field.key, value, source, outputs);
+      return compilePath(field.key, value, source, outputs, leavesOut || value.root !== null);
     case "whole": {
       const name = value.alias;
       if (name === alias) return (parts) => wholeText(parts, source);
@@ -205,9 +277,9 @@ function compilePath(
   value: Extract<ProjectedValue, { kind: "path" }>,
   source: RowSource,
   outputs: GroupOutputs | null,
+  isAliased: boolean,
 ): TextOf {
   if (outputs !== null) return compileMember(value.name, source);
-  const isAliased = value.root !== null;
   const missing = isAliased ? null : "null";
   if (value.path[0]?.name === "@metadata")
     return compileMetadataPath(value.path.slice(1), missing, source);

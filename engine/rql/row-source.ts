@@ -3,14 +3,16 @@
  * The database implements it; tests do so over arrays of JSON texts.
  */
 
+import type { GroupOutputs } from "../indexing/followed-index.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import type { StoredFields } from "../indexing/open-index.ts";
 import type { Shape } from "../keyspaces/shapes.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
 
-export type { RowCursor, StoredRow };
+export type { GroupOutputs, RowCursor, StoredFields, StoredRow };
 
 /** `collection` null means all documents, everywhere here. Names are compared without case. */
 export interface RowSource {
@@ -66,18 +68,14 @@ export interface QueryIndex {
   /** Created by this very query. */
   readonly isNew: boolean;
   reader(): IndexReader;
-  /** A field that conditions name but the index has not: `invalid` for a static one, empty for an automatic one. */
-  readonly isStatic: boolean;
+  /** May conditions and order name this field? One that they may and the index has not is empty. */
+  isKnownField(name: string): boolean;
+  /** Why it answers no queries any more, or null. */
+  readonly invalidity: string | null;
+  /** What it keeps to be projected, or null. */
+  readonly stored: StoredFields | null;
   /** Map-reduce: what an entry is, as JSON text of an object; null for a map index. */
   readonly outputs: GroupOutputs | null;
-}
-
-/** The reduced objects of a map-reduce index. */
-export interface GroupOutputs {
-  /** The JSON text of an entry's object: keys, then aggregates. */
-  textOf(entry: number): string;
-  /** Names of the key fields, in the order of the query that made the index. */
-  readonly keyNames: readonly string[];
 }
 
 export interface IndexProvider {
@@ -95,6 +93,8 @@ export interface ScriptInput {
   readonly row: StoredRow | null;
   readonly text: string | null;
   readonly loaded: ReadonlyMap<string, LoadedValue>;
+  /** JSON text of an object: what the index keeps of the row, which stands before what the document has. */
+  readonly stored: string | null;
 }
 
 /** A loaded document as whole JSON text, null when it is missing, or a list of them. */

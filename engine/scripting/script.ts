@@ -11,8 +11,8 @@
  */
 
 import { EngineError } from "../errors.ts";
-import { builtIn, namespaceOf } from "./built-in.ts";
 import { globals } from "./built-ins.ts";
+import { indexGlobals } from "./index-functions.ts";
 import { completions, type Expression, Frame, type Statement } from "./script-code.ts";
 import { ScriptCompiler } from "./script-compiler.ts";
 import {
@@ -27,7 +27,6 @@ import { type Node, parseBody, parseWholeExpression, positionOfOffset } from "./
 import {
   callFunction,
   defaultLimits,
-  getOwn,
   isArray,
   isFunction,
   isObject,
@@ -51,9 +50,9 @@ import { numberText } from "./value-text.ts";
  * - patch: a function body; `this` is the document;
  * - projection: one expression, such as the object literal of `select { … }`;
  * - function: declarations only; `name` is called with the arguments of the run;
- * - map, reduce: the definition of a JavaScript index, `map('Users', u => …)`, `groupBy(…).aggregate(…)`.
+ * - index: statements that declare the maps or the reduce of an index, see index-script.ts.
  */
-export type ScriptKind = "patch" | "projection" | "function" | "map" | "reduce";
+export type ScriptKind = "patch" | "projection" | "function" | "index";
 
 export interface ScriptOptions {
   readonly kind: ScriptKind;
@@ -129,7 +128,7 @@ export class CompiledScript {
   constructor(source: string, options: ScriptOptions) {
     this.source = source;
     this.options = options;
-    const isIndex = options.kind === "map" || options.kind === "reduce";
+    const isIndex = options.kind === "index";
     const compiler = new ScriptCompiler(isIndex ? indexGlobals : globals, options.parameters ?? []);
     const { root } = compiler;
     const entries: Entry[] = [];
@@ -147,7 +146,7 @@ export class CompiledScript {
       this.tree = null;
       this.main = { kind: "call", slot: declaredSlot(compiler, options.name ?? "") };
     } else {
-      this.tree = options.kind === "patch" ? parseBody(source) : parseWholeExpression(source);
+      this.tree = options.kind === "projection" ? parseWholeExpression(source) : parseBody(source);
       compiler.add(source, this.tree);
       entries.push(compiler.entry(root));
       this.main =
@@ -283,88 +282,4 @@ export function resultTexts(outcome: Outcome): string[] {
     "invalid-operation",
     `Query returning a single function call result must return an object, but got: ${shown.slice(0, 200)}`,
   );
-}
-
-/** What `map(…)` in an index's text declared. */
-export interface IndexMap {
-  /** What it reads: documents, counters or time series. */
-  readonly source: "documents" | "counters" | "timeSeries";
-  /** Collections by name; null for all documents. */
-  readonly collections: readonly string[] | null;
-  readonly map: ScriptFunction;
-}
-
-/** What `groupBy(…).aggregate(…)` declared. */
-export interface IndexReduce {
-  readonly groupBy: ScriptFunction;
-  readonly aggregate: ScriptFunction;
-}
-
-/** Globals of an index's text: those of all scripts, and the words that declare maps and reduces. */
-const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
-  ...globals,
-  ["map", builtIn("map", 2, (run, _self, args) => declareMap(run, "documents", args))],
-  ["timeSeries", namespaceOf({ map: (run, _self, args) => declareMap(run, "timeSeries", args) })],
-  ["counters", namespaceOf({ map: (run, _self, args) => declareMap(run, "counters", args) })],
-  ["groupBy", builtIn("groupBy", 1, declareGroupBy)],
-]);
-
-function declareMap(run: Run, source: IndexMap["source"], args: Value[]): Value {
-  run.grow(256);
-  const declared = newObject();
-  setOwn(declared, "source", source);
-  setOwn(declared, "collections", args.length > 1 ? args[0] : null);
-  setOwn(declared, "map", args.at(-1));
-  return declared;
-}
-
-function declareGroupBy(run: Run, _self: Value, [key]: Value[]): Value {
-  run.grow(256);
-  return namespaceOf({
-    aggregate(_run, _inner, [aggregate]) {
-      const declared = newObject();
-      setOwn(declared, "groupBy", key);
-      setOwn(declared, "aggregate", aggregate);
-      return declared;
-    },
-  });
-}
-
-function indexError(what: string): EngineError {
-  return new EngineError("index-compilation", `The index's text must be ${what}`);
-}
-
-/** Reads what an index's map text declares. @throws EngineError index-compilation, and as `run` */
-export function indexMapOf(script: CompiledScript, host: ScriptHost): IndexMap {
-  const { value } = script.run({ host });
-  const form = "map('Collection', document => …)";
-  if (!isObject(value)) throw indexError(form);
-  const map = getOwn(value, "map");
-  const collections = getOwn(value, "collections");
-  if (!isFunction(map)) throw indexError(form);
-  return {
-    source: getOwn(value, "source") as IndexMap["source"],
-    collections: collectionNames(collections),
-    map,
-  };
-}
-
-function collectionNames(value: Value): string[] | null {
-  if (value === null || value === undefined || value === "@all_docs") return null;
-  const names = isArray(value) ? value.items : [value];
-  return names.map((name) => {
-    if (typeof name !== "string") throw indexError("map('Collection', document => …)");
-    return name;
-  });
-}
-
-/** Reads what an index's reduce text declares. @throws EngineError index-compilation, and as `run` */
-export function indexReduceOf(script: CompiledScript, host: ScriptHost): IndexReduce {
-  const { value } = script.run({ host });
-  const form = "groupBy(x => …).aggregate(g => …)";
-  if (!isObject(value)) throw indexError(form);
-  const groupBy = getOwn(value, "groupBy");
-  const aggregate = getOwn(value, "aggregate");
-  if (!isFunction(groupBy) || !isFunction(aggregate)) throw indexError(form);
-  return { groupBy, aggregate };
 }

@@ -139,7 +139,7 @@ export class SubscriptionQuery {
       this.#query.load.length === 0 || row === null
         ? noLoaded
         : await this.#loader.load(row, () => this.#waitForRecord());
-    const input = { row, text, loaded };
+    const input = { row, text, loaded, stored: null };
     if (this.#test === "script" && !this.#scripts.passes(input)) return null;
     if (projection.kind === "document") {
       if (text === null) {
@@ -153,7 +153,7 @@ export class SubscriptionQuery {
     const projected = oneObject(this.#scripts.project(input));
     if (projected === null) return null;
     this.#includes.addRow(text === null ? document : bareRow, projected);
-    const parts = { row: document, loaded, score: null };
+    const parts = { row: document, loaded, score: null, stored: null };
     const metadata = projectionMetadata(parts, this.#rows);
     return { text: Buffer.from(withMetadata(projected, metadata)), error: null };
   }

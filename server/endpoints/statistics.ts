@@ -1,6 +1,6 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
 import { nodeTag } from "../../engine/database-state.ts";
-import type { IndexStatistics } from "../../engine/indexing/index-set.ts";
+import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
 import {
   type CollectionCounts,
   type CollectionFigures,

@@ -97,7 +97,7 @@ describe("automatic indexes", () => {
     expect(index).toBeDefined();
     if (index === undefined) return;
     index.priority = "High";
-    await database.queries.saveIndex(index);
+    await database.queries.administration.save(index);
     const again = await openAfterCrash(folder);
     const [known] = again.queries.indexes.all();
     expect([known?.name, known?.priority]).toEqual(["Auto/Users/ByAge", "High"]);
@@ -123,7 +123,7 @@ describe("automatic indexes", () => {
     await database.delete("users/1");
     await putAll(database, "Others", { "others/1": {} });
     await database.delete("others/1");
-    expect(database.queries.lastDeletionEtagNeeded).toBe(0);
+    expect(database.queries.administration.lastDeletionEtagNeeded).toBe(0);
     expect(await database.maintenance.cleanTombstones()).toBe(0);
     index.isPaused = false;
     expect((await query(database, "from Users where Age > 25")).ids).toEqual(["users/3"]);

@@ -92,10 +92,14 @@ describe("IndexSet", () => {
     expect(index.isStale).toBe(true);
     await database.indexes.waitForNonStale(index.name, 5000);
     expect(index.isStale).toBe(false);
-    expect(index.statistics()).toMatchObject({ entriesCount: 1, mapAttempts: 1, documentLag: 0 });
+    expect(index.statistics()).toMatchObject({
+      entriesCount: 1,
+      mapAttempts: 1,
+      collections: [{ documentLag: 0 }],
+    });
     user(database, 2, { A: 1 });
     expect(index.isStale).toBe(true);
-    expect(index.statistics().documentLag).toBe(1);
+    expect(index.statistics().collections[0]?.documentLag).toBe(1);
   });
 
   it("is stale after a deletion, until that is taken in", async () => {

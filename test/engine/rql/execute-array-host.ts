@@ -11,11 +11,11 @@ import {
   encodeDocumentRecord,
 } from "../../../engine/document.ts";
 import { MetadataWriter } from "../../../engine/document-metadata.ts";
-import type { IndexDefinition } from "../../../engine/indexing/index-definition.ts";
 import type {
   CollectionEtags,
   DeletionCursor,
   IndexHost,
+  NumberCursor,
   RowCursor,
   StoredRow,
 } from "../../../engine/indexing/index-host.ts";
@@ -265,7 +265,34 @@ export class ArrayDatabase implements RowSource, IndexHost {
     timer.unref();
     return { cancel: () => clearTimeout(timer) };
   }
-  indexChanged(_name: string, _definition: IndexDefinition | null): void {}
+  numbersSince(collection: string | null, etag: number): NumberCursor {
+    const rows = this.rowsSince(collection, etag);
+    const cursor: NumberCursor = {
+      docNum: 0,
+      etag: 0,
+      next() {
+        if (!rows.next()) return false;
+        cursor.docNum = rows.row.docNum;
+        cursor.etag = rows.row.etag;
+        return true;
+      },
+    };
+    return cursor;
+  }
+  rowsOf(docNums: readonly number[]): RowCursor {
+    const found = docNums.map((docNum) => this.#documents[docNum] ?? null);
+    return cursorOver(found.filter((document) => document !== null));
+  }
+  collectionOf(docNum: number): string {
+    return this.#documents[docNum]?.collection ?? "";
+  }
+  compareExchangeChanges = 0;
+  compareExchangeVersionOf(): number {
+    return 0;
+  }
+  indexChanged(): void {}
+  indexDropped(): void {}
+  indexReplaced(): void {}
   indexEvent(): void {}
 }
 

@@ -2,13 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/errors.ts";
-import {
-  compileScript,
-  indexMapOf,
-  indexReduceOf,
-  resultTexts,
-  ScriptParameters,
-} from "../../../engine/scripting/script.ts";
+import { compileScript, resultTexts, ScriptParameters } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { fieldsRead, simpleUpdates } from "../../../engine/scripting/script-reading.ts";
 import { defaultLimits, liftedLimits } from "../../../engine/scripting/script-values.ts";
@@ -314,40 +308,6 @@ describe("projections and functions", () => {
     expect(failure(() => script.run({ host: stubHost(true) })).message).toBe(
       "At 2:9 Script failed for document ID ''. q",
     );
-  });
-});
-
-describe("indexes", () => {
-  it("declare maps that are called for each document", () => {
-    const script = compileScript("map('Users', u => ({ Name: twice(u.Name) }))", {
-      kind: "map",
-      functions: ["function twice(x) { return x + x }"],
-    });
-    const { collections, source, map } = indexMapOf(script, stubHost(true));
-    expect([collections, source]).toEqual([["Users"], "documents"]);
-    const root = ScriptDocument.fromText('{"Name":"a"}', metadata, "users/1").root;
-    expect(resultTexts(script.call(map, { host: stubHost(true), args: [root] }))).toEqual([
-      '{"Name":"aa"}',
-    ]);
-  });
-  it("declare reduces", () => {
-    const script = compileScript(
-      "groupBy(x => x.K).aggregate(g => ({ K: g.key, N: g.values.reduce((s, v) => s + v.N, 0) }))",
-      { kind: "reduce" },
-    );
-    const { aggregate } = indexReduceOf(script, stubHost(true));
-    const group = ScriptDocument.fromText(
-      '{"key":"a","values":[{"N":1},{"N":2}]}',
-      null,
-      null,
-    ).root;
-    expect(resultTexts(script.call(aggregate, { host: stubHost(true), args: [group] }))).toEqual([
-      '{"K":"a","N":3}',
-    ]);
-  });
-  it("refuse other texts", () => {
-    const script = compileScript("5", { kind: "map" });
-    expect(failure(() => indexMapOf(script, stubHost(true))).code).toBe("index-compilation");
   });
 });
 

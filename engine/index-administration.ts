@@ -1,0 +1,332 @@
+/**
+ * The indexes of one database as they are administered: deployed, replaced, locked, paused, and kept over restarts.
+ * Definitions are durable; entries are built again, in memory, when a database is opened.
+ *
+ * Invariants:
+ * - What `deploy` and the other changes resolved for is found again after a restart.
+ * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
+ */
+import type { Database } from "./database.ts";
+import type { Clock } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+import { IndexedDocuments } from "./index-documents.ts";
+import { compileIndex } from "./index-scripts.ts";
+import { AutomaticIndex } from "./indexing/automatic-index.ts";
+import type { IndexDefinition } from "./indexing/index-definition.ts";
+import type { IndexProgram } from "./indexing/index-program.ts";
+import { IndexSet, replacementPrefix } from "./indexing/index-set.ts";
+import type { IndexLockMode, IndexPriority, OpenIndex } from "./indexing/open-index.ts";
+import {
+  type DeploymentOptions,
+  isCSharp,
+  isSameIndex,
+  parseDeploymentOptions,
+  parseStaticDefinition,
+  type StaticDefinition,
+} from "./indexing/static-definition.ts";
+import { StaticIndex } from "./indexing/static-index.ts";
+import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { staticIndexesMax } from "./limits.ts";
+import { automaticIndexName } from "./rql/auto-index-name.ts";
+
+/** How often unused indexes are looked for. */
+const tidyMs = 60_000;
+
+/** What is stored of an index. */
+type StoredIndex = (
+  | { readonly kind: "automatic"; readonly definition: IndexDefinition }
+  | { readonly kind: "static"; readonly definition: StaticDefinition }
+) & {
+  readonly priority: IndexPriority;
+  readonly lockMode: IndexLockMode;
+  readonly isDisabled: boolean;
+};
+
+interface Deployment {
+  readonly definition: StaticDefinition;
+  readonly options: DeploymentOptions;
+  readonly program: IndexProgram;
+}
+
+export class IndexAdministration {
+  readonly indexes: IndexSet;
+  readonly documents: IndexedDocuments;
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #stopListening: () => void;
+  /** The last write of a definition. */
+  #writing: Promise<void> = Promise.resolve();
+  /** Writes of the change that is being made, for whoever awaits it. */
+  #awaited: Promise<unknown>[] | null = null;
+  #isRestoring = true;
+  #isClosed = false;
+  #hasIndexes = false;
+  #isPaused = false;
+
+  constructor(database: Database, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+    this.documents = new IndexedDocuments(database, clock, {
+      indexChanged: (index) => this.#added(index),
+      indexDropped: (name) => this.#write([[name, null]]),
+      indexReplaced: (name, index) =>
+        this.#write([
+          [name, null],
+          [index.name, index],
+        ]),
+    });
+    this.indexes = new IndexSet(this.documents, automaticIndexName);
+    this.#stopListening = database.state.feed.listenToCommits(() => {
+      if (this.#hasIndexes) this.indexes.wake();
+    });
+    this.#restore();
+    this.#tidyLater();
+  }
+
+  /** Deletions up to this etag are taken in by all indexes that they concern: no index needs their tombstones. */
+  get lastDeletionEtagNeeded(): number {
+    const { tombstones } = this.#database.state.keyspaces;
+    let needed = Number.MAX_SAFE_INTEGER;
+    for (const index of this.indexes.all()) {
+      // One that has failed reads no more: only building it again makes it another.
+      if (index.failure !== null || index.invalidity !== null) continue;
+      for (const { collection, deletionEtag } of index.index.sources) {
+        const isBehind = tombstones.newestEtagOf(collection) > deletionEtag;
+        if (isBehind) needed = Math.min(needed, deletionEtag);
+      }
+    }
+    return needed;
+  }
+
+  /** Have all indexes been told to stop? Until they are told otherwise, or a restart. */
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    for (const index of this.indexes.all()) index.isPaused = isPaused;
+    this.indexes.wake();
+  }
+
+  /**
+   * Deploys indexes, all or none: makes those that are new, and builds beside those that differ another one that takes their
+   * place when it has caught up. Resolves when the definitions are durable.
+   * @param mayBeCSharp false: C# is not even looked at
+   * @returns the names in the order of `definitions`
+   * @throws EngineError invalid-argument, invalid-format, index-compilation, index-creation, not-supported,
+   * access-refused
+   */
+  async deploy(definitions: readonly JsonObject[], mayBeCSharp: boolean): Promise<string[]> {
+    const deployments = definitions.map((json) => this.#prepare(json, mayBeCSharp));
+    for (const { definition } of deployments) this.#requireDeployable(definition);
+    await this.#durably(() => {
+      for (const deployment of deployments) this.#deployOne(deployment);
+    });
+    return deployments.map(({ definition }) => definition.name);
+  }
+
+  /** Would deploying this change the index of its name? @throws EngineError invalid-argument, invalid-format */
+  hasChanged(json: JsonObject): boolean {
+    const definition = parseStaticDefinition(json);
+    const { lockMode, priority } = parseDeploymentOptions(json);
+    const known = this.indexes.byName(definition.name);
+    if (!(known instanceof StaticIndex)) return true;
+    const isSame = isSameIndex(known.definition, definition);
+    return !isSame || known.lockMode !== lockMode || known.priority !== priority;
+  }
+
+  /** Resolves when it is durable. @returns false when there is none @throws EngineError index-deletion */
+  async delete(name: string): Promise<boolean> {
+    const index = this.indexes.byName(name);
+    if (index === undefined) return false;
+    if (index.lockMode === "LockedIgnore") return true;
+    if (index.lockMode === "LockedError") {
+      throw new EngineError(
+        "index-deletion",
+        `Failed to delete index '${index.name}'. Cannot delete existing index ${index.name} with lock mode LockedError`,
+      );
+    }
+    await this.#durably(() => {
+      this.indexes.drop(replacementPrefix + name);
+      this.indexes.drop(name);
+    });
+    return true;
+  }
+
+  /** Puts the replacement of an index into its place before it has caught up. @throws EngineError index-missing */
+  async replace(name: string): Promise<void> {
+    const replacement = this.indexes.byName(replacementPrefix + name);
+    if (replacement === undefined) {
+      const isThere = this.indexes.byName(name) !== undefined;
+      throw new EngineError(
+        "index-missing",
+        isThere
+          ? `Could not find side-by-side index for '${name}'.`
+          : `Could not find '${name}' and '${replacementPrefix}${name}' indexes.`,
+      );
+    }
+    await this.#durably(() => this.indexes.replace(replacement));
+  }
+
+  /** Keeps an index's lock mode, priority and state over a restart. Resolves when they are durable. */
+  async save(index: OpenIndex): Promise<void> {
+    await this.#durably(() => this.#write([[index.name, index]]));
+  }
+
+  /** Stops the indexes. Definitions that are being written still are. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopListening();
+    this.indexes.close();
+    await this.#writing;
+  }
+
+  #prepare(json: JsonObject, mayBeCSharp: boolean): Deployment {
+    const definition = parseStaticDefinition(json);
+    const { name, maps } = definition;
+    if (!mayBeCSharp && maps.some(isCSharp)) {
+      throw new EngineError(
+        "access-refused",
+        `Index ${name} is a C# index but was sent through a non-admin endpoint using REST api, this is not allowed.`,
+      );
+    }
+    const options = parseDeploymentOptions(json);
+    return { definition, options, program: compileIndex(definition, this.#database, this.#clock) };
+  }
+
+  /** @throws EngineError index-creation */
+  #requireDeployable({ name }: StaticDefinition): void {
+    const refuse = (reason: string): never => {
+      throw new EngineError("index-creation", `Failed to create index '${name}'. ${reason}`);
+    };
+    if (name.toLowerCase().startsWith(replacementPrefix.toLowerCase())) {
+      refuse(`Names that begin with '${replacementPrefix}' are the server's.`);
+    }
+    const known = this.indexes.byName(name);
+    if (known === undefined) {
+      const count = this.indexes.all().filter(({ isStatic }) => isStatic).length;
+      if (count >= staticIndexesMax) refuse(`There are ${count} indexes; more are not allowed.`);
+      return;
+    }
+    if (known.name !== name) refuse(`An index '${known.name}' exists, whose name differs in case.`);
+    if (known.lockMode === "LockedError") {
+      refuse(`Cannot edit existing index ${name} with lock mode LockedError`);
+    }
+  }
+
+  #deployOne({ definition, options, program }: Deployment): void {
+    const known = this.indexes.byName(definition.name);
+    if (known?.lockMode === "LockedIgnore") return;
+    const replacementName = replacementPrefix + definition.name;
+    if (known instanceof StaticIndex && isSameIndex(known.definition, definition)) {
+      this.indexes.drop(replacementName);
+      known.setOptions(options);
+      this.#write([[known.name, known]]);
+      return;
+    }
+    const name = known === undefined ? definition.name : replacementName;
+    const index = new StaticIndex({ ...definition, name }, program, this.documents);
+    index.setOptions(options);
+    this.indexes.addStatic(index);
+  }
+
+  #restore(): void {
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    for (const [, json] of indexDefinitions.withPrefix("")) {
+      const stored = json as unknown as StoredIndex;
+      const { priority, lockMode, isDisabled } = stored;
+      if (stored.kind === "static") {
+        this.#restoreStatic(stored.definition).setOptions({ priority, lockMode, isDisabled });
+      } else if (stored.kind === "automatic") {
+        const index = this.indexes.restore(stored.definition);
+        index.priority = priority;
+        index.lockMode = lockMode;
+        index.isDisabled = isDisabled;
+      }
+    }
+    this.#isRestoring = false;
+  }
+
+  /** A definition that does not compile any more is an index that does not run. */
+  #restoreStatic(definition: StaticDefinition): StaticIndex {
+    let program = noProgram;
+    let failure: Error | null = null;
+    try {
+      program = compileIndex(definition, this.#database, this.#clock);
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      failure = error;
+    }
+    const index = new StaticIndex(definition, program, this.documents);
+    index.failure = failure;
+    this.indexes.addStatic(index);
+    return index;
+  }
+
+  #added(index: OpenIndex): void {
+    this.#hasIndexes = true;
+    index.isPaused = this.#isPaused;
+    this.#write([[index.name, index]]);
+  }
+
+  /** Makes changes whose writes the caller awaits. @throws EngineError when they cannot be written */
+  async #durably(change: () => void): Promise<void> {
+    this.#awaited = [];
+    change();
+    const writes = this.#awaited;
+    this.#awaited = null;
+    await Promise.all(writes);
+  }
+
+  /** What nobody awaits and cannot be written (a full disk) is not kept: it is made again when it is needed. */
+  #write(changes: readonly (readonly [string, OpenIndex | null])[]): void {
+    if (this.#isRestoring || this.#isClosed) return;
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    const written = this.#database.write((transaction) => {
+      for (const [name, index] of changes) {
+        const key = name.toLowerCase();
+        if (index === null && transaction.entry(indexDefinitions, key) === undefined) continue;
+        const value = index === null ? undefined : storedOf(index);
+        transaction.putEntry(indexDefinitions, key, value as unknown as JsonObject | undefined);
+      }
+    });
+    this.#awaited?.push(written);
+    this.#writing = Promise.allSettled([this.#writing, written]).then(() => undefined);
+  }
+
+  #tidyLater(): void {
+    this.#clock.setTimer(tidyMs, () => {
+      if (this.#isClosed) return;
+      this.indexes.tidy();
+      this.#tidyLater();
+    });
+  }
+}
+
+function storedOf(index: OpenIndex): StoredIndex | undefined {
+  const { priority, lockMode, isDisabled } = index;
+  if (index instanceof AutomaticIndex) {
+    return { kind: "automatic", definition: index.definition, priority, lockMode, isDisabled };
+  }
+  if (!(index instanceof StaticIndex)) return undefined;
+  const definition = { ...index.definition, name: index.name };
+  return { kind: "static", definition, priority, lockMode, isDisabled };
+}
+
+/** Stands for texts that do not compile. */
+const noProgram: IndexProgram = {
+  collections: [],
+  referencedCollections: [],
+  fieldNames: null,
+  isReduce: false,
+  map: () => ({
+    entries: [],
+    values: [],
+    references: new Set(),
+    compareExchangeKeys: new Set(),
+    failure: null,
+  }),
+  reduce: () => null,
+  fieldsOf: () => [],
+};

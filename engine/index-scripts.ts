@@ -1,0 +1,407 @@
+/**
+ * Compiles the JavaScript of deployed indexes, and runs it for the stages of indexing/: values come from stored
+ * documents and go as JSON texts.
+ *
+ * Invariants:
+ * - What a map loads is in the result's references, whether or not it is there.
+ * - Functions of an index keep nothing from one run to the next for long: what they keep in variables of their own is
+ *   forgotten after `runsPerDeclaration` runs.
+ */
+import type { Database } from "./database.ts";
+import { collectionIdOf } from "./document.ts";
+import type { Clock } from "./environment.ts";
+import { EngineError } from "./errors.ts";
+import type { StoredRow } from "./indexing/index-host.ts";
+import {
+  type DynamicFieldOptions,
+  type IndexProgram,
+  type MappedField,
+  type MapResult,
+  RecordAwaited,
+  type ReducedValue,
+} from "./indexing/index-program.ts";
+import {
+  type FieldIndexing,
+  fieldIndexings,
+  isCSharp,
+  type StaticDefinition,
+} from "./indexing/static-definition.ts";
+import { indexEntriesPerDocumentMax } from "./limits.ts";
+import { QueryRows } from "./query-rows.ts";
+import { ReadingScriptHost } from "./query-scripts.ts";
+import type { IndexScriptHost } from "./scripting/index-functions.ts";
+import {
+  type IndexMap,
+  type IndexReduce,
+  indexMapsOf,
+  indexReduceOf,
+  readIndexText,
+} from "./scripting/index-script.ts";
+import { type CompiledScript, compileScript, type RunInput } from "./scripting/script.ts";
+import { ShapeHint, valueOfText, valueText } from "./scripting/script-document.ts";
+import { parseBody } from "./scripting/script-parser.ts";
+import {
+  defaultLimits,
+  getOwn,
+  isArray,
+  isFunction,
+  isObject,
+  newObject,
+  ownKeys,
+  type Run,
+  ScriptArray,
+  type ScriptFunction,
+  type ScriptLimits,
+  type ScriptObject,
+  setOwn,
+  type Value,
+} from "./scripting/script-values.ts";
+import { RecordNotResident } from "./transaction.ts";
+import { scriptDocumentOf } from "./transaction-script-host.ts";
+
+/** Runs after which the functions are made anew. */
+const runsPerDeclaration = 1_024;
+/** What one more value that is reduced may cost. */
+const stepsPerValue = 200;
+const workPerValue = 20_000;
+const bytesPerValue = 16 * 1024;
+
+/**
+ * Compiles a definition.
+ * @throws EngineError index-compilation, index-creation, not-supported, invalid-operation
+ */
+export function compileIndex(
+  definition: StaticDefinition,
+  database: Database,
+  clock: Clock,
+): IndexProgram {
+  return new ScriptProgram(definition, database, clock);
+}
+
+/** A text with what it declares, which is declared anew now and then. */
+class Declared<Declaration> {
+  readonly script: CompiledScript;
+  readonly #read: (script: CompiledScript) => Declaration;
+  #declaration: Declaration;
+  #runCount = 0;
+
+  constructor(script: CompiledScript, read: (script: CompiledScript) => Declaration) {
+    this.script = script;
+    this.#read = read;
+    this.#declaration = read(script);
+  }
+
+  get current(): Declaration {
+    if (++this.#runCount % runsPerDeclaration === 0) this.#declaration = this.#read(this.script);
+    return this.#declaration;
+  }
+}
+
+class ScriptProgram implements IndexProgram {
+  readonly collections: readonly (string | null)[];
+  readonly referencedCollections: readonly (string | null)[];
+  readonly fieldNames: ReadonlySet<string> | null;
+  readonly isReduce: boolean;
+  readonly #database: Database;
+  readonly #host: MapScriptHost;
+  readonly #maps: readonly Declared<readonly IndexMap[]>[];
+  readonly #reduce: Declared<IndexReduce> | null;
+  readonly #hint = new ShapeHint();
+
+  constructor(definition: StaticDefinition, database: Database, clock: Clock) {
+    const { name, maps, reduce } = definition;
+    this.#database = database;
+    this.#host = new MapScriptHost(database, clock);
+    const functions = Object.values(definition.additionalSources);
+    const loads = new Set<string | null>();
+    let fields: Set<string> | null = new Set();
+    const read = (script: CompiledScript, method: "map" | "aggregate"): void => {
+      if (script.tree === null) return;
+      const reading = readIndexText(name, script.tree, method);
+      for (const collection of reading.loads) loads.add(collection);
+      const isOutput = method === "aggregate" || reduce === null;
+      if (!isOutput) return;
+      const known: ReadonlySet<string> | null = fields;
+      fields =
+        reading.fields === null || known === null ? null : new Set([...known, ...reading.fields]);
+    };
+    readFunctions(name, functions, loads);
+    this.#maps = maps.map((map, number) => {
+      const script = compiled(name, "Maps", map, functions);
+      explained(name, "Maps", map, () => read(script, "map"));
+      return new Declared(script, (one) => indexMapsOf(name, number, one, this.#host));
+    });
+    this.isReduce = reduce !== null;
+    this.#reduce = null;
+    if (reduce !== null) {
+      const script = compiled(name, "Reduce", reduce, functions);
+      explained(name, "Reduce", reduce, () => read(script, "aggregate"));
+      this.#reduce = new Declared(script, (one) => indexReduceOf(name, one, this.#host));
+    }
+    this.collections = this.#maps.flatMap(({ current }) =>
+      current.map(({ collection }) => collection),
+    );
+    this.referencedCollections = [...loads];
+    this.fieldNames = fields;
+  }
+
+  map(row: StoredRow): MapResult {
+    const host = this.#host;
+    host.begin();
+    const entries: MappedField[][] = [];
+    const values: ReducedValue[] = [];
+    let failure: EngineError | null = null;
+    const { keyspaces } = this.#database.state;
+    const collection = keyspaces.collections.nameOf(collectionIdOf(row.bytes, row.start));
+    try {
+      for (const declared of this.#maps) {
+        for (const map of declared.current) {
+          if (map.collection !== null && !isSameName(map.collection, collection)) continue;
+          this.#runMap(declared.script, map.map, row, entries, values);
+        }
+      }
+    } catch (error) {
+      if (error instanceof RecordNotResident) throw this.#awaited(error);
+      if (!(error instanceof EngineError)) throw error;
+      failure = error;
+    }
+    const { references, compareExchangeKeys } = host;
+    if (failure !== null)
+      return { entries: [], values: [], references, compareExchangeKeys, failure };
+    return { entries, values, references, compareExchangeKeys, failure };
+  }
+
+  reduce(key: string, values: readonly string[]): string | null {
+    const declared = this.#reduce as Declared<IndexReduce>;
+    const group = newObject();
+    setOwn(group, "key", valueOfText(key));
+    setOwn(group, "values", new ScriptArray(values.map(valueOfText)));
+    const limits = limitsFor(values.length);
+    const input: RunInput = { host: this.#host, args: [group], limits };
+    const { value, run } = declared.script.call(declared.current.aggregate, input);
+    if (value === null || value === undefined) return null;
+    if (isObject(value)) return objectText(run, value);
+    throw new EngineError("script-failed", "The reduce must return an object.");
+  }
+
+  fieldsOf(text: string): readonly MappedField[] {
+    const value = valueOfText(text);
+    if (!isObject(value)) return [];
+    return ownKeys(value).map((name) => ({
+      name,
+      text: valueText(null, getOwn(value, name)),
+      dynamic: null,
+    }));
+  }
+
+  #runMap(
+    script: CompiledScript,
+    map: ScriptFunction,
+    row: StoredRow,
+    entries: MappedField[][],
+    values: ReducedValue[],
+  ): void {
+    const document = scriptDocumentOf(this.#database.state, row.bytes, row.start, this.#hint);
+    const input: RunInput = { host: this.#host, args: [document.root] };
+    const { value, run } = script.call(map, input);
+    const outputs = isArray(value) ? value.items : [value];
+    if (entries.length + values.length + outputs.length > indexEntriesPerDocumentMax) {
+      throw new EngineError(
+        "too-large",
+        `The map gives more than ${indexEntriesPerDocumentMax} entries of one document.`,
+      );
+    }
+    for (const output of outputs as Value[]) {
+      if (output === null || output === undefined) continue;
+      if (!isObject(output)) {
+        throw new EngineError(
+          "script-failed",
+          "The map must return an object, or a list of objects.",
+        );
+      }
+      if (this.#reduce === null) {
+        const fields = mappedFields(run, output);
+        if (fields.length > 0) entries.push(fields);
+      } else values.push(this.#keyed(run, output));
+    }
+  }
+
+  #keyed(run: Run, output: ScriptObject): ReducedValue {
+    const declared = this.#reduce as Declared<IndexReduce>;
+    const input: RunInput = { host: this.#host, args: [output] };
+    const { value } = declared.script.call(declared.current.groupBy, input);
+    // A key that is not there is one that is null.
+    const key = isObject(value) ? objectText(run, value) : plainText(run, value);
+    return { key, text: objectText(run, output) };
+  }
+
+  #awaited(error: RecordNotResident): RecordAwaited {
+    return new RecordAwaited(() => this.#database.loadRecord(error));
+  }
+}
+
+/** What functions of indexes reach; takes down what they look at. */
+class MapScriptHost extends ReadingScriptHost implements IndexScriptHost {
+  isTracking = true;
+  references = new Set<string>();
+  compareExchangeKeys = new Set<string>();
+
+  constructor(database: Database, clock: Clock) {
+    super(database.state, new QueryRows(database, clock));
+  }
+
+  begin(): void {
+    this.references = new Set();
+    this.compareExchangeKeys = new Set();
+    this.isTracking = true;
+  }
+
+  override load(id: string): ReturnType<ReadingScriptHost["load"]> {
+    if (this.isTracking) this.references.add(id.toLowerCase());
+    return super.load(id);
+  }
+
+  override compareExchange(key: string): string | null {
+    this.compareExchangeKeys.add(key.toLowerCase());
+    return super.compareExchange(key);
+  }
+}
+
+function isSameName(left: string, right: string): boolean {
+  return left === right || left.toLowerCase() === right.toLowerCase();
+}
+
+function limitsFor(count: number): ScriptLimits {
+  const { stepsMax, workMax, bytesMax, depthMax } = defaultLimits;
+  return {
+    stepsMax: stepsMax + count * stepsPerValue,
+    workMax: workMax + count * workPerValue,
+    bytesMax: bytesMax + count * bytesPerValue,
+    depthMax,
+  };
+}
+
+type Property = "Maps" | "Reduce" | "AdditionalSources";
+
+function compiled(
+  name: string,
+  property: Property,
+  text: string,
+  functions: readonly string[],
+): CompiledScript {
+  if (isCSharp(text)) {
+    throw new EngineError(
+      "index-compilation",
+      `Failed to compile index '${name}': it is a C# index, and only JavaScript indexes are supported: map('Collection', document => ({ … })).`,
+      { details: { IndexDefinitionProperty: property, ProblematicText: text } },
+    );
+  }
+  return explained(name, property, text, () => compileScript(text, { kind: "index", functions }));
+}
+
+/** A mistake in a text as the index's, with the text. */
+function explained<Result>(
+  name: string,
+  property: Property,
+  text: string,
+  work: () => Result,
+): Result {
+  try {
+    return work();
+  } catch (error) {
+    const isText =
+      error instanceof EngineError &&
+      (error.code === "script-syntax" || error.code === "index-compilation");
+    if (!isText) throw error;
+    const { line, column, reason } = error.details ?? {};
+    const place =
+      reason === undefined ? error.message : `${reason} (<anonymous>:${line}:${column})`;
+    const hint =
+      property === "Maps"
+        ? " The map was compiled as JavaScript because it does not start with 'from', 'docs', 'timeSeries' or 'counters'; a C# map must start its enumeration from one of these sources."
+        : "";
+    throw new EngineError(
+      "index-compilation",
+      `Failed to compile index '${name}': ${place}${hint}`,
+      {
+        cause: error,
+        details: { IndexDefinitionProperty: property, ProblematicText: text },
+      },
+    );
+  }
+}
+
+/** Looks into the functions beside the maps: what they load, too, is followed. */
+function readFunctions(
+  name: string,
+  functions: readonly string[],
+  loads: Set<string | null>,
+): void {
+  for (const text of functions) {
+    explained(name, "AdditionalSources", text, () => {
+      for (const collection of readIndexText(name, parseBody(text), "map").loads) {
+        loads.add(collection);
+      }
+    });
+  }
+}
+
+/** The fields of one entry. What is undefined is no field; a value with `$name` is a field of that name. */
+function mappedFields(run: Run, output: ScriptObject): MappedField[] {
+  const fields: MappedField[] = [];
+  for (const key of ownKeys(output)) {
+    const value = getOwn(output, key);
+    const dynamic = dynamicFields(value);
+    if (dynamic !== null) {
+      for (const one of dynamic) addDynamic(run, one, fields);
+    } else if (value !== undefined && !isFunction(value)) {
+      fields.push({ name: key, text: valueText(run, value), dynamic: null });
+    }
+  }
+  return fields;
+}
+
+/** The values with a name of their own that a value is or lists, or null when it is none. */
+function dynamicFields(value: Value): ScriptObject[] | null {
+  if (isDynamic(value)) return [value];
+  if (!isArray(value) || value.items.length === 0) return null;
+  const items = value.items as Value[];
+  return items.every(isDynamic) ? (items as ScriptObject[]) : null;
+}
+
+function isDynamic(value: Value): value is ScriptObject {
+  return isObject(value) && typeof getOwn(value, "$name") === "string";
+}
+
+function addDynamic(run: Run, field: ScriptObject, fields: MappedField[]): void {
+  const value = getOwn(field, "$value");
+  if (value === undefined) return;
+  fields.push({
+    name: String(getOwn(field, "$name")),
+    text: valueText(run, value),
+    dynamic: dynamicOptions(getOwn(field, "$options")),
+  });
+}
+
+function dynamicOptions(options: Value): DynamicFieldOptions {
+  if (!isObject(options)) return { indexing: null, isStored: false };
+  const asked = String(getOwn(options, "indexing") ?? "").toLowerCase();
+  const storage = getOwn(options, "storage");
+  const isStored = storage === true || String(storage).toLowerCase() === "yes";
+  const indexing: FieldIndexing | undefined = fieldIndexings.find(
+    (one) => one.toLowerCase() === asked,
+  );
+  return { indexing: indexing ?? null, isStored };
+}
+
+/** An object whose members are all there: what is undefined is null. */
+function objectText(run: Run, object: ScriptObject): string {
+  const members = ownKeys(object).map(
+    (key) => `${JSON.stringify(key)}:${plainText(run, getOwn(object, key))}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+function plainText(run: Run, value: Value): string {
+  return value === undefined || isFunction(value) ? "null" : valueText(run, value);
+}

@@ -1,0 +1,53 @@
+/**
+ * One automatic index: what a query needed, over one collection.
+ */
+import type { FollowedCollection } from "./collection-follower.ts";
+import { GroupIndex } from "./group-index.ts";
+import { type IndexDefinition, indexType } from "./index-definition.ts";
+import type { IndexHost } from "./index-host.ts";
+import { FieldMapper, MapIndex } from "./map-index.ts";
+import { type CollectionProgress, type IndexType, OpenIndex } from "./open-index.ts";
+
+export class AutomaticIndex extends OpenIndex {
+  readonly definition: IndexDefinition;
+  readonly index: MapIndex | GroupIndex;
+  readonly isStatic = false;
+  readonly stored = null;
+  readonly invalidity = null;
+  /** Replaced by another index, which has or will have its fields. */
+  successor: AutomaticIndex | null = null;
+
+  constructor(name: string, definition: IndexDefinition, host: IndexHost) {
+    super(name, host);
+    this.definition = definition;
+    this.index =
+      definition.groupBy !== null
+        ? new GroupIndex(definition, host)
+        : new MapIndex(definition.collection, new FieldMapper(definition, host), host);
+  }
+
+  get type(): IndexType {
+    return indexType(this.definition);
+  }
+
+  get isNew(): boolean {
+    return !this.hasCaughtUp;
+  }
+
+  isKnownField(): boolean {
+    return true;
+  }
+
+  protected progress(): readonly CollectionProgress[] {
+    const { collection } = this.definition;
+    const [source] = this.index.sources as [FollowedCollection];
+    return [
+      {
+        name: collection,
+        lastDocumentEtag: source.documentEtag,
+        lastDeletionEtag: source.deletionEtag,
+        documentLag: this.host.countSince(source.collection, source.documentEtag),
+      },
+    ];
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * What went wrong while one index was made: the last errors with their documents, and whether so many of the attempts
+ * failed that the index is not to be trusted.
+ *
+ * Invariants:
+ * - At most `indexErrorsMax` errors are kept, the newest ones.
+ */
+import { indexErrorsMax } from "../limits.ts";
+
+export interface IndexError {
+  /** Microseconds since 1970. */
+  readonly atMicros: number;
+  /** The document's id, or the key of what is reduced. */
+  readonly document: string;
+  readonly action: "Map" | "Reduce";
+  readonly message: string;
+}
+
+/** More than this part of the attempts may not fail. */
+const failureRateMax = 0.15;
+/** Fewer attempts than this say nothing unless all failed. */
+const attemptsMin = 10;
+const messageLengthMax = 4096;
+
+export class IndexErrors {
+  mapAttempts = 0;
+  mapErrors = 0;
+  mapReferenceAttempts = 0;
+  mapReferenceErrors = 0;
+  reduceAttempts = 0;
+  reduceErrors = 0;
+  #list: IndexError[] = [];
+
+  get list(): readonly IndexError[] {
+    return this.#list;
+  }
+
+  add(error: IndexError): void {
+    this.#list.push({ ...error, message: error.message.slice(0, messageLengthMax) });
+    if (this.#list.length > indexErrorsMax) this.#list.shift();
+  }
+
+  /** Forgets the errors; what was counted stays. */
+  clear(): void {
+    this.#list = [];
+  }
+
+  /** Why the index called `name` is not to be trusted, or null. */
+  invalidity(name: string, isReduce: boolean): string | null {
+    const attempts = this.mapAttempts + this.reduceAttempts;
+    const errors = this.mapErrors + this.reduceErrors;
+    if (errors === 0) return null;
+    const hasFailed =
+      this.mapErrors === this.mapAttempts ||
+      (this.reduceErrors > 0 && this.reduceErrors === this.reduceAttempts);
+    const rate = errors / attempts;
+    if (!hasFailed && (attempts < attemptsMin || rate <= failureRateMax)) return null;
+    const tried = isReduce
+      ? `${this.mapAttempts} map attempts and ${this.reduceAttempts} reduce attempts, ${this.mapErrors} and ${this.reduceErrors} has failed respectively`
+      : `${this.mapAttempts} map attempts, ${this.mapErrors} has failed`;
+    const percent = Math.round(rate * 100);
+    return `Index ${name} is invalid, out of ${tried}. Error rate of ${percent}% exceeds allowed 15% error rate`;
+  }
+}

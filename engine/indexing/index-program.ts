@@ -1,0 +1,70 @@
+/**
+ * What the functions of a deployed index are to the stages that run them. Whoever compiles their texts implements it;
+ * tests do so with plain functions. Values cross as JSON texts.
+ */
+import type { EngineError } from "../errors.ts";
+import type { StoredRow } from "./index-host.ts";
+import type { FieldIndexing } from "./static-definition.ts";
+
+/** How a field is indexed whose name the map computes. */
+export interface DynamicFieldOptions {
+  readonly indexing: FieldIndexing | null;
+  readonly isStored: boolean;
+}
+
+/** One field of one entry. `dynamic` null: its options are those of the definition. */
+export interface MappedField {
+  readonly name: string;
+  /** JSON text. */
+  readonly text: string;
+  readonly dynamic: DynamicFieldOptions | null;
+}
+
+/** What a map made of one document, and what it looked at beside it. */
+export interface MapResult {
+  /** One list of fields for each entry; empty for a map that is reduced. */
+  readonly entries: readonly (readonly MappedField[])[];
+  /** What is to be reduced: JSON texts of a key and an object. */
+  readonly values: readonly ReducedValue[];
+  /** Lower-cased ids of documents that were loaded, whether or not they are there. */
+  readonly references: ReadonlySet<string>;
+  /** Lower-cased keys of compare-exchange values that were loaded. */
+  readonly compareExchangeKeys: ReadonlySet<string>;
+  /** Why the map failed, or null; then there are neither entries nor values. */
+  readonly failure: EngineError | null;
+}
+
+export interface ReducedValue {
+  readonly key: string;
+  readonly text: string;
+}
+
+/** A document that a map loads must be read from the disk first; then the map is run again. */
+export class RecordAwaited extends Error {
+  readonly wait: () => Promise<void>;
+
+  constructor(wait: () => Promise<void>) {
+    super("a loaded document is on the disk only");
+    this.wait = wait;
+  }
+}
+
+export interface IndexProgram {
+  /** Names of the collections that are mapped; null: all documents. */
+  readonly collections: readonly (string | null)[];
+  /** Names of the collections that maps load documents of; null: any. */
+  readonly referencedCollections: readonly (string | null)[];
+  /** Names of the fields, null when only running the maps tells them. */
+  readonly fieldNames: ReadonlySet<string> | null;
+  /** True when the index has a reduce. */
+  readonly isReduce: boolean;
+  /** @throws RecordAwaited */
+  map(row: StoredRow): MapResult;
+  /**
+   * Reduces values of one key. @returns the JSON text of an object, or null when the reduce gives nothing
+   * @throws EngineError when it fails
+   */
+  reduce(key: string, values: readonly string[]): string | null;
+  /** The fields of a reduced object. */
+  fieldsOf(text: string): readonly MappedField[];
+}

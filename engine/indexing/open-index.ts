@@ -1,0 +1,146 @@
+/**
+ * One index of a database as it is administered and queried, of any kind: its name, its state, its times and how far it
+ * is. What is in it and how it is kept in step is for its `FollowedIndex`.
+ */
+import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
+import type { IndexHost } from "./index-host.ts";
+import { IndexReader } from "./index-reader.ts";
+
+/** An index that nobody queried for this long is idle. */
+export const idleAfterMicros = 30 * 60 * 1_000_000;
+
+export type IndexState = "Normal" | "Idle" | "Disabled" | "Error";
+export type IndexPriority = "Low" | "Normal" | "High";
+export type IndexLockMode = "Unlock" | "LockedIgnore" | "LockedError";
+export type IndexType = "AutoMap" | "AutoMapReduce" | "JavaScriptMap" | "JavaScriptMapReduce";
+
+/** One collection that an index maps, and how far. `name`: `@all_docs` for all. */
+export interface CollectionProgress {
+  readonly name: string;
+  readonly lastDocumentEtag: number;
+  readonly lastDeletionEtag: number;
+  /** Documents that are still to be taken in. */
+  readonly documentLag: number;
+}
+
+/** What the wire tells of an index. Times are microseconds since 1970, 0 = never. */
+export interface IndexStatistics {
+  readonly name: string;
+  readonly type: IndexType;
+  readonly collections: readonly CollectionProgress[];
+  readonly state: IndexState;
+  readonly priority: IndexPriority;
+  readonly lockMode: IndexLockMode;
+  readonly isStale: boolean;
+  readonly isPaused: boolean;
+  readonly entriesCount: number;
+  readonly mapAttempts: number;
+  readonly mapErrors: number;
+  readonly createdAtMicros: number;
+  readonly indexedAtMicros: number;
+  readonly queriedAtMicros: number;
+}
+
+/** Values that an index keeps to be projected, by entry. */
+export interface StoredFields {
+  /** Is the field kept? */
+  has(name: string): boolean;
+  /** An object's JSON text, or null when none of the entry's fields is kept. */
+  textOf(entry: number): string | null;
+}
+
+export abstract class OpenIndex {
+  name: string;
+  readonly createdAtMicros: number;
+  indexedAtMicros = 0;
+  /** Milliseconds of work so far. */
+  indexingMs = 0;
+  queriedAtMicros: number;
+  priority: IndexPriority = "Normal";
+  lockMode: IndexLockMode = "Unlock";
+  isDisabled = false;
+  isPaused = false;
+  /** Was up to date at some time. */
+  hasCaughtUp = false;
+  /** What stopped it for good: a bug of ours. */
+  failure: Error | null = null;
+  abstract readonly index: FollowedIndex;
+  /** Somebody deployed it: it is not dropped, and a field that it has not cannot be queried. */
+  abstract readonly isStatic: boolean;
+  abstract readonly type: IndexType;
+  /** Made for a query that waits for it. */
+  abstract readonly isNew: boolean;
+  abstract readonly stored: StoredFields | null;
+  protected readonly host: IndexHost;
+
+  constructor(name: string, host: IndexHost) {
+    this.name = name;
+    this.host = host;
+    this.createdAtMicros = host.nowMicros();
+    this.queriedAtMicros = this.createdAtMicros;
+  }
+
+  /** May a query name this field? */
+  abstract isKnownField(name: string): boolean;
+
+  /** Why it answers no queries any more, or null. */
+  abstract readonly invalidity: string | null;
+
+  get isStale(): boolean {
+    return this.index.isStale;
+  }
+
+  get isRunning(): boolean {
+    return !this.isDisabled && !this.isPaused && this.failure === null && this.invalidity === null;
+  }
+
+  /** The newest etag that is taken in. */
+  get lastEtag(): number {
+    let last = 0;
+    for (const { documentEtag, deletionEtag } of this.index.sources) {
+      last = Math.max(last, documentEtag, deletionEtag);
+    }
+    return last;
+  }
+
+  /** The reduced objects, or null. */
+  get outputs(): GroupOutputs | null {
+    return this.index.outputs;
+  }
+
+  reader(): IndexReader {
+    this.queriedAtMicros = this.host.nowMicros();
+    const { index } = this;
+    const idOf = (docNum: number) => this.host.idOf(docNum).toLowerCase();
+    return new IndexReader(index, index.outputs === null ? idOf : null);
+  }
+
+  stateAt(nowMicros: number): IndexState {
+    if (this.isDisabled) return "Disabled";
+    if (this.failure !== null || this.invalidity !== null) return "Error";
+    const isIdle = !this.isStatic && nowMicros - this.queriedAtMicros > idleAfterMicros;
+    return isIdle ? "Idle" : "Normal";
+  }
+
+  statistics(): IndexStatistics {
+    const { index, host } = this;
+    return {
+      name: this.name,
+      type: this.type,
+      collections: this.progress(),
+      state: this.stateAt(host.nowMicros()),
+      priority: this.priority,
+      lockMode: this.lockMode,
+      isStale: this.isStale,
+      isPaused: this.isPaused,
+      entriesCount: index.store.liveCount,
+      mapAttempts: index.counters.mapAttempts,
+      mapErrors: index.counters.mapErrors,
+      createdAtMicros: this.createdAtMicros,
+      indexedAtMicros: this.indexedAtMicros,
+      queriedAtMicros: this.queriedAtMicros,
+    };
+  }
+
+  protected abstract progress(): readonly CollectionProgress[];
+}

@@ -1,0 +1,267 @@
+/**
+ * What somebody deploys as an index: JavaScript texts of its maps and reduce, and how its fields are indexed. Plain data;
+ * what the texts mean is for whoever compiles them.
+ *
+ * Invariants:
+ * - A definition that `parseStaticDefinition` gave has a permitted name, at least one map, and known options only.
+ */
+import { EngineError } from "../errors.ts";
+import { indexFieldsMax, indexTextLengthMax, nameBytesMax } from "../limits.ts";
+import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
+import type { FieldMode } from "./document-fields.ts";
+import type { IndexLockMode, IndexPriority } from "./open-index.ts";
+
+export const fieldIndexings = ["No", "Search", "Exact", "Highlighting", "Default"] as const;
+export const termVectors = [
+  "No",
+  "Yes",
+  "WithPositions",
+  "WithOffsets",
+  "WithPositionsAndOffsets",
+] as const;
+export const lockModes = ["Unlock", "LockedIgnore", "LockedError"] as const;
+export const priorities = ["Low", "Normal", "High"] as const;
+const states = ["Normal", "Disabled", "Idle", "Error"] as const;
+
+export type FieldIndexing = (typeof fieldIndexings)[number];
+
+/** How one field is indexed; null is what nobody said. */
+export interface FieldOptions {
+  readonly analyzer: string | null;
+  readonly indexing: FieldIndexing | null;
+  readonly isStored: boolean | null;
+  readonly hasSuggestions: boolean | null;
+  readonly termVector: (typeof termVectors)[number] | null;
+}
+
+/** The name under which options stand that hold for all fields. */
+export const allFields = "__all_fields";
+
+export interface StaticDefinition {
+  readonly name: string;
+  readonly maps: readonly string[];
+  readonly reduce: string | null;
+  readonly fields: Readonly<Record<string, FieldOptions>>;
+  readonly additionalSources: Readonly<Record<string, string>>;
+  readonly configuration: Readonly<Record<string, string>>;
+}
+
+/** What a deployment says beside the definition. */
+export interface DeploymentOptions {
+  readonly lockMode: IndexLockMode;
+  readonly priority: IndexPriority;
+  readonly isDisabled: boolean;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Would the two give the same entries? */
+export function isSameIndex(left: StaticDefinition, right: StaticDefinition): boolean {
+  return fingerprint(left) === fingerprint(right);
+}
+
+function fingerprint(definition: StaticDefinition): string {
+  const sorted = (object: object) => Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));
+  const fields = sorted(definition.fields).map(([name, options]) => [name, sorted(options)]);
+  return JSON.stringify([
+    definition.maps,
+    definition.reduce,
+    fields,
+    sorted(definition.additionalSources),
+    sorted(definition.configuration),
+  ]);
+}
+
+/** A C# text begins with its source; anything else is JavaScript. */
+export function isCSharp(map: string): boolean {
+  return /^\s*(?:from\s|docs\b|(?:timeSeries|counters)\b(?!\s*\.\s*map\s*\())/.test(map);
+}
+
+/** How a field's values become terms; null: they do not. `options`: those of the field alone, if any. */
+export function modeOf(definition: StaticDefinition, name: string): FieldMode | null {
+  const own = definition.fields[name];
+  const all = definition.fields[allFields];
+  return modeOfOptions(
+    own?.indexing ?? all?.indexing ?? "Default",
+    own?.analyzer ?? all?.analyzer ?? null,
+  );
+}
+
+export function modeOfOptions(indexing: FieldIndexing, analyzer: string | null): FieldMode | null {
+  switch (indexing) {
+    case "No":
+      return null;
+    case "Exact":
+      return "exact";
+    case "Default":
+      return analyzer === null ? "lower" : analyzerNamed(analyzer);
+    case "Search":
+    case "Highlighting":
+      return analyzer === null ? standardAnalyzer : analyzerNamed(analyzer);
+  }
+}
+
+function analyzerNamed(name: string): Analyzer {
+  return findAnalyzer(name) ?? standardAnalyzer;
+}
+
+export function isStored(definition: StaticDefinition, name: string): boolean {
+  const { fields } = definition;
+  return fields[name]?.isStored ?? fields[allFields]?.isStored ?? false;
+}
+
+/**
+ * Reads a definition as clients send it.
+ * @throws EngineError invalid-argument, invalid-format, index-compilation, not-supported
+ */
+export function parseStaticDefinition(json: Json): StaticDefinition {
+  const name = nameOf(json["Name"]);
+  refuseUnsupported(name, json);
+  const definition: StaticDefinition = {
+    name,
+    maps: mapsOf(json["Maps"]),
+    reduce: textOrNull(json["Reduce"]),
+    fields: fieldsOf(name, json["Fields"]),
+    additionalSources: textsOf(json["AdditionalSources"]),
+    configuration: textsOf(json["Configuration"]),
+  };
+  const length = [...definition.maps, definition.reduce ?? ""].reduce(
+    (sum, text) => sum + text.length,
+    Object.values(definition.additionalSources).reduce((sum, text) => sum + text.length, 0),
+  );
+  if (length > indexTextLengthMax) {
+    throw new EngineError(
+      "too-large",
+      `The texts of index '${name}' have ${length} characters; at most ${indexTextLengthMax} are allowed.`,
+    );
+  }
+  return definition;
+}
+
+/** @throws EngineError invalid-format */
+export function parseDeploymentOptions(json: Json): DeploymentOptions {
+  const state = optionOf(json["State"], states, "IndexState");
+  return {
+    lockMode: optionOf(json["LockMode"], lockModes, "IndexLockMode") ?? "Unlock",
+    priority: optionOf(json["Priority"], priorities, "IndexPriority") ?? "Normal",
+    isDisabled: state === "Disabled",
+  };
+}
+
+function nameOf(value: unknown): string {
+  const name = typeof value === "string" ? value.trim() : "";
+  if (name === "") {
+    throw new EngineError("invalid-argument", "Index name cannot be empty!");
+  }
+  if (/^Auto\//i.test(name)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Index name '${name}' is not permitted. Static index name cannot start with 'Auto/'`,
+    );
+  }
+  if (/[^\p{L}\p{N}_\-./]/u.test(name)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Index name '${name}' is not permitted. Only letters, digits and characters ('_', '-', '.', '/') are allowed.`,
+    );
+  }
+  if (Buffer.byteLength(name) > nameBytesMax) {
+    throw new EngineError(
+      "invalid-argument",
+      `Index name '${name}' is longer than ${nameBytesMax} bytes.`,
+    );
+  }
+  return name;
+}
+
+function mapsOf(value: unknown): string[] {
+  const maps = Array.isArray(value) ? value : [];
+  if (maps.length === 0) {
+    throw new EngineError("invalid-argument", "Index must have a 'Maps' fields");
+  }
+  return maps.map((map) => {
+    if (typeof map === "string" && map.trim() !== "") return map;
+    throw new EngineError(
+      "invalid-argument",
+      "Value cannot be null or whitespace. (Parameter 'map')",
+    );
+  });
+}
+
+/** What this server does not do is refused rather than passed over. */
+function refuseUnsupported(name: string, json: Json): void {
+  for (const key of ["OutputReduceToCollection", "PatternForOutputReduceToCollectionReferences"]) {
+    if (textOrNull(json[key]) !== null) {
+      throw new EngineError("not-supported", `Index '${name}': ${key} is not supported yet.`);
+    }
+  }
+  const compound = json["CompoundFields"];
+  if (Array.isArray(compound) && compound.length > 0) {
+    throw new EngineError("not-supported", `Index '${name}': CompoundFields are not supported.`);
+  }
+}
+
+function fieldsOf(index: string, value: unknown): Record<string, FieldOptions> {
+  if (typeof value !== "object" || value === null) return {};
+  const names = Object.keys(value);
+  if (names.length > indexFieldsMax) {
+    throw new EngineError("too-large", `Index '${index}' has more than ${indexFieldsMax} fields.`);
+  }
+  const entries = Object.entries(value).map(([name, options]) => [
+    name,
+    fieldOptions(index, name, (options ?? {}) as Json),
+  ]);
+  return Object.fromEntries(entries) as Record<string, FieldOptions>;
+}
+
+function fieldOptions(index: string, field: string, json: Json): FieldOptions {
+  for (const key of ["Spatial", "Vector"]) {
+    if (json[key] !== undefined && json[key] !== null) {
+      throw new EngineError(
+        "not-supported",
+        `Index '${index}', field '${field}': ${key} is not supported yet.`,
+      );
+    }
+  }
+  const analyzer = textOrNull(json["Analyzer"]);
+  if (analyzer !== null && findAnalyzer(analyzer) === undefined) {
+    throw new EngineError(
+      "index-compilation",
+      `Failed to compile index '${index}': Cannot find analyzer type '${analyzer}' for field: ${field}`,
+    );
+  }
+  const storage = optionOf(json["Storage"], ["Yes", "No"], "FieldStorage");
+  return {
+    analyzer,
+    indexing: optionOf(json["Indexing"], fieldIndexings, "FieldIndexing"),
+    isStored: storage === null ? null : storage === "Yes",
+    hasSuggestions: typeof json["Suggestions"] === "boolean" ? json["Suggestions"] : null,
+    termVector: optionOf(json["TermVector"], termVectors, "FieldTermVector"),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" && value.trim() !== "" ? value : null;
+}
+
+function textsOf(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null) return {};
+  const texts = Object.entries(value).filter(([, text]) => text !== null);
+  return Object.fromEntries(texts.map(([name, text]) => [name, String(text)]));
+}
+
+/** One of the allowed words in any case, null when nothing is said. @throws EngineError invalid-format */
+function optionOf<Option extends string>(
+  value: unknown,
+  allowed: readonly Option[],
+  type: string,
+): Option | null {
+  if (value === undefined || value === null) return null;
+  const lower = String(value).toLowerCase();
+  const found = allowed.find((option) => option.toLowerCase() === lower);
+  if (found !== undefined) return found;
+  throw new EngineError(
+    "invalid-format",
+    `Could not convert Sparrow.Json.LazyStringValue ('${String(value)}') to Raven.Client.Documents.Indexes.${type}`,
+  );
+}

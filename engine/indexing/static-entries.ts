@@ -1,0 +1,153 @@
+/**
+ * The entries of one deployed index: fields that the maps give, indexed as the definition says, and the values that it keeps
+ * to be projected. Fields are made when they are first seen; what a map computes a name for is one like the others.
+ *
+ * Invariants:
+ * - Every field has one column, in the form that its options say when it is first seen.
+ * - Kept values are of documents that have entries, one text for each of these in their order.
+ */
+import { EngineError } from "../errors.ts";
+import { indexFieldsMax } from "../limits.ts";
+import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
+import { normalDate } from "./date-terms.ts";
+import { addValueTerms, type FieldMode } from "./document-fields.ts";
+import { EntryStore } from "./entry-store.ts";
+import type { FieldColumn } from "./field-column.ts";
+import type { MappedField } from "./index-program.ts";
+import type { StoredFields } from "./open-index.ts";
+import {
+  allFields,
+  isStored,
+  modeOf,
+  modeOfOptions,
+  type StaticDefinition,
+} from "./static-definition.ts";
+
+interface EntryField {
+  readonly position: number;
+  /** Null: it has no terms. */
+  readonly mode: FieldMode | null;
+  readonly isStored: boolean;
+}
+
+export class StaticEntries implements StoredFields {
+  store = new EntryStore(0);
+  readonly #definition: StaticDefinition;
+  readonly #fields = new Map<string, EntryField>();
+  /** By document: what is kept of each of its entries. */
+  readonly #stored = new Map<number, readonly (string | null)[]>();
+  #hasDynamic = false;
+
+  /** `names`: fields that are known before any document is. */
+  constructor(definition: StaticDefinition, names: Iterable<string>) {
+    this.#definition = definition;
+    for (const name of names) this.#fieldOf({ name, text: "", dynamic: null });
+    for (const name of Object.keys(definition.fields)) {
+      if (name !== allFields) this.#fieldOf({ name, text: "", dynamic: null });
+    }
+  }
+
+  get columnNames(): readonly string[] {
+    return [...this.#fields.keys()];
+  }
+
+  get hasDynamicFields(): boolean {
+    return this.#hasDynamic;
+  }
+
+  column(name: string): FieldColumn | undefined {
+    const field = this.#fields.get(name);
+    return field === undefined ? undefined : this.store.columns[field.position];
+  }
+
+  /** Do the terms of a field keep their case? */
+  keepsCase(name: string): boolean {
+    const mode = this.#fields.get(name)?.mode ?? null;
+    if (typeof mode !== "function") return mode === "exact";
+    let isKept = false;
+    mode("A", (word) => {
+      isKept = word === "A";
+    });
+    return isKept;
+  }
+
+  /** What makes terms of the text of a search in this field. */
+  analyzerOf(name: string): Analyzer {
+    const mode = this.#fields.get(name)?.mode ?? "lower";
+    if (typeof mode === "function") return mode;
+    return mode === "exact" ? keywordAnalyzer : lowerKeywordAnalyzer;
+  }
+
+  /** Replaces the entries of a document. @throws EngineError too-large when there are too many fields */
+  set(docNum: number, entries: readonly (readonly MappedField[])[]): void {
+    this.remove(docNum);
+    const resolved = entries.map((fields) => fields.map((field) => this.#fieldOf(field)));
+    const stored = entries.map((fields, at) => {
+      const found = resolved[at] as readonly EntryField[];
+      for (const [i, { text }] of fields.entries()) this.#addTerms(found[i] as EntryField, text);
+      this.store.endEntry(docNum);
+      return storedText(fields, found);
+    });
+    if (stored.some((text) => text !== null)) this.#stored.set(docNum, stored);
+  }
+
+  remove(docNum: number): void {
+    this.store.remove(docNum);
+    this.#stored.delete(docNum);
+  }
+
+  /** Drops dead entries, a slice at a time. */
+  compact(isTimeUp: () => boolean): void {
+    if (this.store.needsCompaction && !isTimeUp())
+      this.store = this.store.compact(isTimeUp) ?? this.store;
+  }
+
+  has(name: string): boolean {
+    return this.#fields.get(name)?.isStored ?? false;
+  }
+
+  textOf(entry: number): string | null {
+    const document = this.store.documents[entry] as number;
+    return this.#stored.get(document)?.[entry - this.store.firstOf(document)] ?? null;
+  }
+
+  /** True when some field is kept. */
+  get hasStored(): boolean {
+    for (const field of this.#fields.values()) if (field.isStored) return true;
+    return false;
+  }
+
+  #fieldOf({ name, dynamic }: MappedField): EntryField {
+    const known = this.#fields.get(name);
+    if (known !== undefined) return known;
+    if (this.#fields.size >= indexFieldsMax) {
+      throw new EngineError("too-large", `The index has more than ${indexFieldsMax} fields.`);
+    }
+    const isOwn = dynamic === null || this.#definition.fields[name] !== undefined;
+    if (dynamic !== null) this.#hasDynamic = true;
+    const field: EntryField = {
+      position: this.store.addColumn(),
+      mode: isOwn
+        ? modeOf(this.#definition, name)
+        : modeOfOptions(dynamic.indexing ?? "Default", null),
+      isStored: isOwn ? isStored(this.#definition, name) : dynamic.isStored,
+    };
+    this.#fields.set(name, field);
+    return field;
+  }
+
+  #addTerms({ position, mode }: EntryField, text: string): void {
+    if (mode === null) return;
+    const column = this.store.columns[position] as FieldColumn;
+    addValueTerms(column, mode, Buffer.from(text), 0);
+  }
+}
+
+function storedText(fields: readonly MappedField[], found: readonly EntryField[]): string | null {
+  const members: string[] = [];
+  for (const [i, { name, text }] of fields.entries()) {
+    if (!(found[i] as EntryField).isStored) continue;
+    members.push(`${JSON.stringify(name)}:${normalDate(text)}`);
+  }
+  return members.length === 0 ? null : `{${members.join(",")}}`;
+}

@@ -1,0 +1,175 @@
+/**
+ * One index that somebody deployed: its definition, and the stages that make its entries.
+ */
+import type { Analyzer } from "./analyzer.ts";
+import type { FollowedCollection } from "./collection-follower.ts";
+import type { EntryStore } from "./entry-store.ts";
+import type { FieldColumn } from "./field-column.ts";
+import type { FieldForm, FollowedIndex, GroupOutputs, IndexCounters } from "./followed-index.ts";
+import { allDocuments } from "./index-definition.ts";
+import { IndexErrors } from "./index-errors.ts";
+import type { IndexHost } from "./index-host.ts";
+import type { IndexProgram } from "./index-program.ts";
+import {
+  type CollectionProgress,
+  type IndexType,
+  OpenIndex,
+  type StoredFields,
+} from "./open-index.ts";
+import type { DeploymentOptions, StaticDefinition } from "./static-definition.ts";
+import { StaticEntries } from "./static-entries.ts";
+import { StaticMapStage } from "./static-map-stage.ts";
+import { StaticReduceStage } from "./static-reduce-stage.ts";
+
+/** The entries of a deployed index, kept in step by its stages. */
+class StagedIndex implements FollowedIndex {
+  readonly entries: StaticEntries;
+  readonly maps: StaticMapStage;
+  readonly reduce: StaticReduceStage | null;
+  readonly errors = new IndexErrors();
+  #sources: readonly FollowedCollection[];
+
+  constructor(definition: StaticDefinition, program: IndexProgram, host: IndexHost) {
+    const { errors } = this;
+    this.entries = new StaticEntries(definition, program.fieldNames ?? []);
+    this.reduce = program.isReduce
+      ? new StaticReduceStage(definition.name, program, this.entries, errors, host)
+      : null;
+    const { entries } = this;
+    const target = this.reduce ?? {
+      set: (docNum: number, result: Parameters<StaticReduceStage["set"]>[1]) =>
+        entries.set(docNum, result.entries),
+      remove: (docNum: number) => entries.remove(docNum),
+    };
+    this.maps = new StaticMapStage(program, target, errors, host);
+    this.#sources = copied(this.maps.sources);
+  }
+
+  get store(): EntryStore {
+    return this.entries.store;
+  }
+
+  get counters(): IndexCounters {
+    return this.errors;
+  }
+
+  /** As they were when everything of them was in the entries. */
+  get sources(): readonly FollowedCollection[] {
+    return this.#sources;
+  }
+
+  get columnNames(): readonly string[] {
+    return this.entries.columnNames;
+  }
+
+  get outputs(): GroupOutputs | null {
+    return this.reduce;
+  }
+
+  get isStale(): boolean {
+    return this.maps.isStale || this.reduce?.isSettled === false;
+  }
+
+  column(name: string): FieldColumn | undefined {
+    return this.entries.column(name);
+  }
+
+  formColumn(name: string): FieldColumn | undefined {
+    return this.entries.column(name);
+  }
+
+  keepsCase(name: string, form: FieldForm): boolean {
+    return form === "exact" || this.entries.keepsCase(name);
+  }
+
+  analyzerOf(name: string): Analyzer {
+    return this.entries.analyzerOf(name);
+  }
+
+  catchUp(isTimeUp: () => boolean): Promise<void> | null {
+    // First what is left of the last slice, so that there is an end to it under constant writes.
+    this.reduce?.settle(isTimeUp);
+    const pending = isTimeUp() ? null : this.maps.catchUp(isTimeUp);
+    this.reduce?.settle(isTimeUp);
+    if (this.maps.isSettled && this.reduce?.isSettled !== false) {
+      this.#sources = copied(this.maps.sources);
+    }
+    this.entries.compact(isTimeUp);
+    return pending;
+  }
+}
+
+function copied(sources: readonly FollowedCollection[]): readonly FollowedCollection[] {
+  return sources.map((source) => ({ ...source }));
+}
+
+export class StaticIndex extends OpenIndex {
+  readonly definition: StaticDefinition;
+  readonly program: IndexProgram;
+  readonly index: StagedIndex;
+  readonly isStatic = true;
+  readonly isNew = false;
+
+  constructor(definition: StaticDefinition, program: IndexProgram, host: IndexHost) {
+    super(definition.name, host);
+    this.definition = definition;
+    this.program = program;
+    this.index = new StagedIndex(definition, program, host);
+  }
+
+  get type(): IndexType {
+    return this.program.isReduce ? "JavaScriptMapReduce" : "JavaScriptMap";
+  }
+
+  get errors(): IndexErrors {
+    return this.index.errors;
+  }
+
+  get stored(): StoredFields | null {
+    const { entries } = this.index;
+    return this.program.isReduce || !entries.hasStored ? null : entries;
+  }
+
+  get hasDynamicFields(): boolean {
+    return this.index.entries.hasDynamicFields;
+  }
+
+  get outputsPerDocumentMax(): number {
+    return this.index.maps.outputsPerDocumentMax;
+  }
+
+  get invalidity(): string | null {
+    return this.errors.invalidity(this.name, this.program.isReduce);
+  }
+
+  /** Maps that compute the names of fields make every name one that may come. */
+  isKnownField(name: string): boolean {
+    const { fieldNames } = this.program;
+    if (name === "id()" || fieldNames === null || fieldNames.has(name)) return true;
+    return this.index.entries.column(name) !== undefined;
+  }
+
+  setOptions({ lockMode, priority, isDisabled }: DeploymentOptions): void {
+    this.lockMode = lockMode;
+    this.priority = priority;
+    this.isDisabled = isDisabled;
+  }
+
+  /** The same index without entries, to be built again. */
+  renewed(): StaticIndex {
+    const { name } = this;
+    const made = new StaticIndex({ ...this.definition, name }, this.program, this.host);
+    made.setOptions(this);
+    made.isPaused = this.isPaused;
+    return made;
+  }
+
+  protected progress(): readonly CollectionProgress[] {
+    return this.index.maps.mappedSources.map(({ collection, documentEtag, deletionEtag }) => ({
+      name: collection ?? allDocuments,
+      lastDocumentEtag: documentEtag,
+      lastDeletionEtag: deletionEtag,
+      documentLag: this.host.countSince(collection, documentEtag),
+    }));
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * The first stage of a deployed index: follows the collections that it maps, runs its maps, and hands what they give to a
+ * target. A document that loaded another one, or a compare-exchange value, is mapped again when that changes.
+ *
+ * Invariants:
+ * - The target has what the maps gave of each document's newest version that was taken in, and nothing of a document whose
+ *   map failed or that is gone.
+ */
+import { EngineError } from "../errors.ts";
+import {
+  CollectionFollower,
+  type FollowedCollection,
+  followedCollections,
+} from "./collection-follower.ts";
+import type { IndexErrors } from "./index-errors.ts";
+import type { IndexHost, StoredRow } from "./index-host.ts";
+import { type IndexProgram, type MapResult, RecordAwaited } from "./index-program.ts";
+import { IndexReferences } from "./index-references.ts";
+
+/** Changed documents between two looks at the clock. */
+const noteStride = 256;
+
+export interface MapTarget {
+  /** Replaces what is known of a document. @throws EngineError when that cannot be taken */
+  set(docNum: number, result: MapResult): void;
+  remove(docNum: number): void;
+}
+
+export class StaticMapStage {
+  readonly #program: IndexProgram;
+  readonly #target: MapTarget;
+  readonly #errors: IndexErrors;
+  readonly #host: IndexHost;
+  readonly #follower: CollectionFollower;
+  readonly #referenced: readonly FollowedCollection[];
+  readonly #references = new IndexReferences();
+  readonly #compareExchange = new IndexReferences();
+  /** By key of a compare-exchange value: the version that maps saw. */
+  readonly #versions = new Map<string, number>();
+  #compareExchangeChanges: number;
+  /** Documents that are to be mapped again. */
+  readonly #due = new Set<number>();
+  outputsPerDocumentMax = 0;
+
+  constructor(program: IndexProgram, target: MapTarget, errors: IndexErrors, host: IndexHost) {
+    this.#program = program;
+    this.#target = target;
+    this.#errors = errors;
+    this.#host = host;
+    this.#compareExchangeChanges = host.compareExchangeChanges;
+    const documents = {
+      remove: (docNum: number) => this.#remove(docNum),
+      take: (row: StoredRow) => {
+        this.#errors.mapAttempts++;
+        return this.#map(row, false);
+      },
+    };
+    const collections = followedCollections(program.collections);
+    // A script may take long: the clock is looked at after each.
+    this.#follower = new CollectionFollower(collections, documents, host, 1);
+    this.#referenced = followedCollections(program.referencedCollections).map((collection) => ({
+      collection,
+      documentEtag: 0,
+      deletionEtag: 0,
+    }));
+  }
+
+  /** Those that are mapped, then those that maps load documents of. */
+  get sources(): readonly FollowedCollection[] {
+    return [...this.#follower.sources, ...this.#referenced];
+  }
+
+  get mappedSources(): readonly FollowedCollection[] {
+    return this.#follower.sources;
+  }
+
+  /** Nothing that changed waits for documents to be mapped again. */
+  get isSettled(): boolean {
+    return this.#due.size === 0 && !this.#isBehindCompareExchange;
+  }
+
+  get isStale(): boolean {
+    return (
+      !this.isSettled ||
+      this.#follower.isStale ||
+      this.#referenced.some((source) => this.#isBehind(source))
+    );
+  }
+
+  catchUp(isTimeUp: () => boolean): Promise<void> | null {
+    // What changed before a document was mapped needs no look at it: the map saw it.
+    this.#noteCompareExchange();
+    for (const source of this.#referenced) if (!this.#noteChanged(source, isTimeUp)) return null;
+    return this.#mapDue(isTimeUp) ?? this.#follower.catchUp(isTimeUp);
+  }
+
+  #isBehind({ collection, documentEtag, deletionEtag }: FollowedCollection): boolean {
+    const { document, deletion } = this.#host.etagsOf(collection);
+    return document > documentEtag || deletion > deletionEtag;
+  }
+
+  get #isBehindCompareExchange(): boolean {
+    const hasChanged = this.#host.compareExchangeChanges !== this.#compareExchangeChanges;
+    return hasChanged && !this.#compareExchange.isEmpty;
+  }
+
+  #noteCompareExchange(): void {
+    if (this.#isBehindCompareExchange) {
+      for (const key of this.#compareExchange.names()) {
+        const version = this.#host.compareExchangeVersionOf(key);
+        if (version === this.#versions.get(key)) continue;
+        this.#versions.set(key, version);
+        for (const docNum of this.#compareExchange.documentsOf(key)) this.#due.add(docNum);
+      }
+    }
+    this.#compareExchangeChanges = this.#host.compareExchangeChanges;
+  }
+
+  /** Looks who loaded the documents that changed. @returns false when the time was up before the last */
+  #noteChanged(source: FollowedCollection, isTimeUp: () => boolean): boolean {
+    const { collection } = source;
+    const { document, deletion } = this.#host.etagsOf(collection);
+    if (!this.#references.isEmpty) {
+      const deletions = this.#host.deletionsSince(collection, source.deletionEtag);
+      while (deletions.next()) this.#noteLoaders(deletions.docNum);
+      source.deletionEtag = deletion;
+      const documents = this.#host.numbersSince(collection, source.documentEtag);
+      for (let count = 1; documents.next(); count++) {
+        this.#noteLoaders(documents.docNum);
+        source.documentEtag = documents.etag;
+        if (count % noteStride === 0 && isTimeUp()) return false;
+      }
+    }
+    source.documentEtag = Math.max(source.documentEtag, document);
+    source.deletionEtag = deletion;
+    return true;
+  }
+
+  #noteLoaders(docNum: number): void {
+    const id = this.#host.lowerIdOf(docNum);
+    for (const loader of this.#references.documentsOf(id)) this.#due.add(loader);
+  }
+
+  #mapDue(isTimeUp: () => boolean): Promise<void> | null {
+    if (this.#due.size === 0) return null;
+    const cursor = this.#host.rowsOf([...this.#due]);
+    while (cursor.next()) {
+      this.#errors.mapReferenceAttempts++;
+      const pending = this.#map(cursor.row, true);
+      if (pending !== null) return pending;
+      this.#due.delete(cursor.row.docNum);
+      if (isTimeUp()) return null;
+    }
+    if (cursor.pending !== null) return cursor.pending;
+    // The rest is gone.
+    this.#due.clear();
+    return null;
+  }
+
+  #remove(docNum: number): void {
+    this.#due.delete(docNum);
+    this.#references.remove(docNum);
+    this.#compareExchange.remove(docNum);
+    this.#target.remove(docNum);
+  }
+
+  #map(row: StoredRow, isReference: boolean): Promise<void> | null {
+    const { docNum } = row;
+    try {
+      const result = this.#program.map(row);
+      // What a failed map looked at is kept too: it may not fail any more when that has changed.
+      this.#references.set(docNum, result.references);
+      this.#compareExchange.set(docNum, result.compareExchangeKeys);
+      for (const key of result.compareExchangeKeys) {
+        this.#versions.set(key, this.#host.compareExchangeVersionOf(key));
+      }
+      if (result.failure !== null) throw result.failure;
+      const count = result.entries.length + result.values.length;
+      this.outputsPerDocumentMax = Math.max(this.outputsPerDocumentMax, count);
+      this.#target.set(docNum, result);
+    } catch (error) {
+      if (error instanceof RecordAwaited) return error.wait();
+      if (!(error instanceof EngineError)) throw error;
+      this.#fail(docNum, error, isReference);
+    }
+    return null;
+  }
+
+  #fail(docNum: number, error: EngineError, isReference: boolean): void {
+    this.#target.remove(docNum);
+    if (isReference) this.#errors.mapReferenceErrors++;
+    else this.#errors.mapErrors++;
+    const document = this.#host.idOf(docNum);
+    this.#errors.add({
+      atMicros: this.#host.nowMicros(),
+      document,
+      action: "Map",
+      message: `Failed to execute mapping function on ${document}. Exception: ${error.message}`,
+    });
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * May a query be put to an index that somebody deployed? Not when the index is not to be trusted, nor when the query
+ * names a field that the index cannot have.
+ */
+import { EngineError } from "../errors.ts";
+import { visitFields } from "./analyze-index.ts";
+import type { AnalyzedQuery } from "./analyzed-query.ts";
+import type { QueryIndex } from "./row-source.ts";
+
+/** @throws invalid-operation, invalid-argument */
+export function refuseUnfit(query: AnalyzedQuery, index: QueryIndex): void {
+  if (index.invalidity !== null) {
+    throw new EngineError(
+      "invalid-operation",
+      `Index '${index.name}' is marked as errored. ${index.invalidity}`,
+    );
+  }
+  const check = (name: string): void => {
+    if (index.isKnownField(name)) return;
+    throw new EngineError(
+      "invalid-argument",
+      `The field '${name}' is not indexed in '${index.name}', cannot query/sort on fields that are not indexed in query: ${query.text}`,
+    );
+  };
+  if (query.where !== null) visitFields(query.where, ({ name }) => check(name));
+  for (const key of query.orderBy) {
+    if (key.kind === "field" || key.kind === "custom") check(key.field.name);
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * What the text of a deployed index may call beside what every script may: the words that declare maps and reduces, and
+ * those with which a map reaches what its document refers to.
+ *
+ * Invariant: made once, never changed; what a run declares is kept by the run alone.
+ */
+import { EngineError } from "../errors.ts";
+import { builtIn, namespaceOf, newArray } from "./built-in.ts";
+import { globals } from "./built-ins.ts";
+import { ScriptDocument } from "./script-document.ts";
+import type { ScriptContext, ScriptHost } from "./script-host.ts";
+import {
+  callFunction,
+  getOwn,
+  isArray,
+  isFunction,
+  isObject,
+  isReference,
+  type Native,
+  newObject,
+  type Run,
+  ScriptArray,
+  type ScriptFunction,
+  setOwn,
+  type Value,
+} from "./script-values.ts";
+
+/** One `map(…)`. Whether its arguments are what they must be is for the reader. */
+export interface DeclaredMap {
+  readonly source: "documents" | "counters" | "timeSeries";
+  readonly collection: Value;
+  readonly map: Value;
+}
+
+export interface DeclaredReduce {
+  readonly groupBy: Value;
+  readonly aggregate: Value;
+}
+
+export interface Declarations {
+  readonly maps: DeclaredMap[];
+  readonly reduces: DeclaredReduce[];
+}
+
+/** The host of an index's functions. */
+export interface IndexScriptHost extends ScriptHost {
+  /** False while `noTracking.load` loads: what is loaded is no reference. */
+  isTracking: boolean;
+}
+
+const declared = new WeakMap<Run, Declarations>();
+
+/** What a run of an index's text has declared. */
+export function declarationsOf(run: Run): Declarations {
+  let found = declared.get(run);
+  if (found === undefined) {
+    found = { maps: [], reduces: [] };
+    declared.set(run, found);
+  }
+  return found;
+}
+
+const declarationBytes = 256;
+
+function declareMap(source: DeclaredMap["source"]): Native {
+  return (run, _self, args) => {
+    run.grow(declarationBytes);
+    const collection = args[0];
+    const map = source === "documents" ? args[1] : args.at(-1);
+    declarationsOf(run).maps.push({ source, collection, map });
+    return undefined;
+  };
+}
+
+function declareGroupBy(run: Run, _self: Value, [groupBy]: Value[]): Value {
+  run.grow(declarationBytes);
+  return namespaceOf({
+    aggregate(inner, _inner, [aggregate]) {
+      inner.grow(declarationBytes);
+      declarationsOf(inner).reduces.push({ groupBy, aggregate });
+      return undefined;
+    },
+  });
+}
+
+function loadUntracked(run: Run, self: Value, args: Value[]): Value {
+  const host = (run.context as ScriptContext).host as IndexScriptHost;
+  host.isTracking = false;
+  try {
+    return callFunction(run, globals.get("load") as ScriptFunction, self, args);
+  } finally {
+    host.isTracking = true;
+  }
+}
+
+function createField(run: Run, _self: Value, [name, value, options]: Value[]): Value {
+  if (typeof name !== "string") {
+    throw new EngineError(
+      "invalid-argument",
+      "createField(name, value, options): 'name' must be a string",
+    );
+  }
+  run.grow(declarationBytes);
+  const field = newObject();
+  setOwn(field, "$name", name);
+  setOwn(field, "$value", value);
+  setOwn(field, "$options", options);
+  return field;
+}
+
+/** Reads a list out of the metadata of a document. */
+function metadataList(method: string, key: string): Native {
+  return (run, _self, [document]) => {
+    if (document === null || document === undefined) return newArray(run, []);
+    if (!isReference(document) || ScriptDocument.of(document) === null) {
+      throw new EngineError("invalid-operation", `${method}(doc) must be called with a document`);
+    }
+    const metadata = ScriptDocument.of(document)?.metadata();
+    const list = isObject(metadata) ? getOwn(metadata, key) : undefined;
+    return newArray(run, isArray(list) ? [...list.items] : []);
+  };
+}
+
+function recurse(run: Run, _self: Value, [root, next]: Value[]): Value {
+  if (!isFunction(next)) {
+    throw new EngineError("invalid-argument", "recurse(item, func): 'func' must be a function");
+  }
+  const found: Value[] = [];
+  const open: Value[] = [root];
+  for (let item = open.shift(); item !== undefined; item = open.shift()) {
+    if (item === null || found.includes(item)) continue;
+    run.burn(found.length + 1);
+    found.push(item);
+    const more = callFunction(run, next, undefined, [item]);
+    if (isArray(more)) open.push(...(more.items as Value[]));
+    else if (more !== undefined) open.push(more);
+  }
+  return new ScriptArray(found);
+}
+
+/** Globals of an index's text. */
+export const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ...globals,
+  ["map", builtIn("map", 2, declareMap("documents"))],
+  ["timeSeries", namespaceOf({ map: declareMap("timeSeries") })],
+  ["counters", namespaceOf({ map: declareMap("counters") })],
+  ["groupBy", builtIn("groupBy", 1, declareGroupBy)],
+  ["noTracking", namespaceOf({ load: loadUntracked })],
+  ["loadCompareExchangeValue", globals.get("cmpxchg")],
+  ["createField", builtIn("createField", 3, createField)],
+  ["attachmentsFor", builtIn("attachmentsFor", 1, metadataList("attachmentsFor", "@attachments"))],
+  ["counterNamesFor", builtIn("counterNamesFor", 1, metadataList("counterNamesFor", "@counters"))],
+  [
+    "timeSeriesNamesFor",
+    builtIn("timeSeriesNamesFor", 1, metadataList("timeSeriesNamesFor", "@timeseries")),
+  ],
+  ["recurse", builtIn("recurse", 2, recurse)],
+]);

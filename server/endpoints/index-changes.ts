@@ -1,0 +1,180 @@
+/**
+ * What may be done with the indexes of a database: deploy, delete, reset, replace, lock, pause. Replies are those of
+ * RavenDB 7.2.7.
+ */
+import { EngineError } from "../../engine/errors.ts";
+import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/indexing/open-index.ts";
+import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
+import type { Exchange } from "../exchange.ts";
+import { jsonBody } from "../json-body.ts";
+import type { Access, DatabaseContext, Method, Route } from "../route.ts";
+import type { Database } from "../services.ts";
+import { namedIndex, requireIndex } from "./indexes.ts";
+
+type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
+
+function route(method: Method, path: string, access: Access, handle: Handle): Route {
+  return { kind: "database", method, path: `/databases/:database/${path}`, access, handle };
+}
+
+export const indexChangeRoutes: readonly Route[] = [
+  route("PUT", "indexes", "write", putIndexes),
+  route("PUT", "admin/indexes", "database-admin", putAnyIndexes),
+  route("DELETE", "indexes", "write", deleteIndex),
+  route("RESET", "indexes", "write", resetIndex),
+  route("POST", "indexes/replace", "write", replaceIndex),
+  route("POST", "indexes/set-lock", "write", setLock),
+  route("POST", "indexes/set-priority", "write", setPriority),
+  route("POST", "admin/indexes/start", "database-admin", startIndexing),
+  route("POST", "admin/indexes/stop", "database-admin", stopIndexing),
+  route("POST", "admin/indexes/enable", "database-admin", enableIndex),
+  route("POST", "admin/indexes/disable", "database-admin", disableIndex),
+];
+
+/** PUT indexes, body `{"Indexes":[definition…]}`: JavaScript only */
+async function putIndexes(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await deploy(exchange, context, false);
+}
+
+/** PUT admin/indexes: as PUT indexes; C# is refused as what it is */
+async function putAnyIndexes(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  await deploy(exchange, context, true);
+}
+
+async function deploy(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+  mayBeCSharp: boolean,
+): Promise<void> {
+  const body = await jsonBody(exchange);
+  const definitions = body["Indexes"];
+  if (!Array.isArray(definitions)) {
+    throw new EngineError(
+      "invalid-argument",
+      "Request should have a property name 'Indexes' which is mandatory.",
+    );
+  }
+  const { administration } = database.queries;
+  const names = await administration.deploy(definitions.map(asObject), mayBeCSharp);
+  const index = await server.commandIndex.next();
+  exchange.replyJson(201, {
+    Results: names.map((name) => ({ Index: name, RaftCommandIndex: index })),
+  });
+}
+
+function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return value as Readonly<Record<string, unknown>>;
+  }
+  throw new EngineError("invalid-argument", "A definition of an index must be an object.");
+}
+
+/** DELETE indexes?name=…: 204, 404 when there is none */
+async function deleteIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const name = exchange.query.required("name");
+  exchange.reply((await database.queries.administration.delete(name)) ? 204 : 404);
+}
+
+/** RESET indexes?name=…: it is built anew */
+function resetIndex(exchange: Exchange, { database }: DatabaseContext): void {
+  database.queries.indexes.reset(namedIndex(exchange, database).name);
+  exchange.reply(204);
+}
+
+/** POST indexes/replace?name=…: its replacement takes its place, however far it is */
+async function replaceIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await database.queries.administration.replace(exchange.query.required("name"));
+  exchange.reply(204);
+}
+
+/** POST indexes/set-lock, body `{"IndexNames":[…],"Mode"}`: only for indexes that somebody defined */
+async function setLock(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
+  const mode = oneOf(body["Mode"], lockModes, "IndexLockMode") as IndexLockMode;
+  for (const name of names) {
+    const index = requireIndex(database, name);
+    if (!index.isStatic) {
+      throw new EngineError(
+        "invalid-operation",
+        "'Indexes list contains Auto-Indexes. Lock Mode' is not set for Auto-Indexes.",
+      );
+    }
+    index.lockMode = mode;
+    await database.queries.administration.save(index);
+    database.feed.tellIndex("LockModeChanged", index.name);
+  }
+  exchange.reply(204);
+}
+
+/** POST indexes/set-priority, body `{"IndexNames":[…],"Priority"}`: 204 */
+async function setPriority(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const names = namesOf(body);
+  const priority = oneOf(body["Priority"], priorities, "IndexPriority") as IndexPriority;
+  for (const name of names) {
+    const index = requireIndex(database, name);
+    index.priority = priority;
+    await database.queries.administration.save(index);
+    database.feed.tellIndex("PriorityChanged", index.name);
+  }
+  exchange.reply(204);
+}
+
+/** POST admin/indexes/start[?name=…]: 204 */
+function startIndexing(exchange: Exchange, { database }: DatabaseContext): void {
+  setPaused(exchange, database, false);
+}
+
+/** POST admin/indexes/stop[?name=…]: 204; until `start`, or a restart */
+function stopIndexing(exchange: Exchange, { database }: DatabaseContext): void {
+  setPaused(exchange, database, true);
+}
+
+/** POST admin/indexes/enable?name=…: 204 */
+async function enableIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await setDisabled(exchange, database, false);
+}
+
+/** POST admin/indexes/disable?name=…: 204; also over a restart */
+async function disableIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  await setDisabled(exchange, database, true);
+}
+
+function setPaused(exchange: Exchange, database: Database, isPaused: boolean): void {
+  const { queries } = database;
+  if (exchange.query.get("name")) {
+    namedIndex(exchange, database).isPaused = isPaused;
+    queries.indexes.wake();
+  } else queries.administration.setPaused(isPaused);
+  exchange.reply(204);
+}
+
+async function setDisabled(
+  exchange: Exchange,
+  database: Database,
+  isDisabled: boolean,
+): Promise<void> {
+  const index: OpenIndex = namedIndex(exchange, database);
+  index.isDisabled = isDisabled;
+  await database.queries.administration.save(index);
+  database.feed.tellIndex(isDisabled ? "IndexDemotedToDisabled" : "BatchCompleted", index.name);
+  database.queries.indexes.wake();
+  exchange.reply(204);
+}
+
+/** @throws EngineError invalid-argument */
+function namesOf(body: Readonly<Record<string, unknown>>): string[] {
+  const names = body["IndexNames"];
+  if (Array.isArray(names)) return names.map(String);
+  throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'IndexNames')");
+}
+
+/** @throws EngineError invalid-format */
+function oneOf(value: unknown, allowed: readonly string[], type: string): string {
+  if (typeof value === "string" && allowed.includes(value)) return value;
+  throw new EngineError(
+    "invalid-format",
+    `Could not convert Sparrow.Json.LazyStringValue ('${String(value)}') to Raven.Client.Documents.Indexes.${type}`,
+  );
+}

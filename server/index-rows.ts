@@ -1,0 +1,224 @@
+/**
+ * Indexes as replies tell of them: definitions, statistics, progress. Forms and the order of keys are those of RavenDB
+ * 7.2.7.
+ */
+import { AutomaticIndex } from "../engine/indexing/automatic-index.ts";
+import type { DefinitionField, IndexDefinition } from "../engine/indexing/index-definition.ts";
+import type { IndexStatistics, OpenIndex } from "../engine/indexing/open-index.ts";
+import type { FieldOptions } from "../engine/indexing/static-definition.ts";
+import { StaticIndex } from "../engine/indexing/static-index.ts";
+import { timeText } from "./query-reply.ts";
+
+/** `Running`, or why it is not. */
+export function statusOf(index: OpenIndex): "Running" | "Paused" | "Disabled" {
+  if (index.isDisabled) return "Disabled";
+  return index.isRunning ? "Running" : "Paused";
+}
+
+/** A definition, with options that nobody set as `null`. */
+export function definitionRow(index: OpenIndex): object {
+  const { type, lockMode, priority } = index.statistics();
+  const texts = textsOf(index);
+  return {
+    Name: index.name,
+    SourceType: "Documents",
+    Type: type,
+    LockMode: lockMode,
+    ArchivedDataProcessingBehavior: null,
+    SchemaDefinitions: null,
+    Priority: priority,
+    State: index.isDisabled ? "Disabled" : "Normal",
+    OutputReduceToCollection: null,
+    DeploymentMode: null,
+    ReduceOutputIndex: null,
+    PatternForOutputReduceToCollectionReferences: null,
+    PatternReferencesCollectionName: null,
+    Configuration: texts.configuration,
+    AdditionalSources: texts.additionalSources,
+    AdditionalAssemblies: [],
+    Reduce: texts.reduce,
+    Maps: texts.maps,
+    Fields: texts.fields,
+  };
+}
+
+interface DefinitionTexts {
+  readonly maps: readonly string[];
+  readonly reduce: string | null;
+  readonly fields: object;
+  readonly configuration: object;
+  readonly additionalSources: object;
+}
+
+function textsOf(index: OpenIndex): DefinitionTexts {
+  if (index instanceof StaticIndex) {
+    const { fields } = index.definition;
+    const rows = Object.entries(fields).map(([name, options]) => [name, optionsRow(options)]);
+    return { ...index.definition, fields: Object.fromEntries(rows) as object };
+  }
+  const definition = index instanceof AutomaticIndex ? index.definition : emptyDefinition;
+  const fields = [...definition.fields, ...(definition.groupBy?.keys ?? [])];
+  return {
+    maps: [mapText(definition)],
+    reduce: definition.groupBy === null ? null : reduceText(definition.groupBy),
+    fields: Object.fromEntries(fields.map((field) => [field.name, fieldRow(field)])),
+    configuration: {},
+    additionalSources: {},
+  };
+}
+
+const emptyDefinition: IndexDefinition = { collection: "", fields: [], groupBy: null };
+
+function mapText({ collection, fields, groupBy }: IndexDefinition): string {
+  const names = groupBy === null ? fields : groupBy.aggregates;
+  return `${collection}:[${names.map(({ name }) => `<Name:${name}>`).join(",")}]`;
+}
+
+function reduceText({ keys, aggregates }: NonNullable<IndexDefinition["groupBy"]>): string {
+  const text = (rows: readonly { readonly name: string }[]) =>
+    rows.map(({ name }) => `<Name:${name}>`).join(",");
+  return `[${text(keys)}] => [${text(aggregates)}]`;
+}
+
+function fieldRow(field: DefinitionField): object {
+  return {
+    Analyzer: null,
+    Indexing: field.hasSearch ? "Search" : field.hasExact ? "Exact" : "Default",
+    Storage: "No",
+    Suggestions: field.hasSuggest,
+    TermVector: field.hasHighlight ? "WithPositionsAndOffsets" : "No",
+    Spatial: null,
+    Vector: null,
+  };
+}
+
+function optionsRow(options: FieldOptions): object {
+  const { isStored } = options;
+  return {
+    Analyzer: options.analyzer,
+    Indexing: options.indexing,
+    Storage: isStored === null ? null : isStored ? "Yes" : "No",
+    Suggestions: options.hasSuggestions,
+    TermVector: options.termVector,
+    Spatial: null,
+    Vector: null,
+  };
+}
+
+/** An index's row in `indexes/stats`. */
+export function statisticsRow(index: OpenIndex): object {
+  const row = index.statistics();
+  return {
+    Name: row.name,
+    MapAttempts: row.mapAttempts,
+    MapSuccesses: row.mapAttempts - row.mapErrors,
+    MapErrors: row.mapErrors,
+    ...stageCounts(index, row),
+    ReduceOutputCollection: null,
+    ReduceOutputReferencePattern: null,
+    PatternReferencesCollectionName: null,
+    MappedPerSecondRate: 0,
+    ReducedPerSecondRate: 0,
+    MaxNumberOfOutputsPerDocument: index instanceof StaticIndex ? index.outputsPerDocumentMax : 1,
+    Collections: collectionRows(row),
+    LastQueryingTime: timeText(row.queriedAtMicros),
+    State: row.state,
+    Priority: row.priority,
+    CreatedTimestamp: timeText(row.createdAtMicros),
+    LastIndexingTime: row.indexedAtMicros === 0 ? null : timeText(row.indexedAtMicros),
+    IsStale: row.isStale,
+    LockMode: row.lockMode,
+    Type: row.type,
+    SearchEngineType: "Corax",
+    ArchivedDataProcessingBehavior: null,
+    Status: statusOf(index),
+    EntriesCount: row.entriesCount,
+    ErrorsCount: index instanceof StaticIndex ? index.errors.list.length : row.mapErrors,
+    SourceType: "Documents",
+    ReferencedCollections: referencedNames(index),
+    IsInvalidIndex: index.invalidity !== null,
+    Memory: null,
+    LastBatchStats: null,
+  };
+}
+
+/** What nothing counts is null. */
+function stageCounts(index: OpenIndex, row: IndexStatistics): object {
+  const isStatic = index instanceof StaticIndex;
+  const isReduce = index.outputs !== null;
+  const hasReferences = isStatic && index.program.referencedCollections.length > 0;
+  const errors = isStatic ? index.errors : null;
+  const references = hasReferences ? errors : null;
+  const attempts = errors?.reduceAttempts ?? row.mapAttempts;
+  const failures = errors?.reduceErrors ?? 0;
+  const successes = errors === null ? row.mapAttempts - row.mapErrors : attempts - failures;
+  return {
+    MapReferenceAttempts: references?.mapReferenceAttempts ?? null,
+    MapReferenceSuccesses:
+      references === null ? null : references.mapReferenceAttempts - references.mapReferenceErrors,
+    MapReferenceErrors: references?.mapReferenceErrors ?? null,
+    ReduceAttempts: isReduce ? attempts : null,
+    ReduceSuccesses: isReduce ? successes : null,
+    ReduceErrors: isReduce ? failures : null,
+  };
+}
+
+function referencedNames(index: OpenIndex): string[] {
+  if (!(index instanceof StaticIndex)) return [];
+  return index.program.referencedCollections.map((name) => name ?? "@all_docs");
+}
+
+function collectionRows({ collections }: IndexStatistics): object {
+  const rows = collections.map(({ name, lastDocumentEtag, lastDeletionEtag, documentLag }) => [
+    name,
+    {
+      LastProcessedDocumentEtag: lastDocumentEtag,
+      LastProcessedTombstoneEtag: lastDeletionEtag,
+      LastProcessedTimeSeriesDeletedRangeEtag: 0,
+      DocumentLag: documentLag,
+      TombstoneLag: 0,
+    },
+  ]);
+  return Object.fromEntries(rows) as object;
+}
+
+/** The row of an index that is behind, in `indexes/progress`. */
+export function progressRow(index: OpenIndex): object {
+  const { name, type, collections, entriesCount } = index.statistics();
+  const rows = collections.map((one) => [
+    one.name,
+    {
+      LastProcessedItemEtag: one.lastDocumentEtag,
+      LastProcessedTombstoneEtag: one.lastDeletionEtag,
+      LastProcessedTimeSeriesDeletedRangeEtag: 0,
+      NumberOfItemsToProcess: one.documentLag,
+      NumberOfTombstonesToProcess: 0,
+      NumberOfTimeSeriesDeletedRangesToProcess: 0,
+      TotalNumberOfItems: entriesCount + one.documentLag,
+      TotalNumberOfTombstones: 0,
+      TotalNumberOfTimeSeriesDeletedRanges: 0,
+    },
+  ]);
+  return {
+    IsStale: true,
+    IndexRunningStatus: statusOf(index),
+    ProcessedPerSecond: 0,
+    Collections: Object.fromEntries(rows) as object,
+    Name: name,
+    Type: type,
+    SourceType: "Documents",
+  };
+}
+
+/** Why an index is behind, a sentence for each collection. */
+export function stalenessReasons(index: OpenIndex): string[] {
+  const { collections, isStale } = index.statistics();
+  if (!isStale) return [];
+  const behind = collections.filter(({ documentLag }) => documentLag > 0);
+  if (behind.length === 0) return ["There are changes of other documents to process."];
+  return behind.map(
+    ({ name, documentLag, lastDocumentEtag }) =>
+      `There are still ${documentLag} documents to process from collection '${name}'. ` +
+      `The last committed document etag for that collection is '${lastDocumentEtag}'`,
+  );
+}
