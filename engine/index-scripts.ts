@@ -202,7 +202,7 @@ class ScriptProgram implements IndexProgram {
     values: ReducedValue[],
   ): void {
     const document = scriptDocumentOf(this.#database.state, row.bytes, row.start, this.#hint);
-    const input: RunInput = { host: this.#host, args: [document.root] };
+    const input: RunInput = { host: this.#host, document, args: [document.root] };
     const { value, run } = script.call(map, input);
     const outputs = isArray(value) ? value.items : [value];
     if (entries.length + values.length + outputs.length > indexEntriesPerDocumentMax) {
@@ -313,9 +313,7 @@ function explained<Result>(
       error instanceof EngineError &&
       (error.code === "script-syntax" || error.code === "index-compilation");
     if (!isText) throw error;
-    const { line, column, reason } = error.details ?? {};
-    const place =
-      reason === undefined ? error.message : `${reason} (<anonymous>:${line}:${column})`;
+    const place = faultText(text, error);
     const hint =
       property === "Maps"
         ? " The map was compiled as JavaScript because it does not start with 'from', 'docs', 'timeSeries' or 'counters'; a C# map must start its enumeration from one of these sources."
@@ -329,6 +327,23 @@ function explained<Result>(
       },
     );
   }
+}
+
+/** What is wrong with a text and where, in the words of the engine that RavenDB 7.2.7 runs scripts with. */
+function faultText(text: string, { message, details }: EngineError): string {
+  const { line, column, reason } = details ?? {};
+  if (typeof reason !== "string" || typeof line !== "number" || typeof column !== "number") {
+    return message;
+  }
+  const rest = text
+    .split("\n")
+    .slice(line - 1)
+    .join("\n")
+    .slice(column - 1);
+  const token = /^[\p{L}\p{N}_$]+|^./u.exec(rest)?.[0];
+  const isToken = reason === "Unexpected token";
+  const what = token === undefined ? "Unexpected end of input" : `${reason} '${token}'`;
+  return `${isToken ? what : reason} (<anonymous>:${line}:${column})`;
 }
 
 /** Looks into the functions beside the maps: what they load, too, is followed. */

@@ -17,7 +17,7 @@ export function statusOf(index: OpenIndex): "Running" | "Paused" | "Disabled" {
 
 /** A definition, with options that nobody set as `null`. */
 export function definitionRow(index: OpenIndex): object {
-  const { type, lockMode, priority } = index.statistics();
+  const { type, lockMode, priority, state } = index.statistics();
   const texts = textsOf(index);
   return {
     Name: index.name,
@@ -27,7 +27,8 @@ export function definitionRow(index: OpenIndex): object {
     ArchivedDataProcessingBehavior: null,
     SchemaDefinitions: null,
     Priority: priority,
-    State: index.isDisabled ? "Disabled" : "Normal",
+    // What was done to it after its deployment is no part of a definition.
+    State: index.isStatic ? "Normal" : state,
     OutputReduceToCollection: null,
     DeploymentMode: null,
     ReduceOutputIndex: null,

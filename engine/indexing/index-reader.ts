@@ -10,6 +10,9 @@ import { FieldSearch } from "./field-search.ts";
 import type { FieldForm, FollowedIndex } from "./followed-index.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
+/** How null is shown among terms. */
+const nullText = "NULL_VALUE";
+
 export class IndexReader {
   readonly store: EntryStore;
   readonly #index: FollowedIndex;
@@ -91,8 +94,12 @@ export class IndexReader {
     return `{${members.join(",")}}`;
   }
 
-  /** Terms of a field after `after` in the order of their bytes, at most `countMax`; undefined: no such field. */
+  /**
+   * Terms of a field after `after` in the order of their bytes, at most `countMax`; undefined: no such field. Null is a
+   * term here as RavenDB 7.2.7 shows it.
+   */
   termsOf(name: string, after: string, countMax: number): string[] | undefined {
+    if (name === "id()" && this.#idOf !== null) return this.#idTerms(after, countMax);
     const column = this.#index.column(name);
     if (column === undefined) return undefined;
     const { dictionary } = column;
@@ -100,12 +107,27 @@ export class IndexReader {
     const bytes = Buffer.from(after);
     let at = after === "" ? 0 : order.lowerBound((term) => dictionary.compareTo(term, bytes) || -1);
     const terms: string[] = [];
+    let hasNull = after < nullText && this.#isUsed(column, nullTerm);
     for (; at < order.terms.length && terms.length < countMax; at++) {
       const term = order.terms[at] as number;
       const text = dictionary.textOf(term);
+      if (hasNull && text > nullText) {
+        terms.push(nullText);
+        hasNull = false;
+      }
       if (text !== terms.at(-1) && this.#isUsed(column, term)) terms.push(text);
     }
-    return terms;
+    if (hasNull) terms.push(nullText);
+    return terms.slice(0, countMax);
+  }
+
+  #idTerms(after: string, countMax: number): string[] {
+    const ids = new Set<string>();
+    for (const entry of this.all().toList()) {
+      const id = this.#idOf?.(this.store.documents[entry] as number) ?? "";
+      if (id > after) ids.add(id);
+    }
+    return [...ids].sort().slice(0, countMax);
   }
 
   #isUsed(column: FieldColumn, term: number): boolean {

@@ -230,8 +230,11 @@ export class IndexSet {
     index.indexingMs += this.#host.monotonicMs() - start;
     index.indexedAtMicros = this.#host.nowMicros();
     this.#host.indexEvent("BatchCompleted", index.name);
-    if (!index.isStale) this.#caughtUp(index);
-    if (index.invalidity !== null) this.#release(index);
+    index.judge();
+    if (index.invalidity !== null) {
+      this.#host.indexEvent("IndexMarkedAsErrored", index.name);
+      this.#release(index);
+    } else if (!index.isStale) this.#caughtUp(index);
     this.#tellWaiters();
     if (pending !== null) await pending;
   }

@@ -86,6 +86,9 @@ export abstract class OpenIndex {
   /** Why it answers no queries any more, or null. */
   abstract readonly invalidity: string | null;
 
+  /** Looks whether too much of it has failed. Called after each slice of work. */
+  judge(): void {}
+
   get isStale(): boolean {
     return this.index.isStale;
   }

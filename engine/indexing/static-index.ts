@@ -21,6 +21,9 @@ import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
 
+/** Attempts after which an index is judged that is not up to date yet. */
+const judgedAttemptsMin = 10_000;
+
 /** The entries of a deployed index, kept in step by its stages. */
 class StagedIndex implements FollowedIndex {
   readonly entries: StaticEntries;
@@ -109,6 +112,7 @@ export class StaticIndex extends OpenIndex {
   readonly index: StagedIndex;
   readonly isStatic = true;
   readonly isNew = false;
+  #invalidity: string | null = null;
 
   constructor(definition: StaticDefinition, program: IndexProgram, host: IndexHost) {
     super(definition.name, host);
@@ -139,7 +143,14 @@ export class StaticIndex extends OpenIndex {
   }
 
   get invalidity(): string | null {
-    return this.errors.invalidity(this.name, this.program.isReduce);
+    return this.#invalidity;
+  }
+
+  /** The first documents do not speak for all: it is judged when it has seen them, or very many. */
+  override judge(): void {
+    if (this.#invalidity !== null) return;
+    if (this.isStale && this.errors.mapAttempts < judgedAttemptsMin) return;
+    this.#invalidity = this.errors.invalidity(this.name, this.program.isReduce);
   }
 
   /** Maps that compute the names of fields make every name one that may come. */

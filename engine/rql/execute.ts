@@ -197,7 +197,7 @@ class Execution {
         ? indexes.automatic(access.definition)
         : indexes.byName(access.name);
     if (index === undefined) {
-      throw new EngineError("index-missing", `There is no index with name '${access.name}'.`);
+      throw new EngineError("index-missing", `There is no index with '${access.name}' name.`);
     }
     if (!index.isStale) return index;
     const { waitForNonStale, waitTimeoutMs } = this.#request;

@@ -121,12 +121,12 @@ async function setPriority(exchange: Exchange, { database }: DatabaseContext): P
   exchange.reply(204);
 }
 
-/** POST admin/indexes/start[?name=…]: 204 */
+/** POST admin/indexes/start[?name=…|?type=map|map-reduce]: 204 */
 function startIndexing(exchange: Exchange, { database }: DatabaseContext): void {
   setPaused(exchange, database, false);
 }
 
-/** POST admin/indexes/stop[?name=…]: 204; until `start`, or a restart */
+/** POST admin/indexes/stop[?name=…|?type=map|map-reduce]: 204; until `start`, or a restart */
 function stopIndexing(exchange: Exchange, { database }: DatabaseContext): void {
   setPaused(exchange, database, true);
 }
@@ -143,10 +143,18 @@ async function disableIndex(exchange: Exchange, { database }: DatabaseContext): 
 
 function setPaused(exchange: Exchange, database: Database, isPaused: boolean): void {
   const { queries } = database;
-  if (exchange.query.get("name")) {
-    namedIndex(exchange, database).isPaused = isPaused;
-    queries.indexes.wake();
+  const type = exchange.query.get("type")?.toLowerCase();
+  let changed: OpenIndex[] = queries.indexes.all();
+  if (exchange.query.get("name")) changed = [namedIndex(exchange, database)];
+  else if (type === "map" || type === "map-reduce") {
+    changed = changed.filter(({ outputs }) => (outputs !== null) === (type === "map-reduce"));
   } else queries.administration.setPaused(isPaused);
+  const event = isPaused ? "IndexPaused" : "BatchCompleted";
+  for (const index of changed) {
+    index.isPaused = isPaused;
+    database.feed.tellIndex(event, index.name);
+  }
+  queries.indexes.wake();
   exchange.reply(204);
 }
 

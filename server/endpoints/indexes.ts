@@ -161,11 +161,16 @@ function getTotalTime(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => ({
     Name: index.name,
     TotalIndexingTime: timeSpanText(index.indexingMs),
-    LagTime: timeSpanText(
-      index.isStale ? (database.state.nowMicros() - index.indexedAtMicros) / 1000 : 0,
-    ),
+    LagTime: timeSpanText(lagMs(index, database)),
   }));
   exchange.replyJson(200, { Results: rows });
+}
+
+/** How long ago an index that is behind has done something. */
+function lagMs(index: OpenIndex, { state }: Database): number {
+  if (!index.isStale) return 0;
+  const since = Math.max(index.indexedAtMicros, index.createdAtMicros);
+  return (state.nowMicros() - since) / 1000;
 }
 
 /** GET indexes/debug?name=…&op=entries-fields: names of the fields */

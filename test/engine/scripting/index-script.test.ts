@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { EngineError } from "../../../engine/errors.ts";
+import type { IndexScriptHost } from "../../../engine/scripting/index-functions.ts";
+import {
+  indexMapsOf,
+  indexReduceOf,
+  readIndexText,
+} from "../../../engine/scripting/index-script.ts";
+import {
+  type CompiledScript,
+  compileScript,
+  resultTexts,
+} from "../../../engine/scripting/script.ts";
+import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
+import type { Node } from "../../../engine/scripting/script-parser.ts";
+import { stubHost } from "./stub-host.ts";
+
+function indexHost(): IndexScriptHost {
+  return Object.assign(stubHost(true), { isTracking: true });
+}
+
+function compiled(text: string, ...functions: string[]): CompiledScript {
+  return compileScript(text, { kind: "index", functions });
+}
+
+function mapsOf(text: string) {
+  return indexMapsOf("I", 0, compiled(text), indexHost());
+}
+
+function read(text: string, method: "map" | "aggregate" = "map") {
+  const { fields, loads } = readIndexText("I", compiled(text).tree as Node, method);
+  return { fields: fields === null ? null : [...fields], loads: [...loads] };
+}
+
+function codeOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof EngineError) return error.code;
+    throw error;
+  }
+  return "none";
+}
+
+describe("texts of indexes", () => {
+  it("declare maps that are called for each document", () => {
+    const script = compiled(
+      "map('Users', u => ({ Name: twice(u.Name) }));",
+      "function twice(x) { return x + x }",
+    );
+    const [declared, ...more] = indexMapsOf("I", 0, script, indexHost());
+    expect([declared?.collection, more]).toEqual(["Users", []]);
+    const { root } = ScriptDocument.fromText('{"Name":"a"}', null, "users/1");
+    const map = declared?.map as NonNullable<typeof declared>["map"];
+    expect(resultTexts(script.call(map, { host: indexHost(), args: [root] }))).toEqual([
+      '{"Name":"aa"}',
+    ]);
+  });
+
+  it("declare several maps, of all documents too, and have statements of their own", () => {
+    const maps = mapsOf("const k = 1; map('A', a => ({ k })); map('@all_docs', a => ({ k }))");
+    expect(maps.map(({ collection }) => collection)).toEqual(["A", null]);
+  });
+
+  it("declare a reduce", () => {
+    const script = compiled(
+      "groupBy(x => x.K).aggregate(g => ({ K: g.key, N: g.values.reduce((s, v) => s + v.N, 0) }))",
+    );
+    const { aggregate } = indexReduceOf("I", script, indexHost());
+    const text = '{"key":"a","values":[{"N":1},{"N":2}]}';
+    const group = ScriptDocument.fromText(text, null, null).root;
+    expect(resultTexts(script.call(aggregate, { host: indexHost(), args: [group] }))).toEqual([
+      '{"K":"a","N":3}',
+    ]);
+  });
+
+  it("are refused when they declare nothing, or something else", () => {
+    for (const text of ["5", "map('A')", "map(a => ({}))", "map('A', 5)"]) {
+      expect(codeOf(() => mapsOf(text))).toBe("index-creation");
+    }
+    for (const text of ["5", "groupBy(x => x.A)", "groupBy(1).aggregate(2)"]) {
+      expect(codeOf(() => indexReduceOf("I", compiled(text), indexHost()))).toBe("index-creation");
+    }
+    expect(codeOf(() => mapsOf("counters.map('A', 'likes', c => ({}))"))).toBe("not-supported");
+    expect(codeOf(() => mapsOf("timeSeries.map('A', 's', c => ({}))"))).toBe("not-supported");
+  });
+});
+
+describe("what a text tells without being run", () => {
+  it("is the fields of the objects that are returned", () => {
+    expect(read("map('A', a => ({ X: 1, 'Y': 2 }))").fields).toEqual(["X", "Y"]);
+    expect(read("map('A', function (a) { return { X: 1 }; })").fields).toEqual(["X"]);
+    expect(read("map('A', a => a.L.map(l => ({ P: l })))").fields).toEqual(["P"]);
+    expect(read("map('A', a => a.N > 1 ? { X: 1 } : { X: 2 })").fields).toEqual(["X"]);
+    expect(read("map('A', a => ({ X: 1 })); map('B', b => ({ Y: 1 }))").fields).toEqual(["Y", "X"]);
+    expect(read("groupBy(x => x.K).aggregate(g => ({ K: g.key }))", "aggregate").fields).toEqual([
+      "K",
+    ]);
+  });
+
+  it("is nothing when only running it tells the fields", () => {
+    for (const map of [
+      "a => make(a)",
+      "a => ({ ...a })",
+      "a => ({ [a.Name]: 1 })",
+      "a => { const o = {}; o.X = 1; return o; }",
+      "a => { if (a.N) return null; return { X: 1 }; }",
+      "a => ({ _: createField(a.Name, 1) })",
+      "a => ({ _: { $name: a.Name, $value: 1 } })",
+    ]) {
+      expect(read(`map('A', ${map})`).fields).toBeNull();
+    }
+  });
+
+  it("is the collections that documents are loaded of", () => {
+    const text = "map('A', a => ({ X: load(a.R, 'Bs').N, Y: noTracking.load(a.S, 'Cs').N }))";
+    expect(read(text).loads).toEqual(["Bs"]);
+    expect(read("map('A', a => ({ X: load(a.R, a.C) }))").loads).toEqual([null]);
+    expect(codeOf(() => read("map('A', a => ({ X: load(a.R) }))"))).toBe("index-compilation");
+  });
+
+  it("is a mistake when two ways through a map return other fields", () => {
+    const text = "map('A', a => { if (a.N) { return { X: 1 }; } return { Y: 1 }; })";
+    expect(codeOf(() => read(text))).toBe("invalid-operation");
+  });
+
+  it("names functions that this server has not", () => {
+    for (const call of ["createSpatialField(1, 2)", "loadAttachment(a, 'x')", "boost({}, 2)"]) {
+      expect(codeOf(() => read(`map('A', a => ({ X: ${call} }))`))).toBe("not-supported");
+    }
+  });
+});
