@@ -271,7 +271,7 @@ describe("executeEntries", () => {
     database.remove("posts/2");
     await database.query("from Posts where Author = 'x'");
     const reader = database.indexes.byName("Auto/Posts/ByAuthor")?.reader();
-    expect(reader?.termsOf("Author", "", 10)).toEqual(["users/1"]);
+    expect(reader?.termsOf("Author", "", 10)).toEqual(["NULL_VALUE", "users/1"]);
     expect(reader?.termsOf("Author", "users/1", 10)).toEqual([]);
     expect(reader?.termsOf("Nope", "", 10)).toBeUndefined();
   });
