@@ -83,11 +83,16 @@ function declareGroupBy(run: Run, _self: Value, [groupBy]: Value[]): Value {
   });
 }
 
+/** `load(id, collection)`: the collection is read where the text is, see index-script.ts. */
+function load(run: Run, self: Value, [id]: Value[]): Value {
+  return callFunction(run, globals.get("load") as ScriptFunction, self, [id]);
+}
+
 function loadUntracked(run: Run, self: Value, args: Value[]): Value {
   const host = (run.context as ScriptContext).host as IndexScriptHost;
   host.isTracking = false;
   try {
-    return callFunction(run, globals.get("load") as ScriptFunction, self, args);
+    return load(run, self, args);
   } finally {
     host.isTracking = true;
   }
@@ -145,6 +150,7 @@ export const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["timeSeries", namespaceOf({ map: declareMap("timeSeries") })],
   ["counters", namespaceOf({ map: declareMap("counters") })],
   ["groupBy", builtIn("groupBy", 1, declareGroupBy)],
+  ["load", builtIn("load", 2, load)],
   ["noTracking", namespaceOf({ load: loadUntracked })],
   ["loadCompareExchangeValue", globals.get("cmpxchg")],
   ["createField", builtIn("createField", 3, createField)],
