@@ -535,6 +535,71 @@ describe("stopping", () => {
     session.destroy();
   });
 
+  test("under writes over mutual TLS keeps all that it acknowledged, and cuts nobody off", async () => {
+    const args = ["--ServerUrl=https://127.0.0.1:0", `--DataDir=${folder("kept")}`];
+    const certs = join(folder("kept"), "certs");
+    const { child, url } = await start(args);
+    const read = (name: string) => readFileSync(join(certs, name));
+    const client = {
+      ca: read("ca.crt"),
+      cert: read("admin.client.certificate.localhost.crt"),
+      key: read("admin.client.certificate.localhost.key"),
+    };
+    const ask = (path: string, method: string, body?: string, target = url) =>
+      requestHttp1(target + path, { method, tls: client, ...(body === undefined ? {} : { body }) });
+    const made = await ask("/admin/databases?name=kept", "PUT", '{"DatabaseName":"kept"}');
+    expect(made.status).toBe(201);
+    const session = http2.connect(url, client);
+    session.on("error", () => undefined);
+    const acknowledged: string[] = [];
+    const failures: string[] = [];
+    let isOver = false;
+    const load = Array.from({ length: 12 }, async (_, worker) => {
+      for (let i = 0; !isOver; i++) {
+        const id = `kept/${worker}-${i}`;
+        const path = `/databases/kept/docs?id=${id}`;
+        const sent =
+          worker < 8
+            ? requestHttp2(session, path, { method: "PUT", body: "{}" })
+            : ask(path, "PUT", "{}");
+        await sent.then(
+          ({ status }) => {
+            if (status === 201) acknowledged.push(id);
+            else failures.push(`${status}`);
+          },
+          (error: Error) => {
+            isOver = true;
+            // Refused before anything was done. (A new connection of HTTP/1.1 cannot tell that from being cut off.)
+            const isRefusal = /REFUSED_STREAM|GOAWAY|closed|destroyed|cancel/i.test(error.message);
+            if (worker < 8 && !isRefusal) failures.push(error.message);
+          },
+        );
+      }
+    });
+    await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(100);
+    const [code] = await stopped(child, () => child.kill("SIGTERM"));
+    isOver = true;
+    await Promise.all(load);
+    session.destroy();
+    expect(code).toBe(0);
+    expect(failures).toEqual([]);
+
+    const again = await start(args);
+    const list = await ask(
+      "/databases/kept/docs?pageSize=100000&metadataOnly=true",
+      "GET",
+      undefined,
+      again.url,
+    );
+    const stored = new Set(
+      (list.json as { Results: { "@metadata": { "@id": string } }[] }).Results.map(
+        (row) => row["@metadata"]["@id"],
+      ),
+    );
+    expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+    again.child.kill("SIGKILL");
+  });
+
   test("does not wait for ever for who does not read", async () => {
     const { child, url } = await start([
       "--ServerUrl=http://127.0.0.1:0",
