@@ -9,7 +9,6 @@
  * - Every accepted socket is in `sockets` until it is closed.
  * - A change of a certificate's rights reaches its open connections in the same turn, and its end within `sweepMs`.
  */
-import { constants } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import * as http from "node:http";
 import * as http2 from "node:http2";
@@ -24,6 +23,7 @@ import { Http1Exchange } from "./http1-exchange.ts";
 import { detachedResponse, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import type { ServerServices } from "./services.ts";
+import { tlsPolicy } from "./tls-policy.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
 const sweepMs = 500;
@@ -33,13 +33,6 @@ const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 const tcpKeepAliveMs = 60_000;
-/** Forward secrecy in all of them. The CBC ones of TLS 1.2 are for older Windows. */
-const ciphers = [
-  "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256",
-  "ECDHE+AESGCM:ECDHE+CHACHA20",
-  "ECDHE-ECDSA-AES256-SHA384:ECDHE-RSA-AES256-SHA384",
-  "ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA256",
-].join(":");
 
 /** Bytes of a session's memory in MB, as Node counts it: windows and queued replies. */
 const sessionMegabytesMax = 64;
@@ -145,11 +138,7 @@ export class HttpServer {
   private makeSecure(secure: tls.SecureContextOptions): tls.Server {
     const server = tls.createServer({
       ...secure,
-      minVersion: "TLSv1.2",
-      ciphers,
-      secureOptions: constants.SSL_OP_NO_RENEGOTIATION, // who is on a connection is decided once
-      requestCert: true,
-      rejectUnauthorized: false, // who is let in is decided by what is registered, not by a chain
+      ...tlsPolicy,
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: this.services.config.limits.handshakeMs,
     });

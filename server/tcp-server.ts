@@ -13,6 +13,7 @@ import { unsecured } from "./access.ts";
 import { Connection } from "./connection.ts";
 import type { ServerServices } from "./services.ts";
 import { TcpConnection } from "./tcp-connection.ts";
+import { tlsPolicy } from "./tls-policy.ts";
 
 const tcpKeepAliveMs = 60_000;
 
@@ -83,9 +84,7 @@ export class TcpServer {
   #makeSecure(secure: tls.SecureContextOptions): tls.Server {
     const server = tls.createServer({
       ...secure,
-      minVersion: "TLSv1.2",
-      requestCert: true,
-      rejectUnauthorized: false, // who is let in is decided by what is registered, not by a chain
+      ...tlsPolicy,
       handshakeTimeout: this.#services.config.limits.handshakeMs,
     });
     server.on("secureConnection", (socket) => {

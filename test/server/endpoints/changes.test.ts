@@ -1,5 +1,7 @@
 /** Changes over web sockets: what is told to whom, in which form, and when a connection ends. */
+import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
 import { waitingBytesMax } from "../../../server/changes-connection.ts";
 import { ChangesSocket } from "../../support/changes-socket.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
@@ -88,6 +90,16 @@ describe("a connection", () => {
     expect((await client.send(`DELETE changes?id=${row?.Id}`)).status).toBe(204);
     expect(await socket.closed).toMatchObject({ code: 1001 });
     expect((await client.send(`DELETE changes?id=${row?.Id}`)).status).toBe(204);
+  });
+
+  test("is not for the page of another site", async () => {
+    const { url } = client.server;
+    const address = `${url.replace(/^http/, "ws")}/databases/db/changes`;
+    const socket = new WebSocket(address, { origin: "https://evil.example" });
+    await expect(once(socket, "open")).rejects.toThrow("Unexpected server response: 403");
+    const own = new WebSocket(address, { origin: url });
+    await once(own, "open");
+    own.close();
   });
 
   test("is for web sockets only", async () => {
