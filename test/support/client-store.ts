@@ -1,0 +1,78 @@
+/**
+ * Document stores of the official clients on servers of their own, in the ways in which they are used: in the clear and in
+ * memory, over mutual TLS and on disk.
+ *
+ * Invariants:
+ * - What is opened is closed by `closeStores`.
+ */
+import { readFileSync } from "node:fs";
+import * as current from "ravendb";
+import * as older from "ravendb-5.4";
+import { startTestServer, stopTestServers, type TestServer } from "./start-test-server.ts";
+
+/** How a client is connected, and where its server keeps what it writes. */
+export interface Way {
+  readonly name: string;
+  readonly isSecure: boolean;
+}
+
+export const ways: readonly Way[] = [
+  { name: "over HTTP, in memory", isSecure: false },
+  { name: "over mutual TLS, on disk", isSecure: true },
+];
+
+type Store = current.DocumentStore | older.DocumentStore;
+
+const stores: Store[] = [];
+let databases = 0;
+
+/** A server for a way; its first store makes a database. */
+export function startServer({ isSecure }: Way): Promise<TestServer> {
+  return startTestServer(isSecure ? { flags: ["--RunInMemory=false"] } : { unsecured: true });
+}
+
+/** A store on a new database of its own. `prepare` is called before it is initialized. */
+export async function openStore(
+  server: TestServer,
+  prepare: (store: current.DocumentStore) => void = () => undefined,
+): Promise<current.DocumentStore> {
+  const name = await newDatabase(server);
+  const store = new current.DocumentStore(server.url, name, authentication(server));
+  prepare(store);
+  store.initialize();
+  stores.push(store);
+  return store;
+}
+
+/** As `openStore`, with the client of version 5.4. */
+export async function openOlderStore(server: TestServer): Promise<older.DocumentStore> {
+  const name = await newDatabase(server);
+  const store = new older.DocumentStore(server.url, name, authentication(server));
+  store.initialize();
+  stores.push(store);
+  return store;
+}
+
+async function newDatabase(server: TestServer): Promise<string> {
+  databases++;
+  const name = `client-${databases}`;
+  await server.running.services.databases.create(name, { DatabaseName: name });
+  return name;
+}
+
+function authentication(server: TestServer): current.IAuthOptions & older.IAuthOptions {
+  const pfx = server.running.certificate?.admin?.pfx;
+  if (pfx === undefined) return undefined as never; // the clients take it for "none"
+  // As PEM the clients take RSA keys only.
+  return {
+    type: "pfx",
+    certificate: readFileSync(pfx),
+    password: "",
+    ca: server.authority.certificate,
+  };
+}
+
+export async function closeStores(): Promise<void> {
+  for (const store of stores.splice(0)) store.dispose();
+  await stopTestServers();
+}
