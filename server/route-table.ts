@@ -11,6 +11,7 @@ import { databaseMaintenanceRoutes } from "./endpoints/database-maintenance.ts";
 import { databaseRoutes } from "./endpoints/databases.ts";
 import { documentStreamRoutes } from "./endpoints/document-streams.ts";
 import { documentRoutes } from "./endpoints/documents.ts";
+import { etlRoutes } from "./endpoints/etl.ts";
 import { identityRoutes } from "./endpoints/identities.ts";
 import { indexChangeRoutes } from "./endpoints/index-changes.ts";
 import { indexRoutes } from "./endpoints/indexes.ts";
@@ -64,4 +65,5 @@ export const routes: readonly Route[] = [
   ...smugglerRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
+  ...etlRoutes,
 ];

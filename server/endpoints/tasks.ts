@@ -1,6 +1,6 @@
 /**
- * Ongoing tasks of a database: the list, one of them, switching it off and on, removing it. Subscriptions are the only
- * kind that there is here. Shapes and texts are those of RavenDB 7.2.7.
+ * Ongoing tasks of a database: the list, one of them, switching it off and on, removing it. Subscriptions
+ * are carried out here; of ETL there are definitions only. Shapes and texts are those of RavenDB 7.2.7.
  */
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
@@ -10,6 +10,15 @@ import {
   requireSubscription,
   setSubscriptionDisabled,
 } from "../../engine/writes/subscriptions.ts";
+import {
+  allEtls,
+  etlInfo,
+  etlsOf,
+  etlTypeOfTask,
+  findEtl,
+  withEtl,
+  withoutEtl,
+} from "../etl-definitions.ts";
 import type { Exchange } from "../exchange.ts";
 import type { JsonObject } from "../json-body.ts";
 import { jsonContentType } from "../response.ts";
@@ -51,7 +60,12 @@ function getTasks(exchange: Exchange, { database, server }: DatabaseContext): vo
   const tasks = [...database.subscriptions.tasks()];
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
-    OngoingTasks: tasks.map((task) => infoOf(exchange, database, task)),
+    OngoingTasks: [
+      ...tasks.map((task) => infoOf(exchange, database, task)),
+      ...allEtls(database.settings).map(([type, etl]) =>
+        etlInfo(database, exchange.baseUrl, type, etl),
+      ),
+    ],
     SubscriptionsCount: tasks.length,
     PullReplications: [],
   });
@@ -64,6 +78,13 @@ function getTask(exchange: Exchange, { database, server }: DatabaseContext): voi
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
   const name = id === undefined ? query.required("taskName") : query.get("taskName");
+  const etlType = etlTypeOfTask(type);
+  const etl = etlType === undefined ? undefined : findEtl(database, etlType, id, name);
+  if (etlType !== undefined && etl !== undefined) {
+    const info = etlInfo(database, exchange.baseUrl, etlType, etl);
+    exchange.replyJson(200, { "@metadata": replyMetadata(server), ...info });
+    return;
+  }
   if (!isSubscription(type)) {
     exchange.reply(404, { "content-type": jsonContentType });
     return;
@@ -84,6 +105,16 @@ async function postState(exchange: Exchange, { database, server }: DatabaseConte
   if (type === "") throw missingValue("type");
   if (!query.has("disable")) query.required("disable");
   const isDisabled = query.bool("disable", false);
+  const etlType = etlTypeOfTask(type);
+  if (etlType !== undefined) {
+    await changeEtl(exchange, { database, server }, (record) => {
+      const etl = etlsOf(record, etlType).find(({ TaskId }) => TaskId === id);
+      return etl === undefined
+        ? record
+        : withEtl(record, etlType, { ...etl, Disabled: isDisabled });
+    });
+    return;
+  }
   requireKind(type);
   const name = query.get("taskName");
   if (!name && !hasId(database, id)) throw nameless();
@@ -110,6 +141,13 @@ async function deleteTask(
   const id = idOf(exchange, "id");
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
+  const etlType = etlTypeOfTask(type);
+  if (etlType !== undefined) {
+    await changeEtl(exchange, { database, server }, (record) =>
+      withoutEtl(record, etlType, id ?? 0),
+    );
+    return;
+  }
   requireKind(type);
   const name = query.get("taskName");
   if (!name && id === undefined) throw nameless();
@@ -122,6 +160,17 @@ async function deleteTask(
   );
   const index = await server.commandIndex.next();
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
+}
+
+async function changeEtl(
+  exchange: Exchange,
+  { database, server }: Pick<DatabaseContext, "database" | "server">,
+  change: (record: JsonObject) => JsonObject,
+): Promise<void> {
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => ({ ...change(record), ChangedIndex: index }));
+  const id = idOf(exchange, exchange.query.has("key") ? "key" : "id") ?? 0;
+  exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id });
 }
 
 function infoOf(exchange: Exchange, database: Database, task: SubscriptionTask): JsonObject {
@@ -169,7 +218,7 @@ function requireKind(type: string): void {
   if (isSubscription(type)) return;
   throw new EngineError(
     "invalid-argument",
-    `Unknown task type: ${type} (this server has subscriptions only)`,
+    `Unknown task type: ${type} (this server has subscriptions and definitions of ETL only)`,
   );
 }
 

@@ -1,0 +1,156 @@
+/** Connection strings and definitions of ETL tasks. Shapes and texts are those of RavenDB 7.2.7. */
+import { EngineError } from "../../engine/errors.ts";
+import {
+  allEtls,
+  connectionStringsOf,
+  connectionTypeOf,
+  connectionTypes,
+  etlTypeOf,
+  withEtl,
+  withoutEtl,
+} from "../etl-definitions.ts";
+import type { Exchange } from "../exchange.ts";
+import { type JsonObject, jsonBody } from "../json-body.ts";
+import { RequestError } from "../request-error.ts";
+import type { DatabaseContext, Method, Route } from "../route.ts";
+
+type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
+
+function route(method: Method, path: string, handle: Handle): Route {
+  return {
+    kind: "database",
+    method,
+    path: `/databases/:database/admin/${path}`,
+    access: "database-admin",
+    handle,
+  };
+}
+
+export const etlRoutes: readonly Route[] = [
+  route("GET", "connection-strings", getConnectionStrings),
+  route("PUT", "connection-strings", putConnectionString),
+  route("DELETE", "connection-strings", deleteConnectionString),
+  route("PUT", "etl", putEtl),
+  route("RESET", "etl", resetEtl),
+];
+
+/** GET admin/connection-strings[?connectionStringName&type]: all, or one, by kind and name */
+function getConnectionStrings(exchange: Exchange, { database }: DatabaseContext): void {
+  const wanted = exchange.query.get("connectionStringName");
+  const type = wanted === undefined ? null : connectionTypeOf(exchange.query.get("type") ?? "");
+  const maps = connectionTypes.map((each) => {
+    const known = Object.entries(connectionStringsOf(database.settings, each))
+      .filter(([name]) => type === null || (type === each && name === wanted))
+      .map(([name, one]) => [name, { ...(one as JsonObject), UsedBy: [] }]);
+    const isLeftOut = type !== null && known.length === 0;
+    return [`${each}ConnectionStrings`, isLeftOut ? null : Object.fromEntries(known)];
+  });
+  exchange.replyJson(200, Object.fromEntries(maps));
+}
+
+/** PUT admin/connection-strings `{"Type","Name",…}`: 201 */
+async function putConnectionString(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const { Type, UsedBy: _derived, ...one } = await jsonBody(exchange);
+  if (typeof Type !== "string") {
+    throw new EngineError(
+      "invalid-operation",
+      "ConnectionString configuration must have ConnectionStringType field",
+    );
+  }
+  const type = connectionTypeOf(Type);
+  if (type === "Raven") checkRaven(one);
+  const name = String(one["Name"] ?? "");
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => ({
+    ...record,
+    [`${type}ConnectionStrings`]: { ...connectionStringsOf(record, type), [name]: one },
+    ChangedIndex: index,
+  }));
+  exchange.replyJson(201, { RaftCommandIndex: index });
+}
+
+function checkRaven({ Database, TopologyDiscoveryUrls }: JsonObject): void {
+  const errors: string[] = [];
+  if (typeof Database !== "string" || Database === "") errors.push("Database cannot be empty");
+  if (!Array.isArray(TopologyDiscoveryUrls) || TopologyDiscoveryUrls.length === 0) {
+    errors.push("TopologyDiscoveryUrls cannot be empty");
+  }
+  if (errors.length === 0) return;
+  throw new RequestError(
+    400,
+    "Raven.Client.Exceptions.BadRequestException",
+    `Invalid connection string configuration. Errors: ${errors.join("\n")}`,
+  );
+}
+
+/** DELETE admin/connection-strings?connectionString&type. @throws EngineError invalid-operation when a task needs it */
+async function deleteConnectionString(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  const name = exchange.query.required("connectionString");
+  const type = connectionTypeOf(exchange.query.required("type"));
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => {
+    const user = allEtls(record).find(
+      ([etlType, etl]) => etlType === type && etl["ConnectionStringName"] === name,
+    );
+    if (user !== undefined) {
+      throw new EngineError(
+        "invalid-operation",
+        `Can't delete connection string: ${name}. It is used by task: ${String(user[1]["Name"])}`,
+      );
+    }
+    const { [name]: _gone, ...left } = connectionStringsOf(record, type);
+    return { ...record, [`${type}ConnectionStrings`]: left, ChangedIndex: index };
+  });
+  exchange.replyJson(200, { RaftCommandIndex: index });
+}
+
+/** PUT admin/etl[?id] `{"EtlType","Name","ConnectionStringName","Transforms",…}`: a new task, or one in place of another */
+async function putEtl(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
+  const sent = await jsonBody(exchange);
+  const type = etlTypeOf(String(sent["EtlType"] ?? ""));
+  const replaced = exchange.query.long("id", undefined);
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => {
+    checkEtl(record, type, sent, replaced);
+    const base = replaced === undefined ? record : withoutEtl(record, type, replaced);
+    return { ...withEtl(base, type, { ...sent, TaskId: index }), ChangedIndex: index };
+  });
+  exchange.replyJson(201, { RaftCommandIndex: index, TaskId: index });
+}
+
+function checkEtl(
+  record: JsonObject,
+  type: ReturnType<typeof etlTypeOf>,
+  { Name, ConnectionStringName }: JsonObject,
+  replaced: number | undefined,
+): void {
+  const known = connectionStringsOf(record, type);
+  if (typeof ConnectionStringName !== "string" || !Object.hasOwn(known, ConnectionStringName)) {
+    throw new EngineError(
+      "invalid-operation",
+      `Could not find connection string named '${String(ConnectionStringName)}'. Please supply an existing connection string.`,
+    );
+  }
+  const same = allEtls(record).find(
+    ([, etl]) => etl["Name"] === Name && etl["TaskId"] !== replaced,
+  );
+  if (same !== undefined) {
+    throw new EngineError(
+      "invalid-operation",
+      `Can't use task name '${String(Name)}', there is already a task with that name`,
+    );
+  }
+}
+
+/** RESET admin/etl?configurationName&transformationName: 200; no transformation has done anything yet */
+function resetEtl(exchange: Exchange): void {
+  exchange.query.required("configurationName");
+  exchange.query.required("transformationName");
+  exchange.reply(200);
+}
