@@ -1,6 +1,5 @@
 /** Counters of documents. Values are 64-bit integers and travel as JSON numbers with all their digits. */
 import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
@@ -83,9 +82,8 @@ function readCounters(
   const slots: (CounterSlot | null)[] = [];
   for (const { type, name } of operations) {
     if (type === "GetAll") slots.push(...allOf(database, documentId));
-    else if (type === "Get" && name !== null) slots.push(slotOf(database, documentId, name));
     else if (type === "Get") {
-      throw new EngineError("invalid-argument", "A counter operation needs a 'CounterName'.");
+      slots.push(name === null ? null : slotOf(database, documentId, name));
     }
   }
   return slots;

@@ -1,5 +1,6 @@
 /** What this server is: version, node, cluster of one, routes, figures. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { hasPermission, refusalMessage } from "../access.ts";
 import { dateText, timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
@@ -7,6 +8,9 @@ import { databaseMissing, forbidden } from "../request-error.ts";
 import { interfaceVersion } from "../response.ts";
 import { type Context, databasePrefix, type Route } from "../route.ts";
 import type { ServerServices } from "../services.ts";
+
+/** The longest that a request is held on demand. */
+const delayMsMax = 60_000;
 
 export const serverInfoRoutes: readonly Route[] = [
   {
@@ -47,6 +51,13 @@ export const serverInfoRoutes: readonly Route[] = [
     path: "/databases/:database/info/tcp",
     access: "read",
     handle: getTcpInfo,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/test/delay",
+    access: "operator",
+    handle: getDelayed,
   },
   {
     kind: "server",
@@ -214,6 +225,16 @@ function tcpInfo(exchange: Exchange, server: ServerServices): Readonly<Record<st
     ServerId: server.serverId,
     Urls: [url],
   };
+}
+
+/** GET /admin/test/delay?value=…: 200 after so many milliseconds, to try out how long clients wait */
+async function getDelayed(exchange: Exchange): Promise<void> {
+  const delayMs = exchange.query.int("value", undefined);
+  if (delayMs === undefined) exchange.query.required("value");
+  await sleep(Math.min(Math.max(0, delayMs ?? 0), delayMsMax), undefined, {
+    signal: exchange.signal,
+  }).catch(() => undefined); // the client went
+  exchange.reply(200);
 }
 
 /** Every route, with methods and access level, in RavenDB's three groups. */

@@ -120,6 +120,9 @@ describe("counters", () => {
     expect((await post("nobody", '{"Type":"Get","CounterName":"a"}')).text).toBe(
       '{"Counters":[null]}',
     );
+    expect((await post("u/1", '{"Type":"Get","CounterName":null}')).text).toBe(
+      '{"Counters":[null]}',
+    );
     expect((await client.send("POST counters", "{}")).text).toBe('{"Counters":[]}');
     const bad: [string, string][] = [
       ["GET counters", ""],

@@ -169,6 +169,15 @@ describe("the configuration of clients", () => {
   });
 });
 
+describe("GET /admin/test/delay", () => {
+  test("answers later", async () => {
+    const before = performance.now();
+    expect((await client.send("GET /admin/test/delay?value=20")).status).toBe(200);
+    expect(performance.now() - before).toBeGreaterThan(15);
+    expect((await client.send("GET /admin/test/delay")).status).toBe(400);
+  });
+});
+
 describe("a cluster-wide batch", () => {
   test("goes by the change vector that the session has loaded", async () => {
     const put = (vector: string | null) =>
