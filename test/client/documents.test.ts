@@ -224,7 +224,7 @@ describe.each(ways)("compare exchange $name", (way) => {
       new DeleteCompareExchangeValueOperation<string>("names/ann", index),
     );
     expect(deleted.successful).toBe(true);
-    expect(await store.operations.send(get)).toBeNull();
+    expect((await store.operations.send(get)) ?? null).toBeNull();
   });
 
   test("goes with documents in cluster-wide sessions, which guard each other", async () => {
