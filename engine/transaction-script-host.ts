@@ -56,31 +56,44 @@ export class ScriptActions {
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 
-/** The document of a record as scripts see it, with the composed metadata. */
+/**
+ * The document of a record as scripts see it, with the composed metadata, which is made when a script asks for it: the
+ * record must stay until the transaction ends.
+ */
 export function scriptDocumentOf(
   state: DatabaseState,
   bytes: Buffer,
   start: number,
   hint?: ShapeHint,
 ): ScriptDocument {
+  const metadata = () => composedText(state, bytes, start);
+  return ScriptDocument.fromText(bodyTextOf(bytes, start), metadata, idOf(bytes, start), hint);
+}
+
+function composedText(state: DatabaseState, bytes: Buffer, start: number): string {
   const member = state.collectionMember(collectionIdOf(bytes, start));
   const hash = state.databaseHashBytes;
   const length = composedMetadataLength(bytes, start, member, hash, noExtra);
   const metadata = Buffer.allocUnsafe(length);
   composeMetadata(metadata, 0, bytes, start, member, hash, noExtra);
-  const text = metadata.toString("utf8", metadataOpen, length);
-  return ScriptDocument.fromText(bodyTextOf(bytes, start), text, idOf(bytes, start), hint);
+  return metadata.toString("utf8", metadataOpen, length);
 }
 
 export class TransactionScriptHost implements ScriptHost {
   readonly readOnly = false;
-  readonly actions = new ScriptActions();
+  #actions: ScriptActions | null = null;
   readonly #transaction: Transaction;
   readonly #random: () => number;
 
   constructor(transaction: Transaction, random: () => number = Math.random) {
     this.#transaction = transaction;
     this.#random = random;
+  }
+
+  /** What the script did; made when it does the first thing, or somebody asks. */
+  get actions(): ScriptActions {
+    this.#actions ??= new ScriptActions();
+    return this.#actions;
   }
 
   now(): number {

@@ -336,18 +336,40 @@ function compileKey(compiler: Compiler, node: acorn.MemberExpression, scope: Sco
 }
 
 function compileUpdate(compiler: Compiler, node: acorn.UpdateExpression, scope: Scope): Expression {
-  const change = node.operator === "++" ? 1 : -1;
-  const { prefix } = node;
-  return compileReadWrite(compiler, node.argument, scope, (frame, old, write) => {
-    const number = toNumber(frame.run, old);
-    write(number + change);
-    return prefix ? number + change : number;
-  });
+  const step = node.operator === "++" ? 1 : -1;
+  if (node.prefix) {
+    return compileReadWrite(
+      compiler,
+      node.argument,
+      scope,
+      (frame, old) => toNumber(frame.run, old) + step,
+    );
+  }
+  const { argument } = node;
+  if (argument.type === "MemberExpression") {
+    const base = compiler.expression(argument.object, scope);
+    const key = compileKey(compiler, argument, scope);
+    return function stepMember(frame) {
+      const object = base(frame);
+      const name = key(frame);
+      const old = toNumber(frame.run, getProperty(frame.run, object, name));
+      setProperty(frame.run, object, name, old + step);
+      return old;
+    };
+  }
+  const read = compiler.expression(argument, scope);
+  const write = compiler.assign(argument, scope, false);
+  return function stepVariable(frame) {
+    const old = toNumber(frame.run, read(frame));
+    write(frame, old + step);
+    return old;
+  };
 }
 
-type Change = (frame: Frame, old: Value, write: (value: Value) => void) => Value;
+/** The new value of a variable or property; ABSENT leaves it as it is. */
+type Change = (frame: Frame, old: Value) => Slot;
 
-/** Reads a variable or property, and lets `change` write it: `x++`, `x += 1`, `x ??= 1`. */
+/** Reads a variable or property, and writes what `change` makes of it: `++x`, `x += 1`, `x ??= 1`. Hot. */
 function compileReadWrite(
   compiler: Compiler,
   node: Node,
@@ -361,13 +383,20 @@ function compileReadWrite(
       const object = base(frame);
       const name = key(frame);
       const old = getProperty(frame.run, object, name);
-      return change(frame, old, (value) => setProperty(frame.run, object, name, value));
+      const value = change(frame, old);
+      if (value === ABSENT) return old;
+      setProperty(frame.run, object, name, value as Value);
+      return value as Value;
     };
   }
   const read = compiler.expression(node, scope);
   const write = compiler.assign(node, scope, false);
   return function changeVariable(frame) {
-    return change(frame, read(frame), (value) => write(frame, value));
+    const old = read(frame);
+    const value = change(frame, old);
+    if (value === ABSENT) return old;
+    write(frame, value as Value);
+    return value as Value;
   };
 }
 
@@ -512,34 +541,31 @@ function compileAssignment(
   }
   switch (operator) {
     case "&&=":
-      return compileReadWrite(compiler, target, scope, (frame, old, write) =>
-        old ? written(right(frame), write) : old,
+      return compileReadWrite(compiler, target, scope, (frame, old) =>
+        old ? right(frame) : ABSENT,
       );
     case "||=":
-      return compileReadWrite(compiler, target, scope, (frame, old, write) =>
-        old ? old : written(right(frame), write),
+      return compileReadWrite(compiler, target, scope, (frame, old) =>
+        old ? ABSENT : right(frame),
       );
     case "??=":
-      return compileReadWrite(compiler, target, scope, (frame, old, write) =>
-        old === undefined || old === null ? written(right(frame), write) : old,
+      return compileReadWrite(compiler, target, scope, (frame, old) =>
+        old === undefined || old === null ? right(frame) : ABSENT,
       );
     case "+=":
-      return compileReadWrite(compiler, target, scope, (frame, old, write) =>
-        written(add(frame.run, old, right(frame)), write),
-      );
+      return compileReadWrite(compiler, target, scope, function addTo(frame, old) {
+        const value = right(frame);
+        if (typeof old === "number" && typeof value === "number") return old + value;
+        return add(frame.run, old, value);
+      });
     default: {
       const operate = arithmetic[operator.slice(0, -1)] as (a: number, b: number) => number;
-      return compileReadWrite(compiler, target, scope, (frame, old, write) => {
+      return compileReadWrite(compiler, target, scope, (frame, old) => {
         const a = toNumber(frame.run, old);
-        return written(operate(a, toNumber(frame.run, right(frame))), write);
+        return operate(a, toNumber(frame.run, right(frame)));
       });
     }
   }
-}
-
-function written(value: Value, write: (value: Value) => void): Value {
-  write(value);
-  return value;
 }
 
 function compileSet(

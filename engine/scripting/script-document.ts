@@ -26,11 +26,14 @@ import {
   type Slot,
   type Source,
   type Value,
+  wasSet,
 } from "./script-values.ts";
 import { dateText, doubleText, isDoubleSpelling, numberText, stringText } from "./value-text.ts";
 
 /** Objects and arrays inside each other in one property that a script touches, or that it makes. */
 const treeDepthMax = 500;
+/** Texts that are added up before they become one part of many. */
+const jointsMax = 64;
 
 export const metadataKey = "@metadata";
 
@@ -40,10 +43,14 @@ export const metadataKey = "@metadata";
  */
 export class ShapeHint {
   keys: string[] | null = null;
+  /** None of the keys has a backslash: each stands in a text as it is. */
+  arePlain = true;
   readonly children: (ShapeHint | undefined)[] = [];
   element: ShapeHint | undefined = undefined;
   /** A script asked for the property at this place: the next document's is read at once. */
   wanted = false;
+  /** Of the root's: objects were written below it, which needed to know where their properties stand. */
+  writes = false;
 
   child(position: number): ShapeHint {
     const known = this.children[position];
@@ -55,6 +62,13 @@ export class ShapeHint {
   }
 }
 
+/** A text, or what makes it when it is needed. */
+export type LazyText = string | null | (() => string);
+
+function textOf(text: LazyText): string | null {
+  return typeof text === "function" ? text() : text;
+}
+
 const powersOfTen = Array.from({ length: 17 }, (_, i) => 10 ** i);
 
 /** Reads one JSON text. `at` is its cursor. Hot: bench/script.bench.ts. */
@@ -62,11 +76,11 @@ class TextSource implements Source {
   readonly text: string;
   private at = 0;
   private readonly hint: ShapeHint;
-  private readonly metadata: string | null;
+  private readonly metadata: LazyText;
   /** Set for a document's root. */
   document: ScriptDocument | null = null;
 
-  constructor(text: string, hint: ShapeHint, metadata: string | null) {
+  constructor(text: string, hint: ShapeHint, metadata: LazyText) {
     this.text = text;
     this.hint = hint;
     this.metadata = metadata;
@@ -96,7 +110,7 @@ class TextSource implements Source {
 
   materialize(owner: ScriptObject, position: number): Value {
     const start = (owner.spans as number[])[position * 3 + 1] as number;
-    if (start < 0) return new TextSource(this.metadata ?? "null", new ShapeHint(), null).whole();
+    if (start < 0) return valueOfText(textOf(this.metadata) ?? "null");
     this.at = start;
     const hint = this.hint.child(position);
     hint.wanted = true;
@@ -265,10 +279,11 @@ class TextSource implements Source {
     array.exact.set(array.items.length, this.text.slice(start, this.at));
   }
 
-  /** Reads the object at the cursor. `spans` is given for the root: its values stay unread. */
-  private object(hint: ShapeHint, depth: number, spans: number[] | null): ScriptObject {
+  /** Reads the object at the cursor. `rootSpans` is given for the root: its values stay unread. */
+  private object(hint: ShapeHint, depth: number, rootSpans: number[] | null): ScriptObject {
     if (depth > treeDepthMax) throw nestedTooDeeply();
     const start = this.at;
+    const spans = rootSpans ?? (this.hint.writes ? [] : null);
     const expected = hint.keys;
     let own: string[] | null = expected === null ? [] : null;
     const values: Slot[] = expected === null ? [] : new Array(expected.length);
@@ -278,13 +293,13 @@ class TextSource implements Source {
     else {
       for (;;) {
         const keyStart = this.at;
-        own = this.key(expected, own, count);
+        own = this.key(hint, expected, own, count);
         this.skipSpace();
         this.at += 1;
         this.skipSpace();
         const valueStart = this.at;
         const child = hint.child(count);
-        if (spans === null || child.wanted) values[count] = this.value(child, depth + 1);
+        if (rootSpans === null || child.wanted) values[count] = this.value(child, depth + 1);
         else {
           this.skipValue();
           values[count] = LAZY;
@@ -306,9 +321,13 @@ class TextSource implements Source {
     return object;
   }
 
-  /** Finds the spans of an object that was read at once: only one that is written needs them. */
+  /**
+   * Finds the spans of an object that was read at once: only one that is written needs them. Those of the next
+   * documents note them as they are read.
+   */
   spansOf(object: ScriptObject): number[] {
     const spans: number[] = [];
+    this.hint.writes = true;
     this.at = object.start + 1;
     while (this.skipSpace() !== 125) {
       const keyStart = this.at;
@@ -333,12 +352,17 @@ class TextSource implements Source {
   }
 
   /** Reads the key at the cursor: as the expected one, or into a list of this object's own. */
-  private key(expected: string[] | null, own: string[] | null, count: number): string[] | null {
-    if (own === null && expected !== null) {
+  private key(
+    hint: ShapeHint,
+    expected: string[] | null,
+    own: string[] | null,
+    count: number,
+  ): string[] | null {
+    if (own === null && expected !== null && hint.arePlain) {
       const key = expected[count];
       if (key !== undefined && this.text.startsWith(key, this.at + 1)) {
         const end = this.at + 1 + key.length;
-        if (this.text.charCodeAt(end) === 34 && !key.includes("\\")) {
+        if (this.text.charCodeAt(end) === 34) {
           this.at = end + 1;
           return null;
         }
@@ -354,7 +378,10 @@ class TextSource implements Source {
       const expected = hint.keys as string[];
       if (expected.length === count) return expected;
       hint.keys = expected.slice(0, count);
-    } else hint.keys = own;
+    } else {
+      hint.keys = own;
+      hint.arePlain = !own.some((key) => key.includes("\\"));
+    }
     return hint.keys;
   }
 }
@@ -385,6 +412,9 @@ export class ScriptDocument {
   private readonly text: string;
   /** The run that changed it: printing is on its account. */
   run: Run | null = null;
+  /** The body as it was printed when the run had this much work left: whatever a script does uses some up. */
+  private printed: string | null = null;
+  private printedAt = 0;
 
   private constructor(root: ScriptObject, text: string, id: string | null) {
     this.root = root;
@@ -398,7 +428,7 @@ export class ScriptDocument {
    */
   static fromText(
     body: string | Uint8Array,
-    metadata: string | null,
+    metadata: LazyText,
     id: string | null,
     hint: ShapeHint = new ShapeHint(),
   ): ScriptDocument {
@@ -452,9 +482,16 @@ export class ScriptDocument {
   /** The body's new text, without `@metadata`; the old text itself when nothing was touched. */
   bodyText(): string {
     if (!this.root.written && !changedDeep(this.root)) return this.text;
-    const printer = new Printer(this.run);
+    const { run } = this;
+    if (this.printed !== null && this.printedAt === run?.workLeft) return this.printed;
+    const printer = new Printer(run);
     printer.root(this.root);
-    return printer.text;
+    const { text } = printer;
+    if (run !== null) {
+      this.printed = text;
+      this.printedAt = run.workLeft;
+    }
+    return text;
   }
 
   /** The text of `@metadata` without derived keys; null when it is not an object any more. */
@@ -544,7 +581,10 @@ export function valueOfText(text: string): Value {
  * print one object a million times.
  */
 class Printer {
-  private readonly parts: string[] = [];
+  private parts: string[] | null = null;
+  /** What was written behind the parts, of `joints` texts. */
+  private tail = "";
+  private joints = 0;
   private readonly run: Run | null;
   private readonly open: Reference[] = [];
   /** Keys of documents' `@metadata` that are left out. */
@@ -557,12 +597,21 @@ class Printer {
 
   /** What was written. */
   get text(): string {
-    // Joined rather than added up: a string of many joints would hold the old texts in memory.
+    if (this.parts === null) return this.tail;
+    this.parts.push(this.tail);
+    this.tail = "";
     return this.parts.join("");
   }
 
+  /** Few texts are added up; many are joined, as a string of many joints would hold the old texts in memory. */
   private write(text: string): void {
-    this.parts.push(text);
+    this.tail += text;
+    this.joints += 1;
+    if (this.joints < jointsMax) return;
+    this.parts ??= [];
+    this.parts.push(this.tail);
+    this.tail = "";
+    this.joints = 0;
   }
 
   private pay(bytes: number): void {
@@ -724,7 +773,7 @@ class Printer {
       if (!isTree(value) || value.source !== object.source || value.start !== start) return false;
       return !changedDeep(value);
     }
-    if (!object.written) return true;
+    if (!wasSet(object, position)) return true;
     const text = (object.source as Source).text;
     return sameAsText(value, text, start, spans[position * 3 + 2] as number);
   }
@@ -782,14 +831,24 @@ function sameAsText(value: Value, text: string, start: number, end: number): boo
       return value.length === end - start - 2 && spelling.startsWith(value, 1);
     }
     case "number":
-      return (
-        isNumberStart(code) && Number(text.slice(start, end)) === value && !Object.is(value, -0)
-      );
+      return isNumberStart(code) && numberOf(text, start, end) === value && !Object.is(value, -0);
     case "boolean":
       return code === (value ? 116 : 102);
     default:
       return value === null && code === 110;
   }
+}
+
+/** The value of the number that is spelled in a text; short whole ones without a string for it. */
+function numberOf(text: string, start: number, end: number): number {
+  if (end - start > 15) return Number(text.slice(start, end));
+  let value = 0;
+  for (let at = start; at < end; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < 48 || code > 57) return Number(text.slice(start, end));
+    value = value * 10 + code - 48;
+  }
+  return value;
 }
 
 function invalidDate(name: string, time: number): EngineError {

@@ -20,6 +20,7 @@ import {
   isFunction,
   isReference,
   kinds,
+  markSet,
   newObject,
   ownKeys,
   positionOf,
@@ -230,7 +231,7 @@ function readOnly(name: string): never {
 function setObjectProperty(run: Run, base: ScriptObject, key: string, value: Value): void {
   const position = positionOf(base, key);
   if (position >= 0) {
-    base.written = true;
+    markSet(base, position);
     base.values[position] = value;
     return;
   }

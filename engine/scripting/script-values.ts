@@ -67,6 +67,8 @@ export class ScriptObject {
   spans: number[] | null;
   /** A property was set, added or deleted since it was read. */
   written: boolean;
+  /** Bits of the positions that were set; the highest one for all from 31 on. See `markSet`. */
+  set: number;
   /** What few objects have. */
   traits: ObjectTraits | null;
 
@@ -79,6 +81,7 @@ export class ScriptObject {
     this.end = 0;
     this.spans = null;
     this.written = false;
+    this.set = 0;
     this.traits = null;
   }
 
@@ -373,6 +376,17 @@ export function slotAt(object: ScriptObject, position: number): Value | typeof A
   return value;
 }
 
+/** Notes that the property at a position was set, which it had before. */
+export function markSet(object: ScriptObject, position: number): void {
+  object.written = true;
+  object.set |= 1 << Math.min(position, 31);
+}
+
+/** May the property at a position have been set since it was read? */
+export function wasSet(object: ScriptObject, position: number): boolean {
+  return (object.set & (1 << Math.min(position, 31))) !== 0;
+}
+
 export function hasOwn(object: ScriptObject, key: string): boolean {
   const position = positionOf(object, key);
   return position >= 0 && object.values[position] !== ABSENT;
@@ -390,7 +404,7 @@ export function getOwn(object: ScriptObject, key: string): Value {
 export function setOwn(object: ScriptObject, key: string, value: Value): void {
   const position = positionOf(object, key);
   if (position >= 0) {
-    object.written = true;
+    markSet(object, position);
     object.values[position] = value;
     return;
   }

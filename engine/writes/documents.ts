@@ -383,22 +383,33 @@ export function storedIdOf(transaction: Transaction, document: number): string {
 }
 
 /**
- * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body.
+ * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body: the rest of its
+ * record is taken as it is. Not for documents that keep revisions.
  * @throws RecordNotResident
  */
 export function putBody(transaction: Transaction, document: number): void {
-  const { state } = transaction;
+  const { state, scratch } = transaction;
   const { bytes, start } = transaction.recordOf(document);
+  const etag = transaction.nextEtag();
+  const flags = transaction.flagsOf(document) & keptFlags;
   const collectionId = transaction.collectionOf(document);
-  const stored = metadataLengthOf(bytes, start);
-  if (stored > 0) state.metadata.fromStored(bytes, metadataStartOf(bytes, start), stored, []);
-  else {
-    const member = state.collectionMember(collectionId);
-    state.metadata.fromStored(member, 0, member.length, []);
-  }
-  const id = idOf(bytes, start);
+  const vector = writtenVector(transaction, document, etag);
+  fields.setAllButBody(bytes, start);
   fields.setBody(state.parser);
-  write(transaction, document, id, 0, collectionId, transaction.flagsOf(document) & keptFlags);
+  fields.setChangeVector(vector);
+  fields.etag = etag;
+  fields.lastModified = state.nextModified();
+  fields.flags = flags;
+  const recordLength = documentRecordLength(fields);
+  const at = scratch.reserve(recordLength);
+  encodeDocumentRecord(scratch.bytes, at, fields);
+  sealRecord(scratch.bytes, at);
+  const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
+  transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
+  if (transaction.isUnwatched) return;
+  const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
+  const id = idOf(bytes, start);
+  transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
 }
 
 /** Writes a touched document again now, for who must know its change vector. */

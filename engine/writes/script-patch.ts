@@ -64,15 +64,17 @@ export class ScriptPatch {
    * @returns false when the document is as it was. @throws EngineError script-failed, and what writing throws
    */
   apply(transaction: Transaction, document: number): boolean {
-    return this.#apply(transaction, document, this.#read(transaction, document)).isPatched;
+    const host = new TransactionScriptHost(transaction);
+    return this.#apply(transaction, document, this.#read(transaction, document), host);
   }
 
   /** As `apply`, and tells what the script did. @throws as `apply` */
   applyWatched(transaction: Transaction, document: number): WatchedPatch {
     const target = this.#read(transaction, document);
     const original = shownText(target);
-    const { isPatched, actions } = this.#apply(transaction, document, target);
-    return { isPatched, original, modified: shownText(target), actions };
+    const host = new TransactionScriptHost(transaction);
+    const isPatched = this.#apply(transaction, document, target, host);
+    return { isPatched, original, modified: shownText(target), actions: host.actions };
   }
 
   #read(transaction: Transaction, document: number): ScriptDocument {
@@ -84,10 +86,9 @@ export class ScriptPatch {
     transaction: Transaction,
     document: number,
     target: ScriptDocument,
-  ): { readonly isPatched: boolean; readonly actions: ScriptActions } {
+    host: TransactionScriptHost,
+  ): boolean {
     const { state } = transaction;
-    const host = new TransactionScriptHost(transaction);
-    const { actions } = host;
     const etag = transaction.etagOf(document);
     const args: Value[] = [target.root];
     if (this.#query.load.length > 0) args.push(...this.#loaded(transaction, host, document));
@@ -95,9 +96,9 @@ export class ScriptPatch {
     this.script.run(this.script.options.parameters?.length === 0 ? input : { ...input, args });
     if (!transaction.exists(document)) {
       if (target.changed()) throw deletedMeanwhile(target, target.id ?? "");
-      return { isPatched: false, actions };
+      return false;
     }
-    if (!isToStore(transaction, document, target, etag)) return { isPatched: false, actions };
+    if (!isToStore(transaction, document, target, etag)) return false;
     const body = target.bodyText();
     const { revisionRules } = transaction.keyspaces;
     const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
@@ -108,7 +109,7 @@ export class ScriptPatch {
       state.parseText(body);
       putBody(transaction, document);
     }
-    return { isPatched: true, actions };
+    return true;
   }
 
   /** The documents of `load`, in the order of its aliases. */
