@@ -413,7 +413,7 @@ function listOf(run: Run, source: Value): Value[] {
   const length = toInteger(run, getProperty(run, source, "length"));
   const list = new ScriptArray([]);
   setLength(run, list, Math.max(0, length));
-  run.burn(list.items.length);
+  run.burn(list.items.length * 3);
   return list.items.map((_, i) => getProperty(run, source, i));
 }
 

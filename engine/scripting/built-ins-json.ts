@@ -106,6 +106,7 @@ class JsonWriter {
       const text = this.text(value, name, getProperty(this.run, value, name));
       if (text === undefined) continue;
       this.run.grow(name.length + 8);
+      this.run.burn(4);
       parts.push(`${JSON.stringify(name)}:${this.indent === "" ? "" : " "}${text}`);
     }
     return this.wrap(parts, "{", "}");
@@ -142,6 +143,7 @@ function stringify(run: Run, _self: Value, [value, replacer, space]: Value[]): V
 function parse(run: Run, _self: Value, [value, reviver]: Value[]): Value {
   const text = toText(run, value);
   run.grow(text.length * 2);
+  run.burn(text.length);
   let host: unknown;
   try {
     host = JSON.parse(text);
@@ -158,6 +160,7 @@ function valueOfHost(run: Run, host: unknown): Value {
   if (run.levelsLeft < 8) throw recursionExceeded();
   run.levelsLeft -= 8;
   run.grow(64);
+  run.burn(4);
   let result: Value;
   if (Array.isArray(host)) {
     run.grow(host.length * 8);

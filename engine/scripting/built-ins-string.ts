@@ -39,20 +39,45 @@ function isPattern(value: Value): value is ScriptPattern {
   return isReference(value) && value.kind === kinds.pattern;
 }
 
+/**
+ * The text that is looked for in a text. The search is paid for at its worst: a text of which parts are found all over
+ * is compared again and again, and backwards the host looks for it in the plainest way.
+ */
+function wantedIn(run: Run, text: string, wanted: Value, isBackward = false): string {
+  const part = toText(run, wanted);
+  if (part.length > 1) {
+    run.burn(isBackward ? (text.length * part.length) / 16 : text.length / 2);
+    run.burn(part.length >> 4);
+  }
+  return part;
+}
+
+/** A text that is compared with an end of another. */
+function comparedText(run: Run, value: Value): string {
+  const text = toText(run, value);
+  run.burn(text.length >> 4);
+  return text;
+}
+
 const searching: Record<string, Native> = {
-  indexOf: (run, self, [wanted, from]) =>
-    textSelf(run, self).indexOf(toText(run, wanted), toInteger(run, from)),
-  lastIndexOf: (run, self, [wanted]) => textSelf(run, self).lastIndexOf(toText(run, wanted)),
-  includes: (run, self, [wanted, from]) =>
-    textSelf(run, self).includes(toText(run, wanted), toInteger(run, from)),
+  indexOf(run, self, [wanted, from]) {
+    const text = textSelf(run, self);
+    return text.indexOf(wantedIn(run, text, wanted), toInteger(run, from));
+  },
+  lastIndexOf(run, self, [wanted]) {
+    const text = textSelf(run, self);
+    return text.lastIndexOf(wantedIn(run, text, wanted, true));
+  },
+  includes(run, self, [wanted, from]) {
+    const text = textSelf(run, self);
+    return text.includes(wantedIn(run, text, wanted), toInteger(run, from));
+  },
   startsWith: (run, self, [wanted, from]) =>
-    textSelf(run, self).startsWith(toText(run, wanted), toInteger(run, from)),
+    textSelf(run, self).startsWith(comparedText(run, wanted), toInteger(run, from)),
   endsWith(run, self, [wanted, end]) {
     const text = textSelf(run, self);
-    return text.endsWith(
-      toText(run, wanted),
-      end === undefined ? text.length : toInteger(run, end),
-    );
+    const wantedText = comparedText(run, wanted);
+    return text.endsWith(wantedText, end === undefined ? text.length : toInteger(run, end));
   },
   localeCompare: (run, self, [other]) => {
     const text = textSelf(run, self);
@@ -135,6 +160,9 @@ function pad(run: Run, self: Value, args: Value[], start: boolean): string {
   return start ? text.padStart(length, filler) : text.padEnd(length, filler);
 }
 
+/** Work of making one part of a text. */
+const partWork = 5;
+
 function split(run: Run, self: Value, args: Value[]): Value {
   const text = textSelf(run, self);
   const limit = args[1] === undefined ? 2 ** 32 - 1 : Math.max(0, toInteger(run, args[1]));
@@ -143,10 +171,13 @@ function split(run: Run, self: Value, args: Value[]): Value {
   if (separator === undefined) parts = [text];
   else if (isPattern(separator)) parts = splitByPattern(run, text, separator, limit);
   else {
-    const by = toText(run, separator);
+    const by = wantedIn(run, text, separator);
     run.grow(by === "" ? text.length * 8 : text.length);
-    parts = text.split(by, limit);
+    // One part more than can be paid for ends the run, before the host has made them all.
+    const affordable = Math.floor(Math.min(run.bytesLeft / 24, run.workLeft / partWork));
+    parts = text.split(by, Math.min(limit, affordable + 1));
   }
+  run.burn(parts.length * partWork);
   run.grow(parts.length * 24);
   return new ScriptArray(parts);
 }
@@ -165,6 +196,7 @@ function splitByPattern(run: Run, text: string, pattern: ScriptPattern, limit: n
       from = at + 1;
       continue;
     }
+    run.burn(partWork);
     parts.push(newString(run, text.slice(start, at)));
     for (let group = 1; group <= matcher.groupCount; group += 1) {
       parts.push(groupText(text, match, group));
@@ -214,7 +246,8 @@ function allMatches(run: Run, pattern: ScriptPattern, text: string): MatchSpans[
   while (from <= text.length) {
     const match = pattern.matcher.match(text, from, run);
     if (match === null) break;
-    run.grow(64 + match.length * 8);
+    run.grow(128 + match.length * 8);
+    run.burn(partWork);
     matches.push(match);
     const end = match[1] as number;
     from = end === match[0] ? end + 1 : end;
@@ -309,7 +342,7 @@ function replace(run: Run, self: Value, args: Value[], all: boolean): Value {
     const first = flags.includes("g") ? null : exec(run, wanted, text);
     const matches = flags.includes("g") ? allMatches(run, wanted, text) : first ? [first] : [];
     parts = matches.map((match) => ({ match, names: groupNames }));
-  } else parts = occurrences(run, text, toText(run, wanted), all);
+  } else parts = occurrences(run, text, wantedIn(run, text, wanted), all);
   return replaceParts(run, text, parts, replacement);
 }
 
@@ -318,6 +351,7 @@ function occurrences(run: Run, text: string, wanted: string, all: boolean): Part
   let at = text.indexOf(wanted);
   while (at >= 0) {
     run.grow(64);
+    run.burn(partWork);
     parts.push({ match: [at, at + wanted.length], names: noNames });
     if (!all || at >= text.length) break;
     at = text.indexOf(wanted, at + Math.max(1, wanted.length));

@@ -206,7 +206,7 @@ const numberStatics: Record<string, Native> = {
 
 function shortText(run: Run, value: Value): string {
   const text = toText(run, value);
-  run.burn(text.length >> 4);
+  run.burn(text.length >> 3);
   return text;
 }
 

@@ -151,7 +151,7 @@ export function toNumber(run: Run, value: Value): number {
     case "number":
       return value;
     case "string":
-      run.burn(value.length >> 6);
+      run.burn(value.length >> 3);
       return Number(value);
     case "boolean":
       return value ? 1 : 0;
@@ -160,7 +160,7 @@ export function toNumber(run: Run, value: Value): number {
     default:
       if (value === null) return 0;
       if (value.kind === kinds.date) return value.time;
-      return Number(toPrimitive(run, value, "number"));
+      return toNumber(run, toPrimitive(run, value, "number"));
   }
 }
 
@@ -213,7 +213,6 @@ function payForComparison(run: Run, left: string, right: Value): void {
 }
 
 export function looseEquals(run: Run, left: Value, right: Value): boolean {
-  if (left === right) return true;
   if (left === null || left === undefined) return right === null || right === undefined;
   if (right === null || right === undefined) return false;
   if (typeof left === typeof right) {
@@ -221,7 +220,7 @@ export function looseEquals(run: Run, left: Value, right: Value): boolean {
   }
   const a = defaultPrimitive(run, left);
   const b = defaultPrimitive(run, right);
-  if (typeof a === typeof b) return a === b;
+  if (typeof a === typeof b) return strictEquals(run, a, b);
   return toNumber(run, a) === toNumber(run, b);
 }
 

@@ -384,13 +384,14 @@ export function elementsOf(run: Run, value: Value): Value[] {
   if (value === undefined || value === null) throwError("TypeError", cannotConvert);
   if (typeof value === "string") {
     run.grow(value.length * 16);
+    run.burn(value.length * 2);
     return [...value];
   }
   if (isReference(value)) {
     switch (value.kind) {
       case kinds.array:
         run.grow(value.items.length * 8);
-        run.burn(value.items.length * 2);
+        run.burn(value.items.length * 4);
         return value.items.map((item) => (item === ABSENT ? undefined : (item as Value)));
       case kinds.set:
         run.grow(value.items.size * 8);

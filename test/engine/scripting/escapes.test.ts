@@ -371,6 +371,18 @@ const bombs = [
   "for (;;) load('users/1')",
   "for (;;) new Date().toLocaleString()",
   "for (;;) new RegExp('a')",
+  "const s = 'x'.repeat(1e6); for (;;) s.includes('xxxxxy')",
+  "const s = 'x'.repeat(1e5); for (;;) s.lastIndexOf('xxxxxxxxy')",
+  "const s = 'x'.repeat(1e6); s.lastIndexOf('y' + 'x'.repeat(5e5))",
+  "const s = 'x'.repeat(1e6), t = 'x'.repeat(1e6); for (;;) s == t",
+  "const s = 'x'.repeat(1e6); for (;;) s.startsWith(s)",
+  "const s = '1'.repeat(1e5); for (;;) +s",
+  "const s = 'x'.repeat(1e6); for (;;) [...s]",
+  "'a,'.repeat(8e6).split(',')",
+  "'a,'.repeat(4e6).replaceAll(',', 'b')",
+  "'a,'.repeat(4e6).replace(/,/g, 'b')",
+  "JSON.parse('[' + '1,'.repeat(8e6) + '1]')",
+  "const a = []; for (let i = 0; i < 3000; i++) a.push({a: i}); const t = JSON.stringify(a); for (;;) JSON.parse(t)",
   "class A { constructor() { new A() } } new A()",
   "function F() { return new F() } new F()",
   "const f = function () { f.apply(this, arguments) }; f()",
@@ -400,6 +412,17 @@ describe("ends", () => {
     expect(run?.stepsLeft).toBeGreaterThan(0);
     expect(run?.bytesLeft).toBeLessThanOrEqual(defaultLimits.bytesMax);
     expect(run?.depthLeft).toBe(defaultLimits.depthMax);
+  });
+  it("pays for what the host does in one call before it is done", () => {
+    // The host would take seconds for each of these, and no time where the run ends before.
+    const limits = { ...liftedLimits, workMax: 1_000_000 };
+    for (const source of [
+      "'x'.repeat(1e6).lastIndexOf('y' + 'x'.repeat(5e5))",
+      "'x'.repeat(3e6).includes('xxxxxy')",
+      "JSON.parse('[' + '1,'.repeat(1e6) + '1]')",
+    ]) {
+      expect([source, attempt(source, limits).code]).toEqual([source, "script-failed"]);
+    }
   });
   it("gives depth back when an error was caught", () => {
     const { outcome } = attempt(
