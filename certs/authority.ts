@@ -1,5 +1,5 @@
 /**
- * Makes certificates: a CA, the server certificate, client certificates. EC keys (P-256), SHA-256. Text in, text out; no files.
+ * Makes certificates: a CA, the server certificate, client certificates. EC keys (P-256; RSA when asked for), SHA-256. Text in, text out; no files.
  *
  * `selfsigned` is loaded when the first certificate is made (113 ms), never on an ordinary start.
  *
@@ -8,13 +8,15 @@
  * - Every certificate names its key, and every leaf its issuer's: strict clients refuse others.
  * - A name given by a user becomes one attribute of the subject, whatever characters are in it.
  */
+import { generateKeyPair, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
-import { withKeyIdentifiers } from "./key-identifiers.ts";
+import { promisify } from "node:util";
+import { completeCertificate } from "./complete-certificate.ts";
 
 /** A certificate and its private key, both PEM. */
 export interface CertificatePair {
   readonly certificate: string;
-  /** PKCS#8, not encrypted unless a password was given. */
+  /** PKCS#8, not encrypted unless a password was given; an RSA key as PKCS#1, never encrypted. */
   readonly key: string;
 }
 
@@ -23,6 +25,9 @@ export const authorityDays = 3650;
 /** Some clients refuse server certificates that are valid for longer. */
 export const serverDays = 825;
 export const clientDays = 1826;
+
+const makeRsa = promisify(generateKeyPair);
+const rsaBits = 3072;
 
 type Extension = NonNullable<
   NonNullable<Parameters<typeof import("selfsigned").generate>[1]>["extensions"]
@@ -69,19 +74,28 @@ export function makeServerCertificate(
   );
 }
 
-/** A client certificate called `name`. `notAfter`: the end of its validity; `password` encrypts the key. */
-export function makeClientCertificate(
+/**
+ * A client certificate called `name`. `notAfter`: the end of its validity; `password` encrypts the key, unless it is RSA.
+ * `keyType` "rsa" is for clients that read no other PEM, as RavenDB's for Node; it takes up to some seconds.
+ */
+export async function makeClientCertificate(
   authority: CertificatePair,
   name: string,
-  options: { readonly notAfter?: Date; readonly password?: string; readonly now?: Date } = {},
+  options: {
+    readonly notAfter?: Date;
+    readonly password?: string;
+    readonly now?: Date;
+    readonly keyType?: "ec" | "rsa";
+  } = {},
 ): Promise<CertificatePair> {
   const bounds = validity(options.now ?? new Date(), clientDays);
-  return make(
+  return await make(
     name,
     [...leafExtensions, { name: "extKeyUsage", clientAuth: true }],
     { ...bounds, notAfter: options.notAfter ?? bounds.notAfter },
     authority,
     options.password,
+    options.keyType === "rsa" ? await makeRsa("rsa", { modulusLength: rsaBits }) : undefined,
   );
 }
 
@@ -107,6 +121,7 @@ async function make(
   { notBefore, notAfter }: Validity,
   authority?: CertificatePair,
   password?: string,
+  rsa?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject },
 ): Promise<CertificatePair> {
   const { generate } = await import("selfsigned");
   const made = await generate([{ name: "commonName", value: escapeName(commonName) }], {
@@ -120,13 +135,14 @@ async function make(
     ...(password === undefined ? {} : { passphrase: password }),
   });
   const key = ending(made.private);
-  const own: CertificatePair = { certificate: made.cert, key };
-  const certificate = await withKeyIdentifiers(
+  const certificate = await completeCertificate(
     made.cert,
-    authority ?? own,
-    authority === undefined,
+    authority,
+    authority?.key ?? key,
+    rsa?.publicKey,
   );
-  return { certificate, key };
+  if (rsa === undefined) return { certificate, key };
+  return { certificate, key: rsa.privateKey.export({ type: "pkcs1", format: "pem" }).toString() };
 }
 
 /** One attribute's value as RFC 4514 writes it. */

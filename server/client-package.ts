@@ -20,11 +20,10 @@ export async function makeClientPackage(
   notAfter: Date | undefined,
 ): Promise<ClientPackage> {
   const authority = await findAuthority(config);
-  const pair = await makeClientCertificate(
-    authority,
-    name,
-    notAfter === undefined ? {} : { notAfter },
-  );
+  const pair = await makeClientCertificate(authority, name, {
+    keyType: "rsa",
+    ...(notAfter === undefined ? {} : { notAfter }),
+  });
   const key = password === "" ? pair.key : encryptKey(pair.key, password);
   return {
     certificate: pair.certificate,

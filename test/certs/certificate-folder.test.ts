@@ -1,7 +1,7 @@
 /** A made set of certificates, read back by Node and by openssl. */
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
@@ -146,6 +146,23 @@ describe("a client certificate", () => {
       const subject = new X509Certificate(pair.certificate).toLegacyObject().subject;
       expect(subject, name).toEqual({ CN: name });
     }
+  });
+
+  test("has an RSA key if asked for, signed by the CA's EC key, and passes the strictest check", async () => {
+    const authority = await makeAuthority("x");
+    const pair = await makeClientCertificate(authority, "rsa", { keyType: "rsa" });
+    const file = (name: string, text: string) => {
+      writeFileSync(join(root, name), text);
+      return join(root, name);
+    };
+    const ca = file("rsa-ca.crt", authority.certificate);
+    const leaf = file("rsa.crt", pair.certificate);
+    const verify = ["verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", ca, leaf];
+    expect(openssl(...verify)).toContain("OK");
+    expect(new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key))).toBe(
+      true,
+    );
+    expect(pair.key).toContain("BEGIN RSA PRIVATE KEY");
   });
 
   test("has its key encrypted when there is a password", async () => {

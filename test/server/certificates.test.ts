@@ -121,6 +121,10 @@ describe("generating", () => {
       certificate: String(files["bob.crt"]),
       key: String(files["bob.key"]),
     };
+    // The form that RavenDB's clients read from PEM.
+    expect(pair.key).toMatch(/^-----BEGIN RSA PRIVATE KEY-----\n/);
+    const { publicKey } = new X509Certificate(pair.certificate);
+    expect(publicKey.asymmetricKeyDetails).toMatchObject({ modulusLength: 3072 });
     const who = await call("GET", "/certificates/whoami", undefined, pair);
     expect(who.json).toMatchObject({
       Name: "bob",

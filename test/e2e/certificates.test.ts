@@ -1,0 +1,83 @@
+/** The official clients make certificates for others, and those get in with them, as PEM and as PFX, until they may no longer. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as current from "ravendb";
+import * as older from "ravendb-5.4";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-e2e-"));
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer({ databases: [{ name: "db" }, { name: "other" }] });
+});
+afterAll(async () => {
+  await stopTestServers();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe.each([
+  ["7.2", current],
+  ["5.4", older as unknown as typeof current],
+] as const)("client %s", (version, client) => {
+  const ca = () => server.authority.certificate;
+
+  async function withStore<Result>(
+    database: string,
+    options: current.IAuthOptions,
+    work: (store: current.DocumentStore) => Promise<Result>,
+  ): Promise<Result> {
+    const store = new client.DocumentStore(server.url, database, { ...options, ca: ca() });
+    store.initialize();
+    try {
+      return await work(store);
+    } finally {
+      store.dispose();
+    }
+  }
+
+  const admin = (): current.IAuthOptions => ({
+    type: "pfx",
+    certificate: readFileSync(server.running.certificate?.admin?.pfx ?? ""),
+    password: "",
+  });
+
+  async function write(store: current.DocumentStore): Promise<void> {
+    const session = store.openSession();
+    await session.store({ from: version }, "notes/1");
+    await session.saveChanges();
+  }
+
+  test("makes one, that gets in as PEM and as PFX, to its database only", async () => {
+    const name = `ann-${version}`;
+    const files = await withStore("db", admin(), async (store) => {
+      const operation = new client.CreateClientCertificateOperation(
+        name,
+        { db: "ReadWrite" },
+        "ValidUser",
+      );
+      const { rawData } = await store.maintenance.server.send(operation);
+      const archive = join(folder, `${name}.zip`);
+      writeFileSync(archive, rawData);
+      const read = (extension: string) =>
+        execFileSync("unzip", ["-p", archive, `${name}.${extension}`]);
+      return { certificate: String(read("crt")), key: String(read("key")), pfx: read("pfx") };
+    });
+    const pem = { type: "pem", certificate: files.key + files.certificate } as const;
+    await withStore("db", pem, write);
+    await withStore("db", { type: "pfx", certificate: files.pfx, password: "" }, write);
+    await expect(withStore("other", pem, write)).rejects.toThrow(/database 'other'/);
+
+    const registered = server.running.services.certificates
+      .list()
+      .find(({ Name }) => Name === name);
+    await withStore("db", admin(), async (store) => {
+      const operation = new client.DeleteCertificateOperation(registered?.Thumbprint ?? "");
+      await store.maintenance.server.send(operation);
+    });
+    await expect(withStore("db", pem, write)).rejects.toThrow(/unknown to the server/);
+  });
+});
