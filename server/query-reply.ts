@@ -207,7 +207,8 @@ function compareExchangeText(database: Database, keys: readonly string[]): strin
   return `{${members.join(",")}}`;
 }
 
-function seriesText(
+/** Ranges of time series by document: `{"document":{"Name":[range,…],…},…}`. */
+export function seriesText(
   database: Database,
   wanted: NonNullable<QueryOutcome["seriesIncludes"]>,
 ): string {

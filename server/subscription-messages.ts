@@ -6,7 +6,7 @@ import type {
   SubscriptionItem,
 } from "../engine/subscriptions/subscription-query.ts";
 import { errorStatus } from "./error-status.ts";
-import { counterIncludesText } from "./query-reply.ts";
+import { counterIncludesText, seriesText } from "./query-reply.ts";
 import { RequestError } from "./request-error.ts";
 import type { Database } from "./services.ts";
 
@@ -32,6 +32,12 @@ export function includeMessages(database: Database, includes: SubscriptionInclud
   const { counters } = includes;
   if (counters !== null) {
     messages.push(`{"Type":"CounterIncludes",${counterIncludesText(database, counters)}}`);
+  }
+  const { series } = includes;
+  if (series !== null) {
+    messages.push(
+      `{"Type":"TimeSeriesIncludes","TimeSeriesIncludes":${seriesText(database, series)}}`,
+    );
   }
   return messages;
 }

@@ -16,7 +16,7 @@ import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "../rql/compile-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
 import { RowLoader } from "../rql/execute-load.ts";
-import type { IncludedCounters, IncludedDocument } from "../rql/results.ts";
+import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
 import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
 import { RecordNotResident } from "../transaction.ts";
@@ -34,6 +34,7 @@ export interface SubscriptionIncludes {
   readonly documents: readonly IncludedDocument[];
   /** Null: the query includes none. */
   readonly counters: readonly IncludedCounters[] | null;
+  readonly series: QueryOutcome["seriesIncludes"];
 }
 
 /** Errors that are not the script's. */
@@ -53,7 +54,7 @@ export class SubscriptionQuery {
   readonly #database: Database;
   readonly #query: AnalyzedQuery;
   readonly #rows: QueryRows;
-  readonly #scripts: QueryScripts;
+  #scripts: QueryScripts;
   readonly #loader: RowLoader;
   readonly #test: RowTest | "script" | null;
   #includes: IncludeCollector;
@@ -67,10 +68,14 @@ export class SubscriptionQuery {
     this.collection = query.source.isAllDocuments ? null : query.source.name;
     this.hasRevisions = query.source.hasRevisions;
     this.#rows = new QueryRows(database, database.clock);
-    this.#scripts = new DatabaseScripts(database.state, this.#rows).forQuery(query);
+    this.#scripts = this.#newScripts();
     this.#loader = new RowLoader(query, this.#rows);
     this.#test = this.#testOf(query);
     this.#includes = new IncludeCollector(query, this.#rows);
+  }
+
+  #newScripts(): QueryScripts {
+    return new DatabaseScripts(this.#database.state, this.#rows).forQuery(this.#query);
   }
 
   #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
@@ -162,8 +167,13 @@ export class SubscriptionQuery {
   async takeIncludes(): Promise<SubscriptionIncludes> {
     const collector = this.#includes;
     this.#includes = new IncludeCollector(this.#query, this.#rows);
+    const { included } = this.#scripts;
+    if (included.documents.size > 0 || included.compareExchange.size > 0) {
+      collector.addScripted(included);
+      this.#scripts = this.#newScripts();
+    }
     const documents = await collector.finish(() => this.#waitForRecord());
-    return { documents, counters: collector.counters };
+    return { documents, counters: collector.counters, series: collector.series };
   }
 
   async #waitForRecord(): Promise<boolean> {

@@ -218,6 +218,37 @@ describe("a worker", () => {
     });
   });
 
+  test("gets the entries of time series that are included", async () => {
+    await put("users/1");
+    const reply = await server.request(`/databases/${database.name}/timeseries?docId=users%2F1`, {
+      method: "POST",
+      body: JSON.stringify({
+        Name: "heart",
+        Appends: [1, 2, 3].map((day) => ({
+          Timestamp: `2026-01-0${day}T00:00:00Z`,
+          Values: [day],
+        })),
+      }),
+    });
+    expect(reply.status).toBe(204);
+    await define("from Users include timeseries('heart', last(2))");
+    const [, message] = await (await accepted()).batch();
+    expect(message).toMatchObject({
+      Type: "TimeSeriesIncludes",
+      TimeSeriesIncludes: {
+        "users/1": {
+          heart: [
+            {
+              From: "2026-01-02T00:00:00.0000000Z",
+              To: null,
+              Entries: [{ Values: [2] }, { Values: [3] }],
+            },
+          ],
+        },
+      },
+    });
+  });
+
   test("gets documents of many megabytes, in batches of less", async () => {
     for (let i = 0; i < 24; i++) await put(`users/${i}`, { text: "x".repeat(1_000_000) });
     await define();

@@ -203,6 +203,14 @@ describe("a query", () => {
     expect((await worker.nextBatch())?.includes.documents.map(({ id }) => id)).toEqual(["dogs/1"]);
     await worker.acknowledge();
     expect((await worker.nextBatch())?.includes.documents).toEqual([]);
+    const query = "from Users as u select { dog: include(u.Dog) }";
+    await define(query, null, "by script");
+    const scripted = await open({ name: "by script", documentsPerBatchMax: 1 });
+    expect((await scripted.nextBatch())?.includes.documents.map(({ id }) => id)).toEqual([
+      "dogs/1",
+    ]);
+    await scripted.acknowledge();
+    expect((await scripted.nextBatch())?.includes.documents).toEqual([]);
   });
 
   test("of revisions sends each with the one before it", async () => {
