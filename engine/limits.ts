@@ -102,7 +102,7 @@ export const subscriptionQueryLengthMax = 65_536;
 /** Documents of one batch of a subscription, whatever its worker asks for. */
 export const subscriptionBatchDocumentsMax = 65_536;
 /** Bytes of documents at which a batch of a subscription is full. */
-export const subscriptionBatchBytes = 16 * 1024 * 1024;
+export const subscriptionBatchBytes = 8 * 1024 * 1024;
 /** Milliseconds of looking for documents after which a batch that has some is sent. */
 export const subscriptionBatchMs = 5_000;
 /** Documents that a query of a subscription passed over, after which its position is written. */

@@ -1,0 +1,185 @@
+/**
+ * Subscriptions under random writes, workers that come, acknowledge, and go, and crashes. A slow twin keeps what was
+ * acknowledged of each document.
+ */
+import { afterEach, expect, test } from "vitest";
+import type { Database } from "../../../engine/database.ts";
+import type { SubscriptionBatch } from "../../../engine/subscriptions/subscription.ts";
+import type { SubscriptionWorker } from "../../../engine/subscriptions/subscription-worker.ts";
+import {
+  closeDatabases,
+  openAfterCrash,
+  openDatabase,
+  temporaryFolder,
+} from "../../support/open-database.ts";
+import { SeededRandom } from "../../support/random.ts";
+
+afterEach(closeDatabases);
+
+const never = new AbortController().signal;
+const steps = 120;
+const documents = 12;
+
+/** One run: the database, its workers, and the twin. */
+class Run {
+  readonly random: SeededRandom;
+  readonly isShared: boolean;
+  database: Database;
+  readonly workers: SubscriptionWorker[] = [];
+  readonly batches = new Map<SubscriptionWorker, [string, string][]>();
+  /** Id -> change vectors that were acknowledged. */
+  readonly acknowledged = new Map<string, Set<string>>();
+  version = 0;
+
+  constructor(random: SeededRandom, isShared: boolean, database: Database) {
+    this.random = random;
+    this.isShared = isShared;
+    this.database = database;
+  }
+
+  async write(): Promise<void> {
+    const id = `users/${this.random.below(documents)}`;
+    if (this.random.chance(0.15)) await this.database.delete(id);
+    else {
+      await this.database.put(id, {
+        version: ++this.version,
+        isWanted: this.random.chance(0.7),
+        "@metadata": { "@collection": "Users" },
+      });
+    }
+  }
+
+  async open(): Promise<void> {
+    if (!this.isShared && this.workers.length > 0) return;
+    if (this.workers.length === 3) return;
+    this.workers.push(
+      await this.database.subscriptions.connect(
+        {
+          name: "s",
+          strategy: this.isShared ? "Concurrent" : "OpenIfFree",
+          documentsPerBatchMax: 1 + this.random.below(4),
+          closesWhenNoneLeft: true,
+          workerId: String(this.version),
+          client: "test",
+          onEnd: () => undefined,
+        },
+        never,
+      ),
+    );
+  }
+
+  async take(worker: SubscriptionWorker): Promise<boolean> {
+    if (this.batches.has(worker)) return false;
+    const batch = await worker.nextBatch();
+    if (batch === null) return false;
+    const states = statesOf(batch);
+    for (const [id] of states) {
+      for (const other of this.batches.values()) {
+        expect(
+          other.some(([held]) => held === id),
+          "a document is with one worker",
+        ).toBe(false);
+      }
+    }
+    this.batches.set(worker, states);
+    return true;
+  }
+
+  async acknowledge(worker: SubscriptionWorker): Promise<void> {
+    const states = this.batches.get(worker);
+    if (states === undefined) return;
+    await worker.acknowledge();
+    this.batches.delete(worker);
+    for (const [id, vector] of states) {
+      const known = this.acknowledged.get(id) ?? new Set();
+      this.acknowledged.set(id, known.add(vector));
+    }
+  }
+
+  close(worker: SubscriptionWorker): void {
+    worker.close();
+    this.batches.delete(worker);
+    this.workers.splice(this.workers.indexOf(worker), 1);
+  }
+
+  /** Nothing at or before the stored position is wanted and not acknowledged. */
+  async check(): Promise<void> {
+    const { changeVector } = this.database.subscriptions.task({ name: "s" });
+    const position = changeVector === null ? 0 : etagOf(changeVector);
+    for (let i = 0; i < documents; i++) {
+      const stored = await this.database.get(`users/${i}`);
+      if (stored === null || stored["isWanted"] !== true) continue;
+      const { "@change-vector": vector } = stored["@metadata"] as { "@change-vector": string };
+      if (etagOf(vector) > position) continue;
+      expect([...(this.acknowledged.get(`users/${i}`) ?? [])]).toContain(vector);
+    }
+  }
+
+  /** Until there is nothing more: then the last state of each document was acknowledged. */
+  async drain(): Promise<void> {
+    for (const worker of [...this.workers]) this.close(worker);
+    await this.open();
+    const [worker] = this.workers as [SubscriptionWorker];
+    while (await this.take(worker)) await this.acknowledge(worker);
+    for (let i = 0; i < documents; i++) {
+      const stored = await this.database.get(`users/${i}`);
+      if (stored === null || stored["isWanted"] !== true) continue;
+      const { "@change-vector": vector } = stored["@metadata"] as { "@change-vector": string };
+      expect([...(this.acknowledged.get(`users/${i}`) ?? [])]).toContain(vector);
+    }
+  }
+}
+
+function etagOf(changeVector: string): number {
+  return Number(/^A:(\d+)-/.exec(changeVector)?.[1]);
+}
+
+/** Ids and change vectors of a batch. */
+function statesOf(batch: SubscriptionBatch): [string, string][] {
+  return batch.items.map(({ text }) => {
+    const { "@metadata": metadata } = JSON.parse(text.toString()) as {
+      "@metadata": { "@id": string; "@change-vector": string };
+    };
+    return [metadata["@id"], metadata["@change-vector"]];
+  });
+}
+
+async function step(run: Run): Promise<void> {
+  const { random, workers } = run;
+  const worker = workers[random.below(Math.max(1, workers.length))];
+  const what = random.next();
+  if (what < 0.4) await run.write();
+  else if (what < 0.5 || worker === undefined) await run.open();
+  else if (what < 0.7) await run.take(worker);
+  else if (what < 0.92) await run.acknowledge(worker);
+  else run.close(worker);
+}
+
+const seed = Number(process.env["SEED"] ?? Date.now() % 1e9);
+test.each([
+  [false, seed],
+  [true, seed + 1],
+  [false, seed + 2],
+  [true, seed + 3],
+])(
+  "no acknowledged state is lost, none is left out (shared: %s, seed %d)",
+  async (isShared, own) => {
+    const folder = temporaryFolder();
+    const run = new Run(new SeededRandom(own), isShared, await openDatabase(folder));
+    await run.database.subscriptions.put(
+      { name: "s", query: "from Users where isWanted = true" },
+      1,
+    );
+    for (let i = 0; i < steps; i++) {
+      await step(run);
+      await run.check();
+    }
+    if (run.random.chance(0.5)) {
+      run.workers.length = 0;
+      run.batches.clear();
+      run.database = await openAfterCrash(folder);
+      await run.check();
+    }
+    await run.drain();
+  },
+);
