@@ -109,6 +109,8 @@ export const subscriptionBatchMs = 5_000;
 export const subscriptionPassedMax = 4096;
 /** Milliseconds between two writes of a position for documents that were passed over. */
 export const subscriptionPassedMs = 1_000;
+/** Revisions that a subscription looks up at once. */
+export const subscriptionRevisionsMax = 65_536;
 /** Workers of one subscription, with those that wait for it. */
 export const subscriptionWorkersMax = 256;
 /** Damaged records that a database lists. */

@@ -148,8 +148,8 @@ export class SubscriptionSet {
     if (countNow >= subscriptionWorkersMax) throw occupied(task);
     if (live !== undefined && !isShared(live, options)) {
       if (options.strategy === "WaitForFree") await this.#whenFree(key, options, signal);
-      else if (options.strategy !== "TakeOver" || isSharing(live)) throw occupied(task);
-      else for (const worker of [...live.workers]) worker.end(takenOver());
+      else if (options.strategy !== "TakeOver") throw occupied(task);
+      else takeOver(live);
     }
     return await this.#open(key, options);
   }
@@ -351,6 +351,16 @@ function occupied({ name }: SubscriptionTask): EngineError {
   );
 }
 
-function takenOver(): EngineError {
-  return new EngineError("subscription-in-use", "Closed by TakeOver");
+/** @throws EngineError subscription-in-use when they share it, or took it over themselves */
+function takeOver({ task, workers }: Subscription): void {
+  for (const { options } of workers) {
+    if (options.strategy === "Concurrent") throw occupied(task);
+    if (options.strategy !== "TakeOver") continue;
+    throw new EngineError(
+      "subscription-in-use",
+      `Subscription ${task.name} is already occupied by a TakeOver connection, connection cannot be opened`,
+    );
+  }
+  const reason = new EngineError("subscription-in-use", "Closed by TakeOver");
+  for (const worker of [...workers]) worker.end(reason);
 }

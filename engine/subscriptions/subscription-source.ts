@@ -4,6 +4,7 @@
  */
 import type { Database } from "../database.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
+import { subscriptionRevisionsMax } from "../limits.ts";
 import { collectionIdNamed, DocumentCursor, RecordReader } from "../query-rows.ts";
 import type { StoredRow } from "../rql/row-source.ts";
 import type { SubscriptionItem, SubscriptionQuery } from "./subscription-query.ts";
@@ -98,7 +99,9 @@ class RevisionSource implements SubscriptionSource {
   readonly #database: Database;
   readonly #query: SubscriptionQuery;
   /** Found by the last search, and not yet passed. */
-  #known: Candidate[] = [];
+  #known: readonly Candidate[] = [];
+  /** There may be more behind them. */
+  #isCut = false;
   #searchedEtag = -1;
 
   constructor(database: Database, query: SubscriptionQuery) {
@@ -111,35 +114,50 @@ class RevisionSource implements SubscriptionSource {
   }
 
   walk(etag: number): CandidateWalk {
-    const { newestEtag } = this;
     this.#known = this.#known.filter((candidate) => candidate.etag > etag);
-    // A search costs a look at all revisions: one for as many as there are, not for each batch.
-    if (this.#known.length === 0 && newestEtag > this.#searchedEtag) {
-      this.#known = this.#search(etag);
-      this.#searchedEtag = newestEtag;
-    }
-    return this.#walkOf(this.#known);
+    // A search costs a look at all revisions: one for many batches, not one for each.
+    if (this.#known.length === 0 && this.#mayHaveMore) this.#search(etag);
+    return this.#walkOf(this.#known, etag);
+  }
+
+  /** May there be revisions behind those that are known? */
+  get #mayHaveMore(): boolean {
+    return this.#isCut || this.newestEtag > this.#searchedEtag;
   }
 
   again(candidates: readonly Candidate[]): CandidateWalk {
-    return this.#walkOf(candidates);
+    return this.#walkOf(candidates, null);
   }
 
-  #search(etag: number): Candidate[] {
+  #search(etag: number): void {
     const { keyspaces } = this.#database.state;
     const { revisions } = keyspaces;
     const { collection } = this.#query;
     const wanted = collection === null ? -1 : keyspaces.collections.find(collection);
-    return revisions
+    const rows = revisions
       .rowsFrom(etag + 1)
-      .filter((row) => collection === null || revisions.collectionOf(row) === wanted)
+      .filter((row) => collection === null || revisions.collectionOf(row) === wanted);
+    this.#isCut = rows.length > subscriptionRevisionsMax;
+    this.#searchedEtag = this.newestEtag;
+    this.#known = rows
+      .slice(0, subscriptionRevisionsMax)
       .map((row) => ({ document: revisions.documentOf(row), etag: revisions.etagOf(row) }));
   }
 
-  #walkOf(candidates: readonly Candidate[]): CandidateWalk {
+  /** `start`: the etag that the walk goes on behind, to the newest revision; null: it has these candidates only. */
+  #walkOf(first: readonly Candidate[], start: number | null): CandidateWalk {
+    let candidates = first;
     let at = -1;
     return {
-      next: () => candidates[++at] ?? null,
+      next: () => {
+        at++;
+        if (at === candidates.length && start !== null && this.#mayHaveMore) {
+          this.#search(candidates.at(-1)?.etag ?? start);
+          candidates = this.#known;
+          at = 0;
+        }
+        return candidates[at] ?? null;
+      },
       evaluate: () => this.#evaluate(candidates[at] as Candidate), // next gave it
     };
   }

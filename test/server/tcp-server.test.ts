@@ -429,12 +429,12 @@ describe("over TLS", () => {
   });
 
   test("an admin and a user who may write get documents", async () => {
-    admin = await open({ Strategy: "TakeOver" }, secure.admin);
+    admin = await open({ Strategy: "WaitForFree" }, secure.admin);
     expect(await admin.next()).toMatchObject({ Status: "Accepted" });
     expect(idsOf(await admin.batch())).toEqual(["users/1"]);
     admin.close();
     const user = await secure.client({ permissions: { db: "ReadWrite" } });
-    const client = await open({ Strategy: "TakeOver" }, user);
+    const client = await open({ Strategy: "WaitForFree" }, user);
     expect(await client.next()).toMatchObject({ Status: "Accepted" });
     client.close();
   });
@@ -462,7 +462,7 @@ describe("over TLS", () => {
 
   test("who loses the right to it loses the connection", async () => {
     const pair = await secure.client({ permissions: { db: "ReadWrite" } });
-    const client = await open({ Strategy: "TakeOver" }, pair);
+    const client = await open({ Strategy: "WaitForFree" }, pair);
     expect(await client.next()).toMatchObject({ Status: "Accepted" });
     await client.batch();
     const { certificates } = secure.running.services;

@@ -183,3 +183,52 @@ test.each([
     await run.drain();
   },
 );
+
+test.each([
+  [false, seed + 4],
+  [true, seed + 5],
+])("no revision is left out (shared: %s, seed %d)", async (isShared, own) => {
+  const random = new SeededRandom(own);
+  const run = new Run(random, isShared, await openDatabase());
+  const { database, workers } = run;
+  await database.putSettings({ Revisions: { Default: { Disabled: false } } });
+  await database.subscriptions.put({ name: "s", query: "from Users (Revisions = true)" }, 1);
+  const seen = new Set<number>();
+  const given = new Map<SubscriptionWorker, number[]>();
+  const take = async (worker: SubscriptionWorker): Promise<boolean> => {
+    if (given.has(worker)) return false;
+    const batch = await worker.nextBatch();
+    if (batch === null) return false;
+    const versions = batch.items.map(({ text }) => {
+      const { Current } = JSON.parse(text.toString()) as { Current: { version: number } };
+      return Current.version;
+    });
+    given.set(worker, versions);
+    return true;
+  };
+  const acknowledge = async (worker: SubscriptionWorker): Promise<void> => {
+    const versions = given.get(worker);
+    if (versions === undefined) return;
+    await worker.acknowledge();
+    given.delete(worker);
+    for (const version of versions) seen.add(version);
+  };
+  for (let i = 0; i < steps; i++) {
+    const worker = workers[random.below(Math.max(1, workers.length))];
+    const what = random.next();
+    if (what < 0.45) {
+      await database.put(`users/${random.below(documents)}`, {
+        version: ++run.version,
+        "@metadata": { "@collection": "Users" },
+      });
+    } else if (what < 0.5 || worker === undefined) await run.open();
+    else if (what < 0.72) await take(worker);
+    else if (what < 0.94) await acknowledge(worker);
+    else run.close(worker);
+  }
+  for (const worker of [...workers]) run.close(worker);
+  await run.open();
+  const [last] = workers as [SubscriptionWorker];
+  while (await take(last)) await acknowledge(last);
+  expect(seen.size).toBe(run.version);
+});

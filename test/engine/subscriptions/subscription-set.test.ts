@@ -236,6 +236,20 @@ describe("a query", () => {
     });
   });
 
+  test("of revisions leaves none out that comes while others are sent", async () => {
+    await database.putSettings({ Revisions: { Default: { Disabled: false } } });
+    for (const age of [1, 2, 3]) await put("users/1", { Age: age });
+    await define("from Users (Revisions = true) as r select { age: r.Current.Age }");
+    const worker = await open({ documentsPerBatchMax: 2 });
+    expect(objectsOf(await worker.nextBatch())).toEqual([{ age: 1 }, { age: 2 }]);
+    await put("users/1", { Age: 4 });
+    await worker.acknowledge();
+    const ages = objectsOf(await worker.nextBatch());
+    await worker.acknowledge();
+    if (ages.length === 1) ages.push(...objectsOf(await worker.nextBatch()));
+    expect(ages).toEqual([{ age: 3 }, { age: 4 }]);
+  });
+
   test("is tried without a task", async () => {
     for (const age of [1, 2, 3]) await put(`users/${age}`, { Age: age });
     const tried = await database.subscriptions.try("from Users where Age > 1", null, 1, 10_000);
@@ -264,6 +278,10 @@ describe("strategies", () => {
     const second = await open({ workerId: "second", strategy: "TakeOver" });
     expect(ends).toEqual(["first: subscription-in-use: Closed by TakeOver"]);
     expect(first.isEnded).toBe(true);
+    await expect(open({ strategy: "TakeOver" })).rejects.toMatchObject({
+      code: "subscription-in-use",
+      message: expect.stringContaining("by a TakeOver connection"),
+    });
     expect(await nextIds(second)).toHaveLength(4);
   });
 
