@@ -27,6 +27,7 @@ import type { Counter } from "../keyspaces/counters.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import type { Entry } from "../keyspaces/entry-keyspace.ts";
 import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
+import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
 import type { OperationFigures } from "../operations.ts";
@@ -70,6 +71,7 @@ class DumpSource {
   readonly compareExchange: Tree<CompareExchangeValue>;
   readonly series: Tree<TimeSeries>;
   readonly segments: Tree<Segment>;
+  readonly subscriptions: Tree<SubscriptionTask>;
   readonly tombstones: Tree<Tombstone>;
   readonly #hashes = new Set<string>();
   readonly #database: Database;
@@ -84,6 +86,7 @@ class DumpSource {
     this.compareExchange = keyspaces.compareExchange.view();
     this.series = keyspaces.timeSeries.view();
     this.segments = keyspaces.timeSeriesSegments.view();
+    this.subscriptions = keyspaces.subscriptions.view();
     this.tombstones = keyspaces.tombstones.records.view();
     const { revisions } = keyspaces;
     this.revisions = types.has("RevisionDocuments")
@@ -172,7 +175,7 @@ class DumpExport {
     yield* this.#section("CompareExchange", null, (counts) => this.#compareExchange(counts));
     yield* this.#section("CompareExchangeTombstones", null, () => none());
     yield* this.#section("CounterGroups", null, (counts) => this.#counters(counts));
-    yield* this.#section("Subscriptions", null, () => none());
+    yield* this.#section("Subscriptions", null, (counts) => this.#subscriptions(counts));
     yield* this.#section("TimeSeriesDeletedRanges", null, () => none());
     yield* this.#section("TimeSeries", null, (counts) => this.#series(counts));
     yield* this.#section("ReplicationHubCertificates", null, () => none());
@@ -366,6 +369,28 @@ class DumpExport {
       group.push([key.slice(end + 1), entry]);
     }
     this.#addCounters(id, group, counts);
+  }
+
+  *#subscriptions(counts: ItemCounts): Generator<Buffer> {
+    const timeText = (micros: number | null) => (micros === null ? null : formatTimestamp(micros));
+    for (const [, { value: task }] of this.#source.subscriptions.entries()) {
+      counts.readCount++;
+      this.#addItem({
+        Query: task.query,
+        ChangeVectorForNextBatchStartingPoint: task.changeVector,
+        SubscriptionId: task.id,
+        SubscriptionName: task.name,
+        MentorNode: task.mentorNode,
+        PinToMentorNode: task.isPinnedToMentor,
+        NodeTag: null,
+        LastBatchAckTime: timeText(task.acknowledgedAt),
+        LastClientConnectionTime: timeText(task.connectedAt),
+        Disabled: task.isDisabled,
+        ArchivedDataProcessingBehavior: task.archivedBehavior,
+        RaftCommandIndex: task.index,
+      });
+      yield* this.#pieces();
+    }
   }
 
   #addCounters(

@@ -12,6 +12,7 @@ import type { Database } from "../database.ts";
 import { documentFlags } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import { subscriptionKey } from "../keyspaces/subscriptions.ts";
 import { importBatchBytes, importBatchItems, importsInFlightMax } from "../limits.ts";
 import type { OperationFigures } from "../operations.ts";
 import { parseTimestamp } from "../timestamp.ts";
@@ -50,8 +51,8 @@ const trailingBytesMax = 64 * 1024;
 export interface ImportSettings {
   /** May the record of the database be changed? */
   readonly mayChangeRecord: boolean;
-  /** The index of the change of the record; undefined: it stays. */
-  readonly recordIndex?: number | undefined;
+  /** The index of the next command that changes the record or defines something. */
+  nextIndex(): Promise<number>;
 }
 
 /** What is done with each section, by its key in the dump. */
@@ -100,7 +101,11 @@ const sections: Readonly<Record<string, Section>> = {
     kind: "Counters",
     read: (run, counts) => run.counters(counts),
   },
-  Subscriptions: { type: "Subscriptions", kind: "Subscriptions" },
+  Subscriptions: {
+    type: "Subscriptions",
+    kind: "Subscriptions",
+    read: (run, counts) => run.subscriptions(counts),
+  },
   TimeSeriesDeletedRanges: {
     type: "TimeSeriesDeletedRanges",
     kind: "TimeSeriesDeletedRanges",
@@ -283,9 +288,12 @@ class DumpImport {
         "The database's record is not imported: that needs the rights of an administrator of the database.",
       );
     } else if (change.names.length > 0) {
-      const { recordIndex } = this.#settings;
-      const index = recordIndex === undefined ? {} : { ChangedIndex: recordIndex };
-      await this.#database.changeSettings((record) => ({ ...record, ...change.parts, ...index }));
+      const ChangedIndex = await this.#settings.nextIndex();
+      await this.#database.changeSettings((record) => ({
+        ...record,
+        ...change.parts,
+        ChangedIndex,
+      }));
       this.#result.updatedParts.push(...change.names);
     }
     this.#result.finish("DatabaseRecord");
@@ -492,6 +500,29 @@ class DumpImport {
       if (typeof id === "string" && typeof name === "string") {
         await this.#add(new CountersItem(counts, id, [[name, wholeOf(item["Value"])]]));
       } else this.#refuse(counts, "A counter is not readable.");
+    }
+  }
+
+  /** A new task begins with the first document, and is enabled; one of that name that is there stays as it is. */
+  async subscriptions(counts: ItemCounts): Promise<void> {
+    const { subscriptions } = this.#database;
+    for await (const item of this.#objects("Subscriptions", counts)) {
+      const { SubscriptionName: name, Query: query } = item;
+      if (typeof name !== "string" || name === "" || typeof query !== "string") {
+        counts.readCount--;
+        counts.erroredCount++;
+        this.#result.add("WARNING", "Could not read subscriptions entry.");
+      } else if (
+        this.#database.state.keyspaces.subscriptions.get(subscriptionKey(name)) === undefined
+      ) {
+        try {
+          await subscriptions.put({ name, query }, await this.#settings.nextIndex());
+          this.#committed++;
+        } catch (error) {
+          if (!(error instanceof EngineError)) throw error;
+          this.#refuse(counts, `Subscription '${name}': ${error.message}`);
+        }
+      }
     }
   }
 

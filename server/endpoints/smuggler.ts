@@ -150,15 +150,13 @@ async function importInto(
     requirements["database-admin"],
     exchange.databaseName,
   );
-  const changesRecord = mayChangeRecord && options.types.has("DatabaseRecord");
-  const recordIndex = changesRecord ? await server.commandIndex.next() : undefined;
   const result = new SmugglerResult(() => database.state.nowMicros());
   const started = database.operations.startWithId(
     await operationId(exchange, database),
     "DatabaseImport",
     `Import to: ${database.name}`,
     async (progress, signal) => {
-      const settings = { mayChangeRecord, recordIndex };
+      const settings = { mayChangeRecord, nextIndex: () => server.commandIndex.next() };
       await importDump(database, dumpText(source), options, settings, result, progress, signal);
       return result.toJson(true);
     },

@@ -23,7 +23,8 @@ import { describeDatabase } from "../../support/database-picture.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace("/dist/", "/");
-const settings = { mayChangeRecord: true };
+let commands = 0;
+const settings = { mayChangeRecord: true, nextIndex: () => Promise.resolve(++commands) };
 
 function resultOf(database: Database): SmugglerResult {
   return new SmugglerResult(() => database.state.nowMicros());
@@ -197,6 +198,20 @@ describe("a dump", () => {
     expect(await time(database)).toBe(await time(source));
     expect(database.state.keyspaces.counters.count).toBe(1);
     expect(database.settings).toMatchObject(source.settings);
+  });
+
+  test("brings subscriptions that are not there, to begin with the first document", async () => {
+    const source = await shop();
+    await source.subscriptions.put({ name: "Mine", query: "from Users", isDisabled: true }, 900);
+    const { database } = await imported(await exported(source));
+    await imported(await exported(source), 1000, wholeDump, database);
+    expect([...database.subscriptions.tasks()]).toMatchObject([
+      { name: "Mine", query: "from Users", changeVector: null, isDisabled: false },
+    ]);
+    const wrong =
+      '{"Subscriptions":[{"SubscriptionName":"a","Query":"bogus"},{"Query":"from Users"}]}';
+    const { result } = await imported(Buffer.from(wrong));
+    expect(result.of("Subscriptions").erroredCount).toBe(2);
   });
 
   test("is of one moment, though others write meanwhile", async () => {
