@@ -41,7 +41,8 @@ export function listingOf(exchange: Exchange): Listing {
     startsWith: query.get("startsWith"),
     startAfter: query.get("startAfter") || undefined,
     fromEtag: query.long("etag", undefined),
-    isWanted: patternFilter(query.get("matches"), query.get("exclude")),
+    // RavenDB 7.2.7 calls it `excludes` where documents are streamed, and its clients `exclude`.
+    isWanted: patternFilter(query.get("matches"), query.get("exclude") ?? query.get("excludes")),
   };
 }
 

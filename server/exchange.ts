@@ -162,16 +162,17 @@ export abstract class Exchange {
 
   /**
    * Answers with any body, or none. A string is sent as UTF-8; `content-type` is yours to give. A reply without a body
-   * calls itself JSON, as RavenDB's do, except 204.
+   * calls itself JSON, as most of RavenDB's do, except 204; an empty `content-type` says that it is not to.
    */
   reply(status: number, given?: ReplyHeaders, body?: Buffer | string): void {
     if (!this.mayReply()) return;
     const headers = this.withNotices(given);
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     const isEmpty = bytes === undefined || isBodyless(status);
-    const hasType = headers?.["content-type"] !== undefined;
-    const contentType = isEmpty && !hasType && status !== 204 ? jsonContentType : undefined;
-    this.send(status, headers, contentType, isEmpty ? undefined : bytes);
+    const givenType = headers?.["content-type"];
+    const isUsual = isEmpty && givenType === undefined && status !== 204;
+    const sent = givenType === "" ? withoutType(headers) : headers;
+    this.send(status, sent, isUsual ? jsonContentType : undefined, isEmpty ? undefined : bytes);
   }
 
   /**
@@ -273,4 +274,9 @@ export const unwatchedBytesMax = 64 * 1024;
 /** Statuses whose replies have no body by definition. */
 export function isBodyless(status: number): boolean {
   return status === 204 || status === 304;
+}
+
+function withoutType(headers: ReplyHeaders | undefined): ReplyHeaders {
+  const { "content-type": _, ...others } = headers ?? {};
+  return others;
 }

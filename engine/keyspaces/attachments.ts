@@ -39,6 +39,14 @@ export function revisionAttachmentKey(documentId: string, etag: number, name: st
   return compositeKey(revision, name.toLowerCase());
 }
 
+/** What the tombstone of a document's attachment is of: RavenDB 7.2.7 tells its contents apart too. */
+export function attachmentTombstoneId(
+  documentId: string,
+  { name, hash, contentType }: Pick<Attachment, "name" | "hash" | "contentType">,
+): string {
+  return [documentId.toLowerCase(), "d", name.toLowerCase(), hash, contentType].join("\u001e");
+}
+
 /** @throws EngineError invalid-argument over `nameBytesMax` bytes. */
 export function checkAttachmentName(name: string): void {
   const bytes = Buffer.byteLength(name);

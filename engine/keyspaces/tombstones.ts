@@ -37,6 +37,8 @@ export class Tombstones {
   purgedThrough = 0;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
+  /** What the tombstone of an attachment is of -> its key. */
+  readonly #byAttachment = new Map<string, string>();
   /** Lower-cased collection -> the etag of the last document that was deleted from it. */
   readonly #newest = new Map<string, number>();
   #newestOfAll = 0;
@@ -48,6 +50,10 @@ export class Tombstones {
         const id = previous.id.toLowerCase();
         if (this.#byDocument.get(id) === key) this.#byDocument.delete(id);
       }
+      if (previous?.type === "attachment" && this.#byAttachment.get(previous.id) === key) {
+        this.#byAttachment.delete(previous.id);
+      }
+      if (tombstone?.type === "attachment") this.#byAttachment.set(tombstone.id, key);
       if (tombstone?.type === "document") {
         this.dropDocument(tombstone.id.toLowerCase(), tombstone.collection);
         this.#byDocument.set(tombstone.id.toLowerCase(), key);
@@ -80,6 +86,11 @@ export class Tombstones {
   /** Is the deletion of the document with this lower-cased id still remembered? */
   hasDocument(lowerId: string): boolean {
     return this.#byDocument.has(lowerId);
+  }
+
+  /** The key of the tombstone of an attachment, by what it is of; undefined: there is none. */
+  keyOfAttachment(id: string): string | undefined {
+    return this.#byAttachment.get(id);
   }
 
   get isEmpty(): boolean {

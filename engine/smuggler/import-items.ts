@@ -8,13 +8,14 @@ import { documentFlags } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
-import { attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
+import { checkAttachmentName } from "../keyspaces/attachments.ts";
 import { checkCompareExchangeKey, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import { bindAttachment } from "../writes/attachments.ts";
 import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
 import { nextIndex } from "../writes/compare-exchange.ts";
 import { setCounter } from "../writes/counters.ts";
@@ -139,6 +140,7 @@ export function isObject(value: unknown): value is JsonObject {
 /** How a document is to be stored. */
 export interface DocumentFate {
   readonly id: string;
+  readonly collection: string;
   readonly options: PutOptions;
   /** It has an atomic guard: it was written by a cluster-wide session. */
   readonly isGuarded: boolean;
@@ -165,15 +167,13 @@ export class DocumentItem implements ImportItem {
 
   apply(transaction: Transaction): void {
     const { id, options, isGuarded, attachments } = this.#fate;
-    const { keyspaces } = transaction;
+    const { state, keyspaces } = transaction;
+    const { collections } = keyspaces;
     for (const attachment of attachments) {
       checkAttachmentName(attachment.name);
-      const etag = transaction.nextEtag();
-      const changeVector = transaction.changeVectorAt(etag);
-      const key = attachmentKey(id, attachment.name);
-      transaction.putEntry(keyspaces.attachments, key, { ...attachment, changeVector }, etag);
+      bindAttachment(transaction, id, attachment, collections.intern(this.#fate.collection));
     }
-    transaction.state.parser.parse(this.#bytes, 0, this.#bytes.length);
+    state.parser.parse(this.#bytes, 0, this.#bytes.length);
     if (isGuarded) putGuarded(transaction, id, options);
     else putParsed(transaction, id, undefined, undefined, options);
   }

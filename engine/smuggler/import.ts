@@ -325,7 +325,7 @@ class DumpImport {
   }
 
   async #document(counts: ItemCounts, bytes: Buffer, metadata: DumpedMetadata): Promise<void> {
-    const { id, flags, lastModified, changeVector } = metadata;
+    const { id, collection, flags, lastModified, changeVector } = metadata;
     if (id.endsWith("|")) {
       throw new EngineError("not-supported", `Document ids cannot end with '|', but one is ${id}.`);
     }
@@ -340,6 +340,7 @@ class DumpImport {
     await this.#add(
       new DocumentItem(counts, text, {
         id,
+        collection,
         options: {
           lastModified,
           addedFlags: kept | (attachments.length > 0 ? documentFlags.HasAttachments : 0),

@@ -4,7 +4,12 @@
  */
 import type { DatabaseState } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
-import { type Attachment, attachmentKey, checkAttachmentName } from "../keyspaces/attachments.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  attachmentTombstoneId,
+  checkAttachmentName,
+} from "../keyspaces/attachments.ts";
 import type { Transaction } from "../transaction.ts";
 import { keepUnkeptState } from "./revisions.ts";
 
@@ -30,10 +35,38 @@ export function putAttachment(
   ) {
     throw conflict("put", documentId, attachment.name, current, expectedChangeVector);
   }
+  const stored = bindAttachment(
+    transaction,
+    documentId,
+    attachment,
+    transaction.collectionOf(document),
+  );
+  transaction.touch(document);
+  return stored;
+}
+
+/**
+ * As `putAttachment`, without looking at the document nor writing it again. Of a content that goes for another a tombstone
+ * stays; that of this very attachment goes.
+ */
+export function bindAttachment(
+  transaction: Transaction,
+  documentId: string,
+  attachment: Omit<Attachment, "changeVector">,
+  collectionId: number,
+): Attachment {
+  const { attachments, tombstones } = transaction.keyspaces;
+  const key = attachmentKey(documentId, attachment.name);
+  const current = transaction.entry(attachments, key);
+  if (current !== undefined && current.hash !== attachment.hash) {
+    const id = attachmentTombstoneId(documentId, current);
+    transaction.putTombstone("attachment", id, collectionId, transaction.nextEtag());
+  }
+  const buried = tombstones.keyOfAttachment(attachmentTombstoneId(documentId, attachment));
+  if (buried !== undefined) transaction.putEntry(tombstones.records, buried, undefined);
   const etag = transaction.nextEtag();
   const stored: Attachment = { ...attachment, changeVector: transaction.changeVectorAt(etag) };
   transaction.putEntry(attachments, key, stored, etag);
-  transaction.touch(document);
   return stored;
 }
 
@@ -73,7 +106,8 @@ export function removeAttachment(
   const etag = transaction.nextEtag();
   const key = attachmentKey(documentId, attachment.name);
   transaction.putEntry(transaction.keyspaces.attachments, key, undefined, etag);
-  transaction.putTombstone("attachment", `${documentId}|${attachment.name}`, collectionId, etag);
+  const id = attachmentTombstoneId(documentId, attachment);
+  transaction.putTombstone("attachment", id, collectionId, etag);
 }
 
 /** @throws attachment-missing, concurrency when the target name is taken, document-missing */

@@ -101,7 +101,6 @@ export class BulkInsert {
       const command = this.#scanner.next();
       if (command === "end") return;
       if (command === "more") {
-        this.#pump();
         await this.#receive(iterator);
         continue;
       }
@@ -137,21 +136,25 @@ export class BulkInsert {
       const part = this.#scanner.raw(left);
       left -= part.length;
       if (part.length > 0) yield part;
-      else {
-        this.#pump();
-        await this.#receive(iterator);
-      }
+      else await this.#receive(iterator);
     }
   }
 
-  /** Waits for more of the body, or until a batch fails or the insert is stopped. */
+  /**
+   * Waits for more of the body, or until a batch fails or the insert is stopped. When none is there yet, what has gathered
+   * is committed meanwhile; of a body that is cut off and came at once nothing is, as on RavenDB 7.2.7.
+   */
   async #receive(iterator: AsyncIterator<Buffer>): Promise<void> {
     this.#check();
     const failed = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
     const chunk = iterator.next();
-    const received = await Promise.race([chunk, failed]);
+    let received = await Promise.race([chunk, failed, late()]);
+    if (received === isLate) {
+      this.#pump();
+      received = await Promise.race([chunk, failed]);
+    }
     this.#wake = null;
     if (received === undefined) chunk.catch(() => undefined);
     this.#check();
@@ -235,6 +238,13 @@ export class BulkInsert {
       { cause: error },
     );
   }
+}
+
+/** Nothing came in a turn of the event loop. */
+const isLate = Symbol("late");
+
+function late(): Promise<typeof isLate> {
+  return new Promise((resolve) => setImmediate(resolve, isLate));
 }
 
 /** @throws EngineError command-invalid, not-supported */

@@ -83,7 +83,7 @@ async function putSettings(
   const body = await jsonBody(exchange);
   const index = await server.commandIndex.next();
   await database.changeSettings((record) => ({ ...record, Settings: body, ChangedIndex: index }));
-  exchange.reply(201);
+  exchange.reply(201, { "content-type": "" });
 }
 
 /** Makes what is kept of what was sent. @throws EngineError invalid-operation */

@@ -55,7 +55,10 @@ async function getDatabases(exchange: Exchange, { server }: Context): Promise<vo
   if (wanted !== undefined) {
     names = names.filter((name) => name.toLowerCase() === wanted.toLowerCase());
     if (names.length === 0) {
-      exchange.reply(404, { "database-missing": encodeURIComponent(wanted) });
+      exchange.reply(404, {
+        "database-missing": encodeURIComponent(wanted),
+        "content-type": "",
+      });
       return;
     }
   }
