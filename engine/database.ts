@@ -125,6 +125,8 @@ export class Database implements LogListener {
   readonly expiration: DueDocuments;
   /** Writes documents again at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
+  /** Grows with each read and write: who works in the background sees from it that others are served. */
+  servedCount = 0;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
@@ -426,6 +428,7 @@ export class Database implements LogListener {
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
+    this.servedCount++;
     if (this.#failure === null) return;
     if (this.#ending !== null) throw this.#closedError();
     throw new EngineError(

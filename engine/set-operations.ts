@@ -39,12 +39,18 @@ export interface SetOperationOptions {
 
 /** Documents of one transaction. */
 const setBatchMax = 1024;
-/** Milliseconds of work before the event loop gets a turn: short, so that readers hardly notice. */
+/** Milliseconds of work before the event loop gets a turn. */
 const setSliceMs = 1;
-/** Documents between two looks at the clock. */
-const clockStride = 64;
-/** Transactions that are on their way to the disk while the next is made. */
+/** The same while somebody else is served too: so short that they hardly notice. */
+const sharedSliceMs = 0.25;
+/** How long somebody who was served is thought to come again, in milliseconds. */
+const sharedForMs = 50;
+/** Documents between two looks at the clock, when they are patched by bytes and when a script is run. */
+const byteStride = 64;
+const scriptStride = 4;
+/** Transactions that are on their way to the disk while the next is made; what is ready is committed in one turn. */
 const inFlightMax = 32;
+const sharedInFlightMax = 8;
 /** Batches a second when the rate is limited. */
 const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;
@@ -213,6 +219,9 @@ class SetOperation {
   /** Documents that were changed, or need no change, durably. */
   #durableCount = 0;
   #hasDetails = false;
+  #servedCount = 0;
+  /** Until when others are thought to be served. */
+  #sharedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     database: Database,
@@ -270,7 +279,9 @@ class SetOperation {
     const options = { isDeletion: this.#change.isDeletion, fetched };
     for (let at = 0; at < batch.length; ) {
       this.#checkAborted();
-      const slice = new Slice(this.#database, this.#change, batch, at, etagMax, this.#hasDetails);
+      const isShared = this.#isShared();
+      const part: SlicePart = { batch, at, etagMax, ms: isShared ? sharedSliceMs : setSliceMs };
+      const slice = new Slice(this.#database, this.#change, part, this.#hasDetails);
       const written = this.#database
         .write((transaction) => slice.run(transaction), options)
         .then(() => {
@@ -282,9 +293,20 @@ class SetOperation {
       if (!slice.isDone) await written;
       at = slice.end;
       this.#inFlight.push(written);
-      if (this.#inFlight.length > inFlightMax) await this.#inFlight.shift();
+      const most = isShared ? sharedInFlightMax : inFlightMax;
+      while (this.#inFlight.length > most) await this.#inFlight.shift();
       await nextTurn();
     }
+  }
+
+  /** Was anybody else served since the last slice, or lately? A slice itself is served once. */
+  #isShared(): boolean {
+    const { servedCount, clock } = this.#database;
+    const others = servedCount - this.#servedCount - 1;
+    this.#servedCount = servedCount;
+    const now = clock.monotonicMs();
+    if (others > 0) this.#sharedUntilMs = now + sharedForMs;
+    return now < this.#sharedUntilMs;
   }
 
   async #source(): Promise<NumberSource> {
@@ -394,13 +416,19 @@ function mapReduce(): EngineError {
   );
 }
 
+/** Which documents a slice begins with, and for how long it may go on. */
+interface SlicePart {
+  readonly batch: Uint32Array;
+  readonly at: number;
+  readonly etagMax: number;
+  readonly ms: number;
+}
+
 /** One transaction: documents of a batch from `at` on, until the time is up. It may be run again from its beginning. */
 class Slice {
   readonly #database: Database;
   readonly #change: DocumentChange;
-  readonly #batch: Uint32Array;
-  readonly #at: number;
-  readonly #etagMax: number;
+  readonly #part: SlicePart;
   readonly #hasDetails: boolean;
   details: object[] = [];
   /** The first document that was left out. */
@@ -409,33 +437,25 @@ class Slice {
   count = 0;
   isDone = false;
 
-  constructor(
-    database: Database,
-    change: DocumentChange,
-    batch: Uint32Array,
-    at: number,
-    etagMax: number,
-    hasDetails: boolean,
-  ) {
+  constructor(database: Database, change: DocumentChange, part: SlicePart, hasDetails: boolean) {
     this.#database = database;
     this.#change = change;
-    this.#batch = batch;
-    this.#at = at;
-    this.#etagMax = etagMax;
+    this.#part = part;
     this.#hasDetails = hasDetails;
-    this.end = at;
+    this.end = part.at;
   }
 
   run(transaction: Transaction): void {
     const { clock } = this.#database;
-    const batch = this.#batch;
+    const { batch, at, etagMax, ms } = this.#part;
     const bytes = this.#hasDetails ? null : this.#change.bytes;
-    const stopMs = clock.monotonicMs() + setSliceMs;
+    const stride = bytes === null ? scriptStride : byteStride;
+    const stopMs = clock.monotonicMs() + ms;
     this.details = [];
-    const range = { batch, at: this.#at, end: 0, etagMax: this.#etagMax, count: 0 };
+    const range = { batch, at, end: 0, etagMax, count: 0 };
     while (range.at < batch.length) {
-      if (range.at > this.#at && clock.monotonicMs() >= stopMs) break;
-      range.end = Math.min(batch.length, range.at + clockStride);
+      if (range.at > at && clock.monotonicMs() >= stopMs) break;
+      range.end = Math.min(batch.length, range.at + stride);
       while (range.at < range.end) {
         bytes?.run(transaction, range);
         if (range.at < range.end) this.#apply(transaction, range);
@@ -448,8 +468,8 @@ class Slice {
 
   /** Changes the next document, whatever it takes. */
   #apply(transaction: Transaction, range: PatchRange): void {
-    const document = this.#batch[range.at++] as number; // below its end
-    if (transaction.etagOf(document) > this.#etagMax) return;
+    const document = range.batch[range.at++] as number; // below its end
+    if (transaction.etagOf(document) > range.etagMax) return;
     const row = this.#change.apply(transaction, document, this.#hasDetails);
     if (row !== null) this.details.push(row);
     range.count++;

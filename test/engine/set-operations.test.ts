@@ -314,6 +314,41 @@ describe("patching by bytes", () => {
     }
   });
 
+  it("lets others read and write meanwhile, who see each document before or after it", async () => {
+    const database = await withNumbers(20_000);
+    const { ended } = await startPatchByQuery(
+      database,
+      "from Numbers update { this.N += 0.5 }",
+      usual,
+    );
+    let isOver = false;
+    const info = ended.then((end) => {
+      isOver = true;
+      return end.info;
+    });
+    const written = new Set<number>();
+    let reads = 0;
+    for (let n = 0; !isOver; n = (n + 7919) % 20_000) {
+      const found = (await database.get(`numbers/${n}`)) as { N: number };
+      if (!written.has(n)) expect([n, n + 0.5]).toContain(found.N);
+      reads++;
+      if (reads % 5 === 0) {
+        written.add(n);
+        await database.put(`numbers/${n}`, { N: -1, "@metadata": { "@collection": "Numbers" } });
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(reads).toBeGreaterThan(10);
+    resultOf(await info);
+    const { rows } = await query(database, "from Numbers");
+    expect(rows.length).toBe(20_000);
+    for (const row of rows) {
+      const n = Number(idOf(row).slice("numbers/".length));
+      // What was written after the operation had passed it, or before it got there, stays as it was written.
+      expect(row["N"]).toBe(written.has(n) ? -1 : n + 0.5);
+    }
+  });
+
   it("leaves whole batches after a crash in the middle, none of what was told missing", async () => {
     const folder = temporaryFolder();
     const database = await withNumbers(20_000, folder);
