@@ -65,8 +65,8 @@ export interface LogOptions {
 
 /** How long a segment that is half dead waits for more to die. */
 const compactionDelayMs = 1000;
-/** Dead bytes above which compaction waits for nobody. */
-const heldDeadBytesMax = 1024 * 1024 * 1024;
+/** Compaction waits for nobody when more than this, and than half of what is alive, is dead. */
+const heldDeadBytesMin = 256 * 1024 * 1024;
 
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
 export interface LogMetrics {
@@ -424,7 +424,7 @@ export class FileLog implements CommitLog {
 
   /**
    * Lets compaction wait until `release`, for work that is about to replace most of what is in the log: what is half
-   * dead now would be copied, and die. It does not wait for ever: see `heldDeadBytesMax`.
+   * dead now would be copied, and die. It does not wait for ever: see `heldDeadBytesMin`.
    */
   holdCompaction(): Pin {
     let isHeld = true;
@@ -441,7 +441,9 @@ export class FileLog implements CommitLog {
 
   /** Is compaction to wait? Cost: one look at each segment. */
   #isHeld(): boolean {
-    return this.#compactionHolds > 0 && this.metrics().deadBytes < heldDeadBytesMax;
+    if (this.#compactionHolds === 0) return false;
+    const { recordBytes, deadBytes } = this.metrics();
+    return deadBytes < Math.max(heldDeadBytesMin, (recordBytes - deadBytes) / 2);
   }
 
   /** The file and the byte of a position, for messages. In memory there is no file. */
