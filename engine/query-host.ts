@@ -26,7 +26,7 @@ import {
   type QueryRequest,
 } from "./rql/execute.ts";
 import { parseQuery } from "./rql/parser.ts";
-import { printQuery } from "./rql/print.ts";
+import { printServerSide } from "./rql/print-server-side.ts";
 import { QueryCompiler } from "./rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "./rql/query-parameters.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
@@ -162,7 +162,7 @@ export class DatabaseQueries {
       ...query,
       load: [],
       isDistinct: false,
-      projection: { kind: "document", alias: null },
+      projection: { kind: "document", alias: null, key: null },
       paging: { skip: 0, take: Number.MAX_SAFE_INTEGER, filterTake: null, inText: null },
     };
     try {
@@ -244,7 +244,7 @@ export class DatabaseQueries {
 
   /** The query as it is understood, written in one way. @throws query-syntax, query-invalid */
   canonicalText(text: string): string {
-    return printQuery(parseQuery(text));
+    return printServerSide(parseQuery(text));
   }
 
   /**

@@ -11,10 +11,12 @@ import type {
   ProjectedField,
   ProjectedValue,
 } from "./rql/analyzed-query.ts";
-import type { Argument, Declaration, Field, PathPart } from "./rql/ast.ts";
+import type { Argument, Declaration, Expression, Field, PathPart } from "./rql/ast.ts";
 import { jsonText, scalarOf } from "./rql/query-parameters.ts";
+import { severalValues } from "./rql/results-projection.ts";
 import type {
   LoadedValue,
+  ProjectedText,
   QueryScripts,
   RowSource,
   ScriptIncludes,
@@ -23,12 +25,18 @@ import type {
 } from "./rql/row-source.ts";
 import { scriptCache } from "./script-cache.ts";
 import { compileTextTest } from "./scripting/regular-expression.ts";
-import { type CompiledScript, resultTexts, ScriptParameters } from "./scripting/script.ts";
+import {
+  type CompiledScript,
+  type Outcome,
+  resultTexts,
+  ScriptParameters,
+} from "./scripting/script.ts";
 import { ScriptDocument, type ShapeHint, valueOfText } from "./scripting/script-document.ts";
 import type { ScriptHost, ScriptTimeSeries } from "./scripting/script-host.ts";
 import { truthy } from "./scripting/script-operators.ts";
 import {
   getOwn,
+  isArray,
   isObject,
   ownKeys,
   ScriptArray,
@@ -80,7 +88,7 @@ class ScriptsOfQuery implements QueryScripts {
     return this.#host.included;
   }
 
-  project(input: ScriptInput): readonly string[] {
+  project(input: ScriptInput): readonly ProjectedText[] {
     this.#projection ??= this.#compile(projectionText(this.#query.projection, rowName));
     const outcome = this.#run(this.#projection, input);
     const isNothing = outcome.value === null || outcome.value === undefined;
@@ -90,14 +98,26 @@ class ScriptsOfQuery implements QueryScripts {
         `Query returning a single function call result must return an object, but got: ${outcome.value}`,
       );
     }
-    return resultTexts(outcome);
+    return resultsOf(outcome);
   }
 
   passes(input: ScriptInput): boolean {
     const { filter } = this.#query;
     assert(filter !== null, "there is a filter");
-    this.#filter ??= this.#compile(`!!(${conditionText(filter, new Set(this.#names))})`);
-    return truthy(this.#run(this.#filter, input).value);
+    this.#filter ??= this.#compile(`!!${this.#filterText(filter)}`);
+    return truthy(this.#run(this.#filter, input, true).value);
+  }
+
+  /** To a filter a document that is not there is undefined, and null where the document has null for an id. */
+  #filterText(filter: Expression): string {
+    const [root = rowName] = this.#names;
+    let text = `(${conditionText(filter, new Set(this.#names))})`;
+    for (const { alias, source } of this.#query.load.toReversed()) {
+      if (source.kind === "constant") continue;
+      const id = `${source.root ?? root}${membersText(source.path)}`;
+      text = `((${alias}) => ${text})(${alias} ?? (${id} === null ? null : undefined))`;
+    }
+    return text;
   }
 
   #compile(text: string): CompiledScript {
@@ -110,9 +130,12 @@ class ScriptsOfQuery implements QueryScripts {
     return scriptCache.get(text, { kind: "projection", parameters: this.#names, functions });
   }
 
-  #run(script: CompiledScript, input: ScriptInput) {
+  /** `takesLists`: several documents under a plain alias are a list and no mistake. */
+  #run(script: CompiledScript, input: ScriptInput, takesLists = false) {
     const args: Value[] = [this.#documentOf(input, script.hint).root];
-    for (const { alias } of this.#query.load) args.push(loadedValue(input.loaded.get(alias)));
+    for (const { alias, isArray: isList } of this.#query.load) {
+      args.push(loadedValue(input.loaded.get(alias), alias, isList || takesLists));
+    }
     return script.run({ host: this.#host, args, parameters: this.#parameters });
   }
 
@@ -151,12 +174,29 @@ function functionText({ name, parameters, body }: Declaration): string {
   return `function ${name}(${parameters}) ${body.text}`;
 }
 
+/** The rows of what a projection gave: a document that was left as it was stays one. */
+function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
+  if (isArray(value)) {
+    return value.items.flatMap((item) => resultsOf({ value: (item ?? null) as Value, run }));
+  }
+  const document = ScriptDocument.of(value);
+  const composed = document?.composedMetadata ?? null;
+  if (document !== null && composed !== null && !document.changed()) {
+    const body = document.bodyText();
+    const metadata = `"@metadata":${composed}}`;
+    const text = body === "{}" ? `{${metadata}` : `${body.slice(0, -1)},${metadata}`;
+    return [{ text, isDocument: true }];
+  }
+  return resultTexts({ value, run }).map((text) => ({ text, isDocument: false }));
+}
+
 /** A loaded document's text: body and metadata, as one value of the script. */
-function loadedValue(loaded: LoadedValue | undefined): Value {
+function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boolean): Value {
   if (loaded === null || loaded === undefined) return null;
   if (typeof loaded !== "string") {
+    if (!isList) throw severalValues(alias);
     const present = loaded.filter((text) => text !== null);
-    return new ScriptArray(present.map((text) => loadedValue(text)));
+    return new ScriptArray(present.map((text) => loadedValue(text, alias, false)));
   }
   const { "@metadata": metadata } = JSON.parse(loaded) as { "@metadata"?: { "@id"?: string } };
   // The server composed the text: its metadata is the last member.

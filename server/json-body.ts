@@ -14,6 +14,14 @@ export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
   return parseObject(await exchange.body());
 }
 
+/** The body as an object, and its minified text, where numbers are spelt as they came. @throws EngineError as `jsonBody` */
+export async function jsonBodyWithText(
+  exchange: Exchange,
+): Promise<{ readonly object: JsonObject; readonly text: Buffer }> {
+  const object = parseObject(await exchange.body());
+  return { object, text: Buffer.from(parser.body) };
+}
+
 /** The object in `body`. @throws EngineError as `jsonBody` */
 export function parseObject(body: Buffer): JsonObject {
   parser.parse(body, 0, body.length);

@@ -151,15 +151,16 @@ function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {
     DurationInMs: Math.round(ms),
     Timings: steps,
   });
+  const query = step(timings.queryMs + timings.retrieverMs, {
+    Retriever: step(timings.retrieverMs, null),
+  });
+  const { stalenessMs } = timings;
   return JSON.stringify({
     DurationInMs: Math.round(timings.totalMs),
-    Timings: {
-      Optimizer: step(0, null),
-      Query: step(timings.queryMs + timings.retrieverMs, {
-        Retriever: step(timings.retrieverMs, null),
-      }),
-      Staleness: step(timings.stalenessMs, null),
-    },
+    Timings:
+      stalenessMs === null
+        ? { Query: query }
+        : { Optimizer: step(0, null), Query: query, Staleness: step(stalenessMs, null) },
   });
 }
 

@@ -36,7 +36,8 @@ export function analyzePaging(
     skip: Math.max(skip ?? 0, start),
     take: Math.min(take ?? Number.MAX_SAFE_INTEGER, pageSize),
     filterTake,
-    inText: skip === null && take === null ? null : { skip: skip ?? 0, take },
+    // A `limit null` limits nothing, and still is a page.
+    inText: paging.skip === null && paging.take === null ? null : { skip: skip ?? 0, take },
   };
 }
 

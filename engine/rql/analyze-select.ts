@@ -4,7 +4,7 @@
  * Invariants:
  * - Keys of one projection differ.
  */
-import type { EngineError } from "../errors.ts";
+import { EngineError } from "../errors.ts";
 import type {
   FieldReference,
   ProjectedCall,
@@ -23,12 +23,12 @@ import {
   resolveValue,
   selectedReference,
 } from "./query-scope.ts";
-import { scriptFault } from "./script-syntax.ts";
+import { projectionFault, scriptFault } from "./script-syntax.ts";
 
 /** Analyses the projection of a query. @throws query-invalid, not-supported */
 export function analyzeSelect(scope: QueryScope, query: Query): Projection {
   const { select } = query;
-  if (select === null || select.body === null) return { kind: "document", alias: null };
+  if (select === null || select.body === null) return { kind: "document", alias: null, key: null };
   if ("kind" in select.body) return scriptProjection(scope, select.body);
   const items = select.body;
   refuseFacetsAndSuggestions(scope, items, select.isDistinct);
@@ -41,7 +41,9 @@ export function analyzeSelect(scope: QueryScope, query: Query): Projection {
     }
     const whole = expression.kind === "field" ? wholeAlias(scope, expression) : null;
     if (whole !== null) {
-      return { kind: "document", alias: whole === query.source.alias ? null : whole };
+      return whole === query.source.alias
+        ? { kind: "document", alias: null, key: alias }
+        : { kind: "document", alias: whole, key: alias ?? whole };
     }
   }
   const fields = items.map((item) => projectedField(scope, item, hasGroups, query));
@@ -54,7 +56,9 @@ function scriptProjection(scope: QueryScope, script: Script): Projection {
     const complaint = "Use of select function body requires that aliases will be defined";
     throw invalid(scope, `${complaint}, but none had`);
   }
-  const fault = scriptFault("select", script.text);
+  const parameters = Object.keys(JSON.parse(scope.parameters?.text ?? "{}") as object);
+  const roots = [...scope.aliases, ...parameters.map((name) => `$${name}`)];
+  const fault = projectionFault(script.text, roots);
   if (fault !== null) throw invalidScript(scope, "Select clause contains invalid script", fault);
   return { kind: "script", script };
 }
@@ -184,12 +188,25 @@ function wholeAlias(scope: QueryScope, field: Field): string | null {
 
 function documentCall(scope: QueryScope, call: Call, alias: string | null): ProjectedField {
   const name = call.name.toLowerCase();
+  if (name === "id" && call.args.length > 0 && !scope.functions.has(call.name)) {
+    throw idOfSomething(scope, call);
+  }
   if (name === "count" || name === "sum") {
     throw invalid(scope, `${call.name} may only be used in group by queries`);
   }
   const value = sharedCall(scope, call);
   if (value !== null) return { key: alias ?? implicitKey(call, value), value };
   throw invalid(scope, `Unknown method call in SELECT clause: '${call.name}' method`);
+}
+
+/** The error of `id(x)` as a column: there it has no argument. */
+function idOfSomething(scope: QueryScope, { args: [argument] }: Call): EngineError {
+  const root = argument?.kind === "field" ? (argument.path[0]?.name ?? "") : "";
+  if (scope.aliases.includes(root)) {
+    return new EngineError("invalid-operation", "id(doc) must be called with an object argument");
+  }
+  const known = `there are aliases specified in the query (${scope.aliases.join(", ")})`;
+  return invalid(scope, `Unknown alias ${root}, but ${known}`);
 }
 
 function groupCall(

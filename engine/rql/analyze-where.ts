@@ -24,7 +24,13 @@ import type {
 } from "./ast.ts";
 import { type MethodKey, methodKey, methodNames } from "./functions/method-table.ts";
 import { describeArgument, literalTypeName } from "./print.ts";
-import { number, plainText, type Scalar, typeName } from "./query-parameters.ts";
+import {
+  number,
+  type ParameterValue,
+  plainText,
+  type Scalar,
+  typeName,
+} from "./query-parameters.ts";
 import {
   fieldReference,
   idField,
@@ -214,12 +220,12 @@ function isNullLiteral(value: Value): boolean {
   return value.kind === "literal" && value.type === "null";
 }
 
-/** The values that one member of a list stands for: arrays are spread, objects stand for none. */
+/** The values that one member of a list stands for: arrays are spread, those in them too; objects stand for none. */
 function spread(scope: QueryScope, value: Value): Scalar[] {
   const given = resolveValue(scope, value);
   if (given.type === "object") return [];
   if (given.type !== "array") return [given];
-  const scalars = given.items.filter((item) => item.type !== "array" && item.type !== "object");
+  const scalars = scalarsOf(given);
   const first = scalars.find((item) => item.type !== "null");
   for (const scalar of scalars) {
     if (first === undefined || scalar.type === "null" || typeName(scalar) === typeName(first)) {
@@ -231,6 +237,11 @@ function spread(scope: QueryScope, value: Value): Scalar[] {
     );
   }
   return scalars;
+}
+
+function scalarsOf(value: ParameterValue): Scalar[] {
+  if (value.type === "array") return value.items.flatMap(scalarsOf);
+  return value.type === "object" ? [] : [value];
 }
 
 /** Literals of one list have one type; literals and parameters do not mix. */

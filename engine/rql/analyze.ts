@@ -324,8 +324,8 @@ function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
 }
 
 function checkFilterMethod(scope: QueryScope, name: string): void {
-  const isMemberCall = name.includes(".") && methodKey(name) === null; // u.Name.startsWith('x')
-  if (isMemberCall || scope.functions.has(name) || isFilterMethod(name)) return;
+  // What no query knows is for the script, where a call of a name that nothing has is skipped.
+  if (methodKey(name) === null || scope.functions.has(name) || isFilterMethod(name)) return;
   if (filterRefused.has(name.toLowerCase())) {
     throw notSupported(`'${name}' query method is not supported for this type of query`);
   }

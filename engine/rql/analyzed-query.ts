@@ -174,8 +174,11 @@ export interface LoadStep {
 }
 
 export type Projection =
-  /** Whole documents: the query's, or those a `load` brought under `alias`. */
-  | { readonly kind: "document"; readonly alias: string | null }
+  /**
+   * Whole documents: the query's, or those a `load` brought under `alias`. `key`: the name of the column, when it has one:
+   * then rows are documents as projections know them.
+   */
+  | { readonly kind: "document"; readonly alias: string | null; readonly key: string | null }
   | { readonly kind: "fields"; readonly fields: readonly ProjectedField[] }
   /** `select { … }` */
   | { readonly kind: "script"; readonly script: Script }

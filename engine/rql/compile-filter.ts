@@ -76,7 +76,8 @@ export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<s
     case "comparison":
       return (
         isPlainOperand(expression.left, loadAliases) &&
-        isPlainOperand(expression.right, loadAliases)
+        expression.right.kind !== "field" &&
+        expression.right.kind !== "call"
       );
     case "between":
     case "in":
@@ -88,7 +89,10 @@ export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<s
 
 function isPlainOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
   if (operand.kind === "call") return isPlainCall(operand, loadAliases);
-  return operand.kind !== "field" || !loadAliases.has(operand.path[0]?.name ?? "");
+  if (operand.kind !== "field") return true;
+  // Arrays and texts have a length, and elements by position, to scripts alone.
+  const isOfScripts = operand.path.some(({ name }) => name === "length" || /^\d+$/.test(name));
+  return !isOfScripts && !loadAliases.has(operand.path[0]?.name ?? "");
 }
 
 function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
@@ -216,10 +220,8 @@ function compileTextTest(finder: FieldFinder, value: string): RowTest {
 
 function compileIn(expression: In, context: FilterContext): RowTest {
   const read = compileRead(expression.left, context);
-  const values = expression.values.flatMap((value) => {
-    const one = seenValueOf(value, context);
-    return Array.isArray(one) ? (one as Seen[]) : [one];
-  });
+  // A parameter that is an array stays one, and so equals nothing.
+  const values = expression.values.map((value) => seenValueOf(value, context));
   if (expression.isAll || values.length === 0) return () => false;
   return function filterIn(row, body) {
     return values.includes(read(row, body));

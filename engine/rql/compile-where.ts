@@ -110,11 +110,12 @@ function findField(condition: FieldCondition, context: WhereContext): EntrySet {
         fieldOf(condition.field, formOf(condition.isExact), context)?.startsWith(condition.text) ??
         EntrySet.empty
       );
-    case "endsWith":
-      return (
-        fieldOf(condition.field, formOf(condition.isExact), context)?.endsWith(condition.text) ??
-        EntrySet.empty
-      );
+    case "endsWith": {
+      const field = fieldOf(condition.field, formOf(condition.isExact), context);
+      if (field === undefined) return EntrySet.empty;
+      // As with startsWith: what ends with nothing is the empty text alone.
+      return condition.text === "" ? field.equalsTerm("") : field.endsWith(condition.text);
+    }
     case "exists":
       return fieldOf(condition.field, "lower", context)?.exists() ?? EntrySet.empty;
     case "search":

@@ -18,10 +18,13 @@ export class IncludeCollector {
   /** Lower-cased id -> id as the first row had it. */
   readonly #ids = new Map<string, string>();
   readonly #counters: IncludedCounters[] = [];
-  readonly #compareExchangeKeys = new Set<string>();
+  /** Lower-cased key -> key as the first row had it. */
+  readonly #compareExchangeKeys = new Map<string, string>();
   readonly #revisionVectors = new Set<string>();
   readonly #revisionsBefore: { documentId: string; micros: number }[] = [];
   readonly #series = new Map<string, SeriesInclude[]>();
+  /** Documents that are rows themselves: they are not included once more. */
+  readonly #rows = new Set<number>();
 
   constructor(query: AnalyzedQuery, source: RowSource) {
     this.#query = query;
@@ -40,7 +43,8 @@ export class IncludeCollector {
 
   get compareExchangeKeys(): readonly string[] | null {
     const isAsked = this.#query.include.compareExchange.length > 0;
-    return isAsked || this.#compareExchangeKeys.size > 0 ? [...this.#compareExchangeKeys] : null;
+    const keys = this.#compareExchangeKeys;
+    return isAsked || keys.size > 0 ? [...keys.values()] : null;
   }
 
   get revisions(): IncludedRevisions | null {
@@ -66,6 +70,7 @@ export class IncludeCollector {
       for (const id of ids) this.#addId(id);
     }
     if (row.start < 0) return;
+    if (projected === null && include.paths.length > 0) this.#rows.add(row.docNum);
     for (const counters of include.counters) {
       const names = counters.names.length === 0 ? null : counters.names;
       const ids =
@@ -75,7 +80,7 @@ export class IncludeCollector {
       for (const documentId of ids) this.#counters.push({ documentId, names });
     }
     for (const path of include.compareExchange) {
-      for (const key of idsAtPath(row.bytes, bodyOf(row), path)) this.#compareExchangeKeys.add(key);
+      for (const key of idsAtPath(row.bytes, bodyOf(row), path)) this.#addKey(key);
     }
     this.#addRevisions(row, projected);
     for (const { of, wanted } of include.series) {
@@ -87,7 +92,12 @@ export class IncludeCollector {
 
   addScripted({ documents, compareExchange }: ScriptIncludes): void {
     for (const id of documents) this.#addId(id);
-    for (const key of compareExchange) this.#compareExchangeKeys.add(key);
+    for (const key of compareExchange) this.#addKey(key);
+  }
+
+  #addKey(key: string): void {
+    const lower = key.toLowerCase();
+    if (!this.#compareExchangeKeys.has(lower)) this.#compareExchangeKeys.set(lower, key);
   }
 
   #addId(id: string): void {
@@ -115,7 +125,7 @@ export class IncludeCollector {
     const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0 };
     for (const asked of this.#ids.values()) {
       const docNum = this.#source.findDocument(asked);
-      if (docNum < 0) continue;
+      if (docNum < 0 || this.#rows.has(docNum)) continue;
       let isFound = this.#source.read(docNum, row);
       while (!isFound && (await wait())) isFound = this.#source.read(docNum, row);
       if (!isFound) continue;

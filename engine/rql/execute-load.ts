@@ -32,7 +32,9 @@ export class RowLoader {
       for (const id of this.#idsOf(step, row, loaded)) {
         documents.push(await documentText(id, this.#source, this.#row, wait));
       }
-      loaded.set(step.alias, step.isArray ? documents : (documents[0] ?? null));
+      // Several documents under a plain alias: whoever reads it says so.
+      const isList = step.isArray || documents.length > 1;
+      loaded.set(step.alias, isList ? documents : (documents[0] ?? null));
     }
     return loaded;
   }

@@ -12,7 +12,7 @@ import { EngineError } from "../errors.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { sliceMs } from "../limits.ts";
-import type { AnalyzedQuery } from "./analyzed-query.ts";
+import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "./compile-filter.ts";
 import { hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries, type WhereContext } from "./compile-where.ts";
@@ -26,14 +26,17 @@ import {
   indexedMetadata,
   projectionMetadata,
   type RowParts,
+  severalValues,
   wholeDocument,
   wholeGroup,
   withMetadata,
+  withScore,
 } from "./results-projection.ts";
 import type {
   GroupOutputs,
   IndexProvider,
   LoadedValue,
+  ProjectedText,
   QueryIndex,
   QueryScripts,
   RowCursor,
@@ -66,7 +69,7 @@ const newIndexWaitMs = 15_000;
 const rowStride = 64;
 const noExtra = Buffer.alloc(0);
 /** What `select c` gives for a document that is not there; it gets the metadata of a projection. */
-const missingDocument = "{}";
+const missingDocument: ProjectedText = { text: "{}", isDocument: false };
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 /** Runs a query; rows go to `sink`. @throws index-missing, query-invalid, not-supported, script-failed */
@@ -163,7 +166,7 @@ class Execution {
       timings: query.include.hasTimings
         ? {
             totalMs: durationMs,
-            stalenessMs,
+            stalenessMs: this.#index === null ? null : stalenessMs,
             queryMs,
             retrieverMs: durationMs - stalenessMs - queryMs,
           }
@@ -305,6 +308,8 @@ class Execution {
     const rowSkip = isRawSkip ? 0 : paging.skip;
     const visitsAll = isFilteredList || this.#isCounting();
     const filterTake = paging.filterTake ?? Number.MAX_SAFE_INTEGER;
+    // No row is that far: then none is looked at, and no duplicate counted.
+    if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
     this.#sliceStartMs = this.#host.source.monotonicMs();
     for (let visited = 0; ; visited++) {
@@ -321,11 +326,11 @@ class Execution {
         this.#skippedCount++;
         continue;
       }
-      this.#passedCount++;
       if (rawSkip > 0) {
         rawSkip--;
         continue;
       }
+      this.#passedCount++;
       if (test !== null) {
         this.#scannedCount++;
         // Awaiting costs more than a test, so only scripts do.
@@ -386,7 +391,7 @@ class Execution {
   #emit(row: StoredRow, rowSkip: number): Promise<void> | null {
     this.#matchCount++;
     const { projection, paging } = this.#query;
-    const isWhole = projection.kind === "document" && projection.alias === null;
+    const isWhole = projection.kind === "document" && projection.key === null;
     if (isWhole && rowSkip === 0 && this.#returnedCount >= paging.take) return null;
     if (this.#query.load.length > 0) {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
@@ -408,15 +413,17 @@ class Execution {
 
   #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
     const { projection, isDistinct, paging } = this.#query;
-    if (projection.kind === "document" && projection.alias === null) {
+    if (projection.kind === "document" && projection.key === null) {
       if (this.#returnedCount >= paging.take) return null;
       this.#includes.addRow(parts.row, null);
       return this.#deliver(this.#documentRow(parts));
     }
     let waiting: Promise<void> | null = null;
-    const texts = this.#projected(parts);
-    this.#extraRowCount += Math.max(0, texts.length - 1);
-    for (const text of texts) {
+    const projected = this.#projected(parts);
+    this.#extraRowCount += Math.max(0, projected.length - 1);
+    if (projected.length === 0 && projection.kind === "document") this.#skippedCount++;
+    for (const one of projected) {
+      const { text } = one;
       if (isDistinct) {
         if (this.#seen.has(text)) {
           this.#skippedCount++;
@@ -427,7 +434,7 @@ class Execution {
       }
       if (this.#returnedCount >= paging.take) continue;
       this.#includes.addRow(parts.row, text);
-      const next = this.#deliver(this.#projectedRow(text, parts));
+      const next = this.#deliver(this.#projectedRow(one, parts));
       if (next !== null)
         waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
     }
@@ -449,22 +456,42 @@ class Execution {
     return Buffer.concat([Buffer.from('{"@metadata":'), metadata, Buffer.from("}")]);
   }
 
-  #projected(parts: RowParts): readonly string[] {
+  #projected(parts: RowParts): readonly ProjectedText[] {
     const { projection } = this.#query;
-    if (this.#projector !== null) return [this.#projector.project(parts)];
-    if (projection.kind === "document") {
-      const loaded = parts.loaded.get(projection.alias ?? "");
-      return [typeof loaded === "string" ? loaded : missingDocument];
+    if (this.#projector !== null) {
+      return [{ text: this.#projector.project(parts), isDocument: false }];
     }
+    if (projection.kind === "document") return this.#loadedDocuments(projection, parts);
     assert(this.#scripts !== null, "a projection by script has a script");
     return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded, parts.stored));
   }
 
-  #projectedRow(text: string, parts: RowParts): Buffer {
-    const isLoaded = this.#query.projection.kind === "document" && text !== missingDocument;
-    if (isLoaded) return Buffer.from(text);
+  /** The rows of `select c` for a loaded `c`, or of `select o as X`. */
+  #loadedDocuments(
+    { alias, key }: Extract<Projection, { kind: "document" }>,
+    parts: RowParts,
+  ): readonly ProjectedText[] {
+    const { load, source } = this.#query;
+    if (alias === null || alias === source.alias) {
+      const text = wholeDocument(parts.row, null, this.#host.source).toString();
+      return [{ text, isDocument: true }];
+    }
+    const step = load.find((one) => one.alias === alias);
+    const isNested =
+      step?.source.kind === "path" &&
+      step.source.root !== null &&
+      step.source.root !== source.alias;
+    const loaded = isNested ? null : (parts.loaded.get(alias) ?? null);
+    if (loaded === null) return step?.isArray ? [] : [missingDocument];
+    if (typeof loaded === "string") return [{ text: loaded, isDocument: true }];
+    if (!step?.isArray) throw severalValues(key ?? alias);
+    return loaded.flatMap((text) => (text === null ? [] : [{ text, isDocument: true }]));
+  }
+
+  #projectedRow({ text, isDocument }: ProjectedText, parts: RowParts): Buffer {
     // Collection queries tell a score of 0, for no reason that clients know.
     const score = this.#index === null ? 0 : parts.score;
+    if (isDocument) return Buffer.from(score === null ? text : withScore(text, score));
     const metadata =
       this.#projector?.isFromIndex === true
         ? indexedMetadata(this.#host.source.lowerIdOf(parts.row.docNum))

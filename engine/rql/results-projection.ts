@@ -13,6 +13,7 @@ import {
   idOf,
   lastModifiedOf,
 } from "../document.ts";
+import { EngineError } from "../errors.ts";
 import { normalDate } from "../indexing/date-terms.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
@@ -50,7 +51,9 @@ export interface RowParts {
 type TextOf = (parts: RowParts) => string | null;
 
 const noExtra = Buffer.alloc(0);
-const metadataKey = Buffer.from('"@metadata":');
+const metadataText = '"@metadata":';
+const metadataKey = Buffer.from(metadataText);
+const metadataOpen = `${metadataText}{`;
 const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
@@ -90,14 +93,45 @@ export function wholeGroup(text: string): string {
   return withMetadata(text, groupMetadata);
 }
 
-/** `object` with `metadata` (from `projectionMetadata`) as its last member. */
+/**
+ * `object` with `metadata` (from `projectionMetadata`) as its last member. What a script has put under `@metadata` itself
+ * comes first in it.
+ */
 export function withMetadata(object: string, metadata: string): string {
+  if (object.includes(metadataText)) {
+    const { "@metadata": own, ...rest } = JSON.parse(object) as { "@metadata"?: object };
+    if (own !== null && typeof own === "object" && !Array.isArray(own)) {
+      const { "@id": _id, ...kept } = own as { "@id"?: string };
+      const members = JSON.stringify(kept).slice(1, -1);
+      const merged = members === "" ? metadata : metadata.replace("{", `{${members},`);
+      return withMetadata(JSON.stringify(rest), merged);
+    }
+  }
   return `${object.slice(0, -1)}${object === "{}" ? "" : ","}${metadata}`;
 }
 
 /** As `projectionMetadata`, of a row whose columns all come from what the index keeps: no document was looked at. */
 export function indexedMetadata(lowerId: string): string {
   return `"@metadata":{"@projection":true,"@change-vector":null,"@id":${JSON.stringify(lowerId)}}}`;
+}
+
+/** A whole document's text with `@index-score` in its metadata. */
+export function withScore(document: string, score: number): string {
+  const at = document.lastIndexOf(metadataOpen) + metadataOpen.length;
+  return `${document.slice(0, at)}"@index-score":${score},${document.slice(at)}`;
+}
+
+/** A whole document inside another one: of what is derived its metadata keeps `@id` alone. */
+function nestedDocument(document: string): string {
+  const at = document.lastIndexOf(metadataOpen);
+  const metadata = JSON.parse(document.slice(at + metadataText.length, -1)) as object;
+  return `${document.slice(0, at)}${metadataText}${JSON.stringify(storedMetadata(metadata))}}`;
+}
+
+const derivedKeys = new Set(["@change-vector", "@last-modified", "@flags", "@index-score"]);
+
+function storedMetadata(metadata: object): object {
+  return Object.fromEntries(Object.entries(metadata).filter(([key]) => !derivedKeys.has(key)));
 }
 
 /** Makes the objects of `select a, b.c as x, …`, without metadata. */
@@ -194,13 +228,14 @@ function compileValue(
   const alias = query.source.alias;
   switch (value.kind) {
     case "path":
-      if (value.root !== null && value.root !== alias)
-        return compileLoadedPath(value.root, value.path);
+      if (value.root !== null && value.root !== alias) {
+        return compileLoaded(value.root, field.key, query, value.path);
+      }
       return compilePath(field.key, value, source, outputs, leavesOut || value.root !== null);
     case "whole": {
       const name = value.alias;
       if (name === alias) return (parts) => wholeText(parts, source);
-      return (parts) => loadedText(parts.loaded.get(name));
+      return compileLoaded(name, field.key, query, []);
     }
     case "constant": {
       const text = value.value.type === "boolean" ? "null" : jsonText(value.value);
@@ -229,13 +264,7 @@ function compileValue(
 
 function wholeText(parts: RowParts, source: RowSource): string {
   if (parts.row.start < 0) return parts.row.bytes.toString();
-  return wholeDocument(parts.row, null, source).toString();
-}
-
-function loadedText(value: LoadedValue | undefined): string {
-  if (value === undefined || value === null) return "null";
-  if (typeof value === "string") return value;
-  return `[${value.map((one) => one ?? "null").join(",")}]`;
+  return nestedDocument(wholeDocument(parts.row, null, source).toString());
 }
 
 function compileGroupKey(outputs: GroupOutputs | null): TextOf {
@@ -280,7 +309,8 @@ function compilePath(
   isAliased: boolean,
 ): TextOf {
   if (outputs !== null) return compileMember(value.name, source);
-  const missing = isAliased ? null : "null";
+  const hasPosition = value.path.some(({ name }) => /^\d+$/.test(name));
+  const missing = isAliased ? (hasPosition ? "[]" : null) : "null";
   if (value.path[0]?.name === "@metadata")
     return compileMetadataPath(value.path.slice(1), missing, source);
   if (value.path.some((part) => part.arrays > 0))
@@ -352,6 +382,13 @@ function compileMetadataPath(
   const names = path.map((part) => quoteString(part.name));
   const span = new ValueSpan();
   if (path[0]?.name === "@id") return () => missing;
+  if (path.length === 0) {
+    return (parts) => {
+      const metadata = JSON.parse(source.metadataOf(parts.row, noExtra).toString()) as object;
+      const { "@id": _id, ...rest } = storedMetadata(metadata) as { "@id"?: string };
+      return JSON.stringify(rest);
+    };
+  }
   return (parts) => {
     const bytes = source.metadataOf(parts.row, noExtra);
     let at = 0;
@@ -416,30 +453,64 @@ function collectEach(
   const span = new ValueSpan();
   if (bytes[at] === byteObjectOpen && findMember(bytes, at, quoteString(next.name), span)) {
     collectEach(bytes, span.from, next.arrays, others, values);
-  } else values.push("null");
+  } else if (bytes[at] === byteObjectOpen || bytes[at] === byteArrayOpen) values.push("null");
+  // What is neither object nor array stands for what it should have.
+  else values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
 }
 
-/** A path into a loaded document; missing leaves the key out, as with the query's own alias. */
-function compileLoadedPath(root: string, path: readonly PathPart[]): TextOf {
+/**
+ * A loaded document, or what is at a path in it; missing leaves the key out, as with the query's own alias. Of an array
+ * of documents it is the list of what each has. Columns know only what is loaded by a path of the row itself, on
+ * RavenDB 7.2.7.
+ */
+function compileLoaded(
+  root: string,
+  key: string,
+  query: AnalyzedQuery,
+  path: readonly PathPart[],
+): TextOf {
+  const step = query.load.find((one) => one.alias === root);
+  const isOwn =
+    step?.source.kind === "path" &&
+    (step.source.root === null || step.source.root === query.source.alias);
+  const isId = path[0]?.name === "@metadata" && path[1]?.name === "@id";
+  // A loaded document's metadata has no `@id` for columns.
+  if (!isOwn || isId) return () => null;
+  const plain = path.map((part) => ({ ...part, arrays: 0 }));
   return (parts) => {
-    const loaded = parts.loaded.get(root);
-    if (typeof loaded !== "string") return null;
-    const bytes = Buffer.from(loaded);
-    const values: string[] = [];
-    const [first] = path;
-    if (first === undefined) return loaded;
-    if (path.some((part) => part.arrays > 0)) {
-      collectEach(bytes, 0, 0, path, values);
-      return `[${values.join(",")}]`;
-    }
-    const span = new ValueSpan();
-    let at = 0;
-    for (const part of path) {
-      if (!findMember(bytes, at, quoteString(part.name), span)) return null;
-      at = span.from;
-    }
-    return bytes.toString("utf8", at, skipValue(bytes, at));
+    const loaded = parts.loaded.get(root) ?? null;
+    if (loaded === null) return null;
+    if (typeof loaded === "string") return loadedPath(loaded, path);
+    if (!step.isArray) throw severalValues(key);
+    const values = loaded.flatMap((one) => (one === null ? [] : [loadedPath(one, plain)]));
+    return `[${values.filter((value) => value !== null).join(",")}]`;
   };
+}
+
+/** The error for several documents under an alias that is no array. */
+export function severalValues(key: string): EngineError {
+  return new EngineError(
+    "not-supported",
+    `Attempted to read multiple values in field ${key}, but it isn't an array and should have only a single value, did you forget '[]' ?`,
+  );
+}
+
+function loadedPath(loaded: string, path: readonly PathPart[]): string | null {
+  if (path.length === 0) return nestedDocument(loaded);
+  const bytes = Buffer.from(loaded);
+  const values: string[] = [];
+  if (path.some((part) => part.arrays > 0)) {
+    collectEach(bytes, 0, 0, path, values);
+    return `[${values.join(",")}]`;
+  }
+  const span = new ValueSpan();
+  let at = 0;
+  for (const part of path) {
+    if (bytes[at] !== byteObjectOpen) return null;
+    if (!findMember(bytes, at, quoteString(part.name), span)) return null;
+    at = span.from;
+  }
+  return bytes.toString("utf8", at, skipValue(bytes, at));
 }
 
 function compileCounter(
@@ -449,7 +520,7 @@ function compileCounter(
   const { name, isRaw } = value;
   return (parts) => {
     const id = idOf(parts.row.bytes, parts.row.start);
-    if (isRaw) return source.rawCounterOf(id, name) ?? "null";
+    if (isRaw) return source.rawCounterOf(id, name) ?? "{}";
     return source.counterOf(id, name)?.toString() ?? "null";
   };
 }

@@ -60,7 +60,8 @@ export interface IncludedRevisions {
 /** Milliseconds by step. */
 export interface QueryTimings {
   readonly totalMs: number;
-  readonly stalenessMs: number;
+  /** Null for a scan of a collection, which is never stale. */
+  readonly stalenessMs: number | null;
   readonly queryMs: number;
   readonly retrieverMs: number;
 }

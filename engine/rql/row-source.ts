@@ -97,13 +97,20 @@ export interface ScriptInput {
   readonly stored: string | null;
 }
 
-/** A loaded document as whole JSON text, null when it is missing, or a list of them. */
+/** A loaded document as whole JSON text with its metadata at the end, null when it is missing, or a list of them. */
 export type LoadedValue = string | null | readonly (string | null)[];
+
+/** The JSON text of a projected object. */
+export interface ProjectedText {
+  readonly text: string;
+  /** A whole document as it is stored, its `@metadata` at the end; else it still lacks the metadata of a row. */
+  readonly isDocument: boolean;
+}
 
 /** What scripting does for queries. Made once for each query. */
 export interface QueryScripts {
-  /** Rows of a `select { … }` or `select f(…)`: JSON texts of objects, without metadata. */
-  project(input: ScriptInput): readonly string[];
+  /** Rows of a `select { … }` or `select f(…)`. */
+  project(input: ScriptInput): readonly ProjectedText[];
   /** The query's whole `filter`. Used only when it calls what compile-filter.ts does not know. */
   passes(input: ScriptInput): boolean;
   /** What the scripts have asked to be sent along so far. */

@@ -197,7 +197,6 @@ function getMetadata(_run: Run, _self: Value, args: Value[]): Value {
   const [value] = args;
   const message = "metadataFor(doc) must be called with a single entity argument";
   if (args.length !== 1) refuse(message);
-  if (value === null || value === undefined) return value;
   if (!isReference(value)) refuse("The value is not an object", "invalid-argument");
   const document = ScriptDocument.of(value);
   if (document === null) refuse(message);

@@ -715,16 +715,17 @@ export function compilePattern(source: string, flags: string): Matcher {
 const nobody: Account = { burn: () => undefined };
 
 /**
- * Compiles a .NET-like pattern for RQL's `regex()`: found anywhere in the text; `(?i)`, `(?m)`, `(?s)` and
- * their combinations at the start are flags.
+ * Compiles a .NET-like pattern for RQL's `regex()`: found anywhere in the text, without regard to case; `(?-i)`,
+ * `(?m)`, `(?s)` and their combinations at the start are flags.
  * @throws EngineError regex-invalid
  */
 export function compileTextTest(
   pattern: string,
   account: Account = nobody,
 ): (text: string) => boolean {
-  const inline = /^\(\?([imsnx]+)\)/.exec(pattern);
-  const letters = new Set(inline === null ? "" : inline[1]);
+  const inline = /^\(\?([imsnx]*)(?:-([imsnx]+))?\)/.exec(pattern);
+  const letters = new Set(`i${inline?.[1] ?? ""}`);
+  for (const letter of inline?.[2] ?? "") letters.delete(letter);
   const flags = [...letters].filter((flag) => "ims".includes(flag)).join("");
   const rest = inline === null ? pattern : pattern.slice(inline[0].length);
   const matcher = compilePattern(rest, `${flags}u`);

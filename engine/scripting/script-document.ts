@@ -410,15 +410,17 @@ export class ScriptDocument {
   /** The id in its original case; null for a document that is being made. */
   readonly id: string | null;
   private readonly text: string;
+  private readonly composed: LazyText;
   /** The run that changed it: printing is on its account. */
   run: Run | null = null;
   /** The body as it was printed when the run had this much work left: whatever a script does uses some up. */
   private printed: string | null = null;
   private printedAt = 0;
 
-  private constructor(root: ScriptObject, text: string, id: string | null) {
+  private constructor(root: ScriptObject, text: string, id: string | null, metadata: LazyText) {
     this.root = root;
     this.text = text;
+    this.composed = metadata;
     this.id = id;
   }
 
@@ -435,7 +437,7 @@ export class ScriptDocument {
     const text = typeof body === "string" ? body : utf8Text(body);
     const source = new TextSource(text, hint, metadata);
     const root = source.root();
-    const document = new ScriptDocument(root, text, id);
+    const document = new ScriptDocument(root, text, id, metadata);
     source.document = document;
     if (metadata !== null) addMetadata(root);
     return document;
@@ -447,6 +449,11 @@ export class ScriptDocument {
     const source = value.source;
     if (!(source instanceof TextSource) || source.document === null) return null;
     return source.document.root === value ? source.document : null;
+  }
+
+  /** The text of `@metadata` with the derived keys, as it was read; null when there was none. */
+  get composedMetadata(): string | null {
+    return textOf(this.composed);
   }
 
   /** UTF-16 units of its text as it was read. */

@@ -155,9 +155,11 @@ export class SubscriptionQuery {
       const metadata = `"@metadata":${this.#rows.metadataOf(document, noExtra).toString()}}`;
       return { text: Buffer.from(withMetadata(text, metadata)), error: null };
     }
-    const projected = oneObject(this.#scripts.project(input));
+    const rows = this.#scripts.project(input);
+    const projected = oneObject(rows.map((one) => one.text));
     if (projected === null) return null;
     this.#includes.addRow(text === null ? document : bareRow, projected);
+    if (rows[0]?.isDocument) return { text: Buffer.from(projected), error: null };
     const parts = { row: document, loaded, score: null, stored: null };
     const metadata = projectionMetadata(parts, this.#rows);
     return { text: Buffer.from(withMetadata(projected, metadata)), error: null };

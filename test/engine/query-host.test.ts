@@ -185,6 +185,80 @@ describe("scripts in queries", () => {
     expect((await query(database, text)).ids).toEqual(["users/1"]);
   });
 
+  it("filter by lengths, positions, other fields and what nobody knows", async () => {
+    const database = await openDatabase();
+    await putAll(database, "Things", {
+      "things/1": { N: 1, M: 2, L: ["a"], R: "things/2" },
+      "things/2": { N: 3, M: 2, L: ["b", "c"], R: null },
+      "things/3": { N: 2, M: 2, L: "abc", R: "things/404" },
+    });
+    const found = async (filter: string) =>
+      (await query(database, `from Things as t ${filter}`)).ids.map((id) => id.slice(7)).join("");
+    expect(await found("filter t.L.length = 2")).toBe("2");
+    expect(await found("filter t.L.length = 3")).toBe("3");
+    expect(await found("filter t.L[0] = 'a'")).toBe("13");
+    expect(await found("filter t.N > t.M")).toBe("2");
+    expect(await found("filter t.N = t.M or t.N = 1")).toBe("13");
+    expect(await found("filter unknown(t)")).toBe("");
+    expect(await found("filter regex(id(t), '^THINGS') and t.N < 3")).toBe("13");
+    expect(await found("load t.R as r filter r.N = 3")).toBe("1");
+    expect(await found("load t.R as r filter r = null")).toBe("2");
+  });
+
+  it("give a document that a function returns as it is, and what it changed as a projection", async () => {
+    const database = await withPeople();
+    const answer = async (body: string) => {
+      const text = `declare function f(u) { ${body} } from Users as u where id() = 'users/1' select f(u)`;
+      const { rows } = await query(database, text);
+      return rows[0] as { "@metadata": Record<string, unknown> };
+    };
+    expect(await answer("return u")).toMatchObject({
+      ...people["users/1"],
+      "@metadata": { "@collection": "Users", "@id": "users/1", "@index-score": 0 },
+    });
+    expect((await answer("return u"))["@metadata"]).not.toHaveProperty("@projection");
+    expect(await answer("return load(u.Boss)")).toMatchObject({ Name: "Bob" });
+    expect(await answer("u.Age = 1; return u")).toMatchObject({
+      Age: 1,
+      "@metadata": { "@collection": "Users", "@projection": true, "@id": "users/1" },
+    });
+  });
+
+  it("load lists as rows and as columns, and refuse several documents under a plain alias", async () => {
+    const database = await openDatabase();
+    await putAll(database, "Things", {
+      "things/1": { N: 1, L: ["things/2", "things/3"] },
+      "things/2": { N: 2 },
+      "things/3": { N: 3 },
+    });
+    const list = await query(database, "from Things as t load t.L as l[] select l");
+    expect(list.ids).toEqual(["things/2", "things/3"]);
+    expect(list.outcome).toMatchObject({ totalResults: 4, skippedResults: 2 });
+    const columns = await query(database, "from Things as t load t.L as l[] select l.N as X, t.N");
+    expect(columns.rows).toMatchObject([
+      { X: [2, 3], N: 1 },
+      { X: [], N: 2 },
+      { X: [], N: 3 },
+    ]);
+    for (const select of ["l.N as X", "l", "{ X: l.N }"]) {
+      await expect(
+        query(database, `from Things as t load t.L as l select ${select}`),
+      ).rejects.toMatchObject({ code: "not-supported" });
+    }
+  });
+
+  it("include what a script asks for, and no result once more", async () => {
+    const database = await withPeople();
+    const included = async (text: string) => {
+      const { outcome } = await query(database, text);
+      return outcome?.includes.map(({ id }) => id);
+    };
+    expect(await included("from Users as u select { X: include(u.Boss) }")).toEqual(["users/2"]);
+    expect(await included("from Users include Boss")).toEqual([]);
+    expect(await included("from Users where id() = 'users/1' include Boss")).toEqual(["users/2"]);
+    expect(await included("from Users select Boss include Boss")).toEqual(["users/2"]);
+  });
+
   it("change nothing", async () => {
     const database = await withPeople();
     const text = "from Users as u select { X: put('x/1', { a: 1 }) }";

@@ -23,7 +23,7 @@ describe("analyzePaging", () => {
 
   it("tells when the text does not page", () => {
     expect(pageOf("from A", { pageSize: 3 })).toMatchObject({ take: 3, inText: null });
-    expect(pageOf("from A limit null", {})).toMatchObject({ inText: null });
+    expect(pageOf("from A limit null", {})).toMatchObject({ inText: { skip: 0, take: null } });
   });
 
   it("refuses negative numbers of the request", () => {

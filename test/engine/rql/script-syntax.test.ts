@@ -1,21 +1,47 @@
 import { describe, expect, it } from "vitest";
-import { scriptAggregates, scriptFault } from "../../../engine/rql/script-syntax.ts";
+import {
+  projectionFault,
+  scriptAggregates,
+  scriptFault,
+} from "../../../engine/rql/script-syntax.ts";
 
 describe("scriptFault", () => {
   it("counts columns from the text that it puts in front", () => {
-    expect(scriptFault("select", "{ a: ; }")).toEqual({ place: { line: 1, column: 12 } });
+    expect(projectionFault("{ a: ; }", [])).toEqual({ place: { line: 1, column: 12 } });
     expect(scriptFault("update", "{ this.a = ; }")).toEqual({ place: { line: 1, column: 27 } });
     expect(scriptFault("update", "{\n this.a = ;\n}")).toEqual({ place: { line: 2, column: 10 } });
   });
 
   it("lets well-formed scripts through, `return` in an update included", () => {
-    expect(scriptFault("select", "{ a: x => ({ ...x }) }")).toBeNull();
     expect(scriptFault("update", "{ return }")).toBeNull();
     expect(scriptFault("function", " function f(a) { return a }")).toBeNull();
   });
+});
 
-  it("refuses a projection that spreads at its top", () => {
-    expect(scriptFault("select", "{ ...a }")).toEqual({ place: null });
+describe("projectionFault", () => {
+  it.each([
+    "{ a: o.A.B, b: l[0].C, c: $p.D }",
+    "{ a: [1].map(x => x.y), b: (function (z) { return z.q })(1), c: Math.max(...o) }",
+    "{ a: Object.keys(o), b: Number.MAX_VALUE, c: 'x'.length, d: f(o).a, e: unknown }",
+    "{ a: (() => { let n = 1; return n })(), b: ({ A }) => A }",
+    // The reference forgets no parameter.
+    "{ a: [1].map(x => x.y), b: x.z }",
+  ])("lets %s through", (text) => {
+    expect(projectionFault(text, ["o", "l", "$p"])).toBeNull();
+  });
+  it.each([
+    "{ ...o }",
+    "{ a: { ...o } }",
+    "{ a: [...o.A] }",
+    "{ a: unknown.A }",
+    "{ a: $q.A }",
+    "{ a: JSON.stringify(o) }",
+    "{ a: (() => { let n = o; return n.A })() }",
+    "{ a: (() => { const { A } = o; return A })() }",
+    "{ a: (function* () { yield 1 })() }",
+    "{ a: import('x') }",
+  ])("refuses %s", (text) => {
+    expect(projectionFault(text, ["o", "l", "$p"])).toEqual({ place: null });
   });
 });
 

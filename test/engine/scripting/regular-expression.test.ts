@@ -140,10 +140,11 @@ describe("patterns", () => {
 });
 
 describe("regex() of queries", () => {
-  it("finds a pattern anywhere, by case, with inline options", () => {
+  it("finds a pattern anywhere, in any case, with inline options", () => {
     expect(compileTextTest("^a")("abc")).toBe(true);
-    expect(compileTextTest("B")("abc")).toBe(false);
-    expect(compileTextTest("(?i)B")("abc")).toBe(true);
+    expect(compileTextTest("B")("abc")).toBe(true);
+    expect(compileTextTest("(?-i)B")("abc")).toBe(false);
+    expect(compileTextTest("(?s-i)a.B")("a\nB")).toBe(true);
     expect(compileTextTest("\\Ab")("abc")).toBe(false);
     expect(compileTextTest("c\\z")("abc")).toBe(true);
   });
