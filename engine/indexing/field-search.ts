@@ -29,6 +29,9 @@ export interface Bound {
 
 const kinds = [textKind, numberKind, dateKind];
 
+/** Characters of `yyyy-MM-dd`. */
+const dayLength = 10;
+
 export class FieldSearch {
   readonly #store: EntryStore;
   readonly #column: FieldColumn;
@@ -65,6 +68,16 @@ export class FieldSearch {
       );
     }
     return this.equalsTerm(this.#folded(text));
+  }
+
+  /** A string in a list: a date is the term that it would be indexed as, so that a day is no moment. */
+  equalsListedText(text: string): EntrySet {
+    const instant = parseInstant(text);
+    if (instant === null) return this.equalsTerm(this.#folded(text));
+    const isDay = text.length === dayLength;
+    const terms = termsOfInstant(instant).filter((term) => (term.length === dayLength) === isDay);
+    const { dictionary } = this.#column;
+    return this.#entriesOf(terms.map((term) => dictionary.findText(dateKind, term)));
   }
 
   /** Any term of exactly this text. */

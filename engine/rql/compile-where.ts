@@ -325,10 +325,10 @@ function findIn(condition: ConditionOf<"in">, context: WhereContext): EntrySet {
   return result ?? EntrySet.empty;
 }
 
-/** A value of a list is compared as a term: 18 finds the text "18" too, and not 18.5. */
+/** A value of a list is compared as a term: 18 finds the text "18" too, and not 18.5; a day no time of that day. */
 function findListed(field: FieldSearch, value: Scalar): EntrySet {
   if (value.type === "null") return field.isNull();
-  if (value.type === "string") return field.equalsText(value.value);
+  if (value.type === "string") return field.equalsListedText(value.value);
   return field.equalsTerm(String(value.value));
 }
 
