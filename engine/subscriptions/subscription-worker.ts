@@ -2,7 +2,7 @@
  * One who takes the documents of a subscription: asks for a batch, acknowledges it, asks for the next. It ends when its
  * user closes it, or when the engine says why (`onEnd`).
  */
-import type { EngineError } from "../errors.ts";
+import { EngineError } from "../errors.ts";
 import type { Subscription, SubscriptionBatch } from "./subscription.ts";
 
 export const openingStrategies = ["OpenIfFree", "TakeOver", "WaitForFree", "Concurrent"] as const;
@@ -56,9 +56,16 @@ export class SubscriptionWorker {
 
   /**
    * The last batch is done with: it never comes again. Resolves when that is durable.
-   * @throws EngineError subscription-missing, subscription-changed, disk-full, database-stopped
+   * @throws EngineError subscription-closed when it was ended before, subscription-missing, subscription-changed,
+   * disk-full, database-stopped
    */
   async acknowledge(): Promise<void> {
+    // The acknowledgment and the end may have met on their way.
+    if (this.#isEnded) {
+      throw new EngineError("subscription-closed", "The worker was ended before it acknowledged.", {
+        details: { CanReconnect: true, NoDocsLeft: false },
+      });
+    }
     await this.subscription.acknowledge(this);
   }
 

@@ -278,6 +278,7 @@ describe("strategies", () => {
     const second = await open({ workerId: "second", strategy: "TakeOver" });
     expect(ends).toEqual(["first: subscription-in-use: Closed by TakeOver"]);
     expect(first.isEnded).toBe(true);
+    await expect(first.acknowledge()).rejects.toMatchObject({ code: "subscription-closed" });
     await expect(open({ strategy: "TakeOver" })).rejects.toMatchObject({
       code: "subscription-in-use",
       message: expect.stringContaining("by a TakeOver connection"),
