@@ -30,6 +30,7 @@ import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
+import type { Position } from "../log/log.ts";
 import type { OperationFigures } from "../operations.ts";
 import { nextTurn } from "../query-rows.ts";
 import { ReplyText } from "../reply-text.ts";
@@ -47,6 +48,8 @@ const buildVersion = 72051;
 const pieceBytes = 64 * 1024;
 const progressMs = 500;
 const documentsPerBatch = 256;
+/** Records that are read by themselves before whole segments are. */
+const singleReadsMax = 16;
 /** Counters of one document in one item. */
 const countersPerItem = 1024;
 
@@ -141,6 +144,7 @@ class DumpExport {
   readonly #text = new ReplyText(pieceBytes + 4096);
   /** Hashes of the contents that are written. */
   readonly #written = new Set<string>();
+  #singleReads = 0;
   #toldAtMs: number;
   #hasItem = false;
 
@@ -230,7 +234,7 @@ class DumpExport {
         counts.lastEtag = documents.etagOf(document);
         counts.readCount++;
         const position = documents.positionOf(document);
-        const found = this.#database.recordAt(document, position, documents.lengthOf(document));
+        const found = this.#recordAt(document, position, documents.lengthOf(document));
         const record = found instanceof Promise ? await found : found;
         yield* this.#document(record, counts, documentAttachments, 0);
       }
@@ -240,6 +244,15 @@ class DumpExport {
     }
   }
 
+  /** A record; after a few that come from the disk, its neighbours are read with it. */
+  #recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
+    const { log } = this.#database.state;
+    if (log.peekSegment(position) !== null || ++this.#singleReads <= singleReadsMax) {
+      return this.#database.recordAt(document, position, length);
+    }
+    return log.load(position).then(() => this.#database.recordAt(document, position, length));
+  }
+
   async *#revisions(counts: ItemCounts): AsyncGenerator<Buffer> {
     const { revisionAttachments } = this.#result;
     if (this.#options.types.has("Attachments")) revisionAttachments.isSkipped = false;
@@ -247,7 +260,7 @@ class DumpExport {
       if (!this.#isOfCollection(collectionId)) continue;
       counts.lastEtag = etag;
       counts.readCount++;
-      const record = await this.#database.recordAt(document, position, length);
+      const record = await this.#recordAt(document, position, length);
       yield* this.#document(record, counts, revisionAttachments, etag);
     }
   }
