@@ -125,7 +125,10 @@ export class Database implements LogListener {
   readonly expiration: DueDocuments;
   /** Writes documents again at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
-  /** Grows with each read and write: who works in the background sees from it that others are served. */
+  /**
+   * Grows with each get, query and write: who works in the background sees from it that others are served. Indexes that
+   * follow are not counted.
+   */
   servedCount = 0;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
@@ -213,6 +216,7 @@ export class Database implements LogListener {
     options?: WriteOptions,
   ): Promise<Result> {
     if (this.#ending !== null) return Promise.reject(this.#closedError());
+    this.servedCount++;
     return this.#write(change, options);
   }
 
@@ -428,7 +432,6 @@ export class Database implements LogListener {
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
-    this.servedCount++;
     if (this.#failure === null) return;
     if (this.#ending !== null) throw this.#closedError();
     throw new EngineError(
@@ -440,6 +443,7 @@ export class Database implements LogListener {
 
   /** The number of the document with this id, or -1. */
   find(id: string): number {
+    this.servedCount++;
     this.assertServing();
     return this.state.documents.find(id);
   }
@@ -523,6 +527,7 @@ export class Database implements LogListener {
    * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
    */
   async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    this.servedCount++;
     this.assertServing();
     return await this.queries.query(text, options, sink);
   }
