@@ -189,10 +189,7 @@ export class FieldSearch {
     return this.matching((term) => term.includes(text));
   }
 
-  /**
-   * Entries with the words one behind the other. With `slop`: with all words in any order, at most that many others
-   * between.
-   */
+  /** Entries with the words one behind the other. With `slop`: moved by at most so much, see `#isNear`. */
   phrase(words: readonly string[], slop: number): EntrySet {
     const { dictionary } = this.#column;
     let candidates: EntrySet | null = null;
@@ -225,21 +222,31 @@ export class FieldSearch {
     return false;
   }
 
-  /** Any order: a window that begins at some word holds all words with at most `slop` others between. */
+  /**
+   * Is there a place for each word so that they stand as in the phrase, but for moves that together go at most `slop` far?
+   * Two neighbours that changed places have moved by 2: as Lucene counts.
+   */
   #isNear(entry: number, terms: readonly number[], slop: number): boolean {
     const column = this.#column;
+    const start = column.starts[entry] as number;
     const end = column.starts[entry + 1] as number;
-    for (let at = column.starts[entry] as number; at < end; at++) {
-      if (!terms.includes(column.terms[at] as number)) continue;
-      const missing = [...terms];
-      const last = Math.min(end, at + terms.length + slop);
-      for (let i = at; i < last && missing.length > 0; i++) {
-        const found = missing.indexOf(column.terms[i] as number);
-        if (found >= 0) missing.splice(found, 1);
-      }
-      if (missing.length === 0) return true;
+    // By word: where the phrase would begin if this word of it stood there.
+    const begins = terms.map((term, word) => {
+      const places: number[] = [];
+      for (let at = start; at < end; at++) if (column.terms[at] === term) places.push(at - word);
+      return places;
+    });
+    if (begins.some((places) => places.length === 0)) return false;
+    // The narrowest range that holds a place of every word: whichever is the lowest moves on.
+    const next = terms.map(() => 0);
+    for (;;) {
+      const now = begins.map((places, word) => places[next[word] as number] as number);
+      const lowest = Math.min(...now);
+      if (Math.max(...now) - lowest <= slop) return true;
+      const word = now.indexOf(lowest);
+      next[word] = (next[word] as number) + 1;
+      if ((next[word] as number) >= (begins[word]?.length ?? 0)) return false;
     }
-    return false;
   }
 
   #rangeDates(low: Bound | null, high: Bound | null): EntrySet {

@@ -135,7 +135,7 @@ function indexWaitOf({ query }: Exchange): IndexWait | undefined {
 /** Names of indexes that are not there are passed over, as RavenDB 7.2.7 does. @throws EngineError timeout */
 async function waitForIndexes(
   { names, timeoutMs, isThrowing }: IndexWait,
-  { queries }: Database,
+  { queries, state }: Database,
 ): Promise<void> {
   const wanted = names.map((name) => name.toLowerCase());
   const indexes = queries.indexes
@@ -152,8 +152,12 @@ async function waitForIndexes(
     }),
   );
   if (late.length === 0 || !isThrowing) return;
+  const paused = late.filter((name) => queries.indexes.byName(name)?.isPaused === true);
+  const listed = (names: readonly string[]) =>
+    names.length === 0 ? "0" : `${names.length} (${names.join(", ")})`;
   throw new EngineError(
     "timeout",
-    `The indexes ${late.map((name) => `'${name}'`).join(", ")} did not become non-stale within ${timeSpanText(timeoutMs)}. The batch itself is stored.`,
+    `After waiting for ${timeSpanText(timeoutMs)}, could not verify that all indexes has caught up with the changes as of etag: ${state.committedEtag}. ` +
+      `Total relevant indexes: ${indexes.length}, total stale indexes: ${listed(late)}, total paused indexes: ${listed(paused)}. The batch itself is stored.`,
   );
 }

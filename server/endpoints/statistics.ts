@@ -188,7 +188,7 @@ function detailsOf(
   return {
     Name: name,
     CountOfDocuments: documents,
-    Size: sizeOf(bytes),
+    Size: sizeOf(bytes + revisionBytes),
     DocumentsSize: sizeOf(bytes),
     CountOfTombstones: tombstones,
     TombstonesSize: sizeOf(0),

@@ -35,9 +35,13 @@ function textsOf(rows: readonly string[]): string[] {
 describe("full text", () => {
   it("finds words that are near one another", async () => {
     putPosts();
-    expect(await idsOf("from Posts where proximity(search(Title, 'fox quick'), 1)")).toEqual([
-      "posts/1",
-    ]);
+    const near = (words: string, distance: number) =>
+      idsOf(`from Posts where proximity(search(Title, '${words}'), ${distance})`);
+    expect(await near("quick fox", 1)).toEqual(["posts/1"]);
+    // Words that have changed places are further apart.
+    expect(await near("fox quick", 2)).toEqual([]);
+    expect(await near("fox quick", 3)).toEqual(["posts/1"]);
+    expect(await near("quick quick", 0)).toEqual(["posts/3"]);
     expect(await idsOf("from Posts where proximity(search(Title, 'lazy fox'), 0)")).toEqual([]);
   });
 
