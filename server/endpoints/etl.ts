@@ -34,7 +34,10 @@ export const etlRoutes: readonly Route[] = [
   route("RESET", "etl", resetEtl),
 ];
 
-/** GET admin/connection-strings[?connectionStringName&type]: all, or one, by kind and name */
+/**
+ * GET admin/connection-strings[?connectionStringName&type]: all, or one, by kind and name. Kinds without any are empty
+ * objects: where RavenDB 7.2.7 answers null, its client of version 5.4 fails.
+ */
 function getConnectionStrings(exchange: Exchange, { database }: DatabaseContext): void {
   const wanted = exchange.query.get("connectionStringName");
   const type = wanted === undefined ? null : connectionTypeOf(exchange.query.get("type") ?? "");
@@ -42,8 +45,7 @@ function getConnectionStrings(exchange: Exchange, { database }: DatabaseContext)
     const known = Object.entries(connectionStringsOf(database.settings, each))
       .filter(([name]) => type === null || (type === each && name === wanted))
       .map(([name, one]) => [name, { ...(one as JsonObject), UsedBy: [] }]);
-    const isLeftOut = type !== null && known.length === 0;
-    return [`${each}ConnectionStrings`, isLeftOut ? null : Object.fromEntries(known)];
+    return [`${each}ConnectionStrings`, Object.fromEntries(known)];
   });
   exchange.replyJson(200, Object.fromEntries(maps));
 }
@@ -112,8 +114,8 @@ async function deleteConnectionString(
 
 /** PUT admin/etl[?id] `{"EtlType","Name","ConnectionStringName","Transforms",…}`: a new task, or one in place of another */
 async function putEtl(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
-  const sent = await jsonBody(exchange);
-  const type = etlTypeOf(String(sent["EtlType"] ?? ""));
+  const { EtlType, ...sent } = await jsonBody(exchange);
+  const type = etlTypeOf(String(EtlType ?? ""));
   const replaced = exchange.query.long("id", undefined);
   const index = await server.commandIndex.next();
   await database.changeSettings((record) => {
