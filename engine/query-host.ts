@@ -29,7 +29,7 @@ import { parseQuery } from "./rql/parser.ts";
 import { printServerSide } from "./rql/print-server-side.ts";
 import { QueryCompiler } from "./rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "./rql/query-parameters.ts";
-import type { QueryOutcome, RowSink } from "./rql/results.ts";
+import type { ProjectionBehavior, QueryOutcome, RowSink } from "./rql/results.ts";
 import type { IndexProvider, QueryIndex } from "./rql/row-source.ts";
 import { RecordNotResident } from "./transaction.ts";
 
@@ -43,6 +43,7 @@ export interface QueryOptions {
   /** Milliseconds; 15,000 when left out. */
   readonly timeoutMs?: number | undefined;
   readonly metadataOnly?: boolean;
+  readonly projectionBehavior?: ProjectionBehavior | undefined;
   readonly skipDuplicateChecking?: boolean;
   /** The etag of an answer that the caller has: when it is still good, nothing is run. */
   readonly unlessEtag?: number | undefined;
@@ -438,6 +439,7 @@ function requestOf(options: QueryOptions): QueryRequest {
     waitForNonStale: options.waitForNonStale === true,
     waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
     isMetadataOnly: options.metadataOnly === true,
+    projectionBehavior: options.projectionBehavior,
     keepsDuplicates: options.skipDuplicateChecking === true,
   };
 }

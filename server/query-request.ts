@@ -7,6 +7,7 @@ import { quoteString } from "../engine/json/escape.ts";
 import { findMember, ValueSpan } from "../engine/json/field-access.ts";
 import { DocumentParser } from "../engine/json/json-parser.ts";
 import type { QueryOptions } from "../engine/query-host.ts";
+import { type ProjectionBehavior, projectionBehaviors } from "../engine/rql/results.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseTimeSpanMs } from "./request.ts";
 
@@ -86,6 +87,7 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
       waitForNonStale: member("WaitForNonStaleResults") === true,
       timeoutMs: milliseconds(member("WaitForNonStaleResultsTimeout")),
       skipDuplicateChecking: member("SkipDuplicateChecking") === true,
+      projectionBehavior: behavior(member("ProjectionBehavior")),
     },
   };
 }
@@ -98,6 +100,14 @@ function integer(value: unknown, name: string): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "number" && Number.isInteger(value)) return value;
   throw new EngineError("invalid-format", `'${name}' is not a whole number.`);
+}
+
+/** @throws EngineError invalid-format */
+function behavior(value: unknown): ProjectionBehavior | undefined {
+  if (value === undefined || value === null) return undefined;
+  const found = projectionBehaviors.find((known) => known === value);
+  if (found !== undefined) return found;
+  throw new EngineError("invalid-format", `'${String(value)}' is not a ProjectionBehavior.`);
 }
 
 /** Clients send milliseconds or a time span's text. */

@@ -20,7 +20,7 @@ import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { orderEntries } from "./execute-order.ts";
 import { refuseUnfit } from "./known-fields.ts";
-import type { QueryOutcome, RowSink } from "./results.ts";
+import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";
 import {
   FieldProjector,
   indexedMetadata,
@@ -59,6 +59,7 @@ export interface QueryRequest {
   readonly waitTimeoutMs: number;
   /** Rows are `@metadata` only. */
   readonly isMetadataOnly: boolean;
+  readonly projectionBehavior?: ProjectionBehavior | undefined;
   /** Do not look for what fan-out entries have in common. */
   readonly keepsDuplicates: boolean;
 }
@@ -138,7 +139,14 @@ class Execution {
     if (needsScript) this.#scripts = this.#host.scripts.forQuery(query);
     else if (query.projection.kind === "fields") {
       const stored = this.#index?.stored ?? null;
-      this.#projector = new FieldProjector(query, source, this.#outputs, stored);
+      this.#projector = new FieldProjector(
+        query,
+        source,
+        this.#outputs,
+        stored,
+        this.#request.projectionBehavior,
+        this.#index?.name ?? null,
+      );
     }
     await this.#walk(candidates);
     if (this.#scripts !== null) this.#includes.addScripted(this.#scripts.included);

@@ -29,6 +29,7 @@ import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-q
 import type { PathPart } from "./ast.ts";
 import { bodyOf, FieldFinder } from "./compile-filter.ts";
 import { jsonText } from "./query-parameters.ts";
+import type { ProjectionBehavior } from "./results.ts";
 import type {
   GroupOutputs,
   LoadedValue,
@@ -142,20 +143,44 @@ export class FieldProjector {
   readonly #storedNames: readonly (string | null)[];
   /** Did all columns of the last object come from what the index keeps? */
   isFromIndex = false;
+  readonly #onlyIndex: boolean;
 
+  /** `indexName`: null for a scan, which always reads documents. */
   constructor(
     query: AnalyzedQuery,
     source: RowSource,
     outputs: GroupOutputs | null,
     stored: StoredFields | null,
+    behavior: ProjectionBehavior = "Default",
+    indexName: string | null = null,
   ) {
     const { projection } = query;
     const fields: readonly ProjectedField[] = projection.kind === "fields" ? projection.fields : [];
     this.#keys = fields.map((field) => `${JSON.stringify(field.key)}:`);
-    const names = fields.map(({ value }) => storedName(value, query.source.alias, stored));
+    const kept = behavior.startsWith("FromDocument") ? null : stored;
+    const names = fields.map(({ value }) => storedName(value, query.source.alias, kept));
     const hasStored = names.some((name) => name !== null);
-    this.#storedNames = hasStored ? names : [];
-    this.#values = fields.map((field) => compileValue(field, query, source, outputs, hasStored));
+    const isReduced = outputs !== null;
+    this.#onlyIndex = !isReduced && indexName !== null && behavior.startsWith("FromIndex");
+    this.#storedNames = hasStored || this.#onlyIndex ? names : [];
+    if (this.#onlyIndex) {
+      this.#values = fields.map(({ key }) => () => {
+        if (behavior === "FromIndex") return null;
+        throw notInIndex(key, indexName ?? "");
+      });
+      return;
+    }
+    const mustHave = !isReduced && behavior === "FromDocumentOrThrow";
+    const leavesOut = hasStored || mustHave;
+    this.#values = fields.map((field) => {
+      const value = compileValue(field, query, source, outputs, leavesOut);
+      if (!mustHave) return value;
+      return (parts) => {
+        const text = value(parts);
+        if (text === null) throw notInDocument(field.key);
+        return text;
+      };
+    });
   }
 
   project(parts: RowParts): string {
@@ -182,13 +207,27 @@ export class FieldProjector {
       if (name !== null && findMember(bytes, 0, quoteString(name), span)) {
         value = storedValueText(bytes, span.from);
       } else {
-        this.isFromIndex = false;
+        this.isFromIndex = this.#onlyIndex;
         value = (this.#values[i] as TextOf)(parts);
       }
       if (value !== null) members.push(`${this.#keys[i]}${value}`);
     }
     return `{${members.join(",")}}`;
   }
+}
+
+function notInIndex(field: string, index: string): EngineError {
+  return new EngineError(
+    "query-invalid",
+    `Could not extract field '${field}' from index '${index}', because index does not contain such a field or field value is not stored within index.`,
+  );
+}
+
+function notInDocument(field: string): EngineError {
+  return new EngineError(
+    "query-invalid",
+    `Could not extract field '${field}' from document, because document does not contain such a field.`,
+  );
 }
 
 /** The name under which an index keeps a column's values, or null. */

@@ -3,6 +3,16 @@
  */
 import type { SeriesInclude } from "./analyzed-query.ts";
 
+/** Where the columns of a projection come from: what an index keeps, then documents; or one of the two alone. */
+export const projectionBehaviors = [
+  "Default",
+  "FromIndex",
+  "FromIndexOrThrow",
+  "FromDocument",
+  "FromDocumentOrThrow",
+] as const;
+export type ProjectionBehavior = (typeof projectionBehaviors)[number];
+
 /** Takes rows as they come, each the JSON text of one object. A promise asks to wait before the next. */
 export interface RowSink {
   add(row: Buffer): Promise<void> | null;

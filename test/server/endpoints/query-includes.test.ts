@@ -161,3 +161,23 @@ describe("the ETag of a query", () => {
     await changesWith("from Cities select cmpxchg('paris') as p", put);
   });
 });
+
+describe("a projection", () => {
+  test("comes from the document alone, or from the index alone, when that is asked for", async () => {
+    const ask = (ProjectionBehavior: string, Query = "from Users select Old, Missing") =>
+      client.send("POST queries", { Query, ProjectionBehavior });
+    const fromDocument = (await ask("FromDocument")).json as { Results: Json[] };
+    expect(fromDocument.Results[0]).toMatchObject({ Old: oldVector, Missing: null });
+    expect((await ask("FromDocumentOrThrow")).text).toContain(
+      "Could not extract field 'Missing' from document",
+    );
+    expect((await ask("FromDocumentOrThrow", "from Users select Old")).status).toBe(200);
+    const indexed = "from Users where Old != 'x' select Old";
+    expect((await ask("FromIndexOrThrow", indexed)).text).toContain(
+      "Could not extract field 'Old' from index 'Auto/Users/ByOld'",
+    );
+    const fromIndex = (await ask("FromIndex", indexed)).json as { Results: Json[] };
+    expect(Object.keys(fromIndex.Results[0] ?? {})).toEqual(["@metadata"]);
+    expect((await ask("Nonsense")).status).toBe(400);
+  });
+});
