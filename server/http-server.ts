@@ -33,6 +33,8 @@ const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 const tcpKeepAliveMs = 60_000;
+/** Milliseconds that an idle session has to end by itself, once told to. */
+const farewellMs = 1_000;
 
 /** Bytes of a session's memory in MB, as Node counts it: windows and queued replies. */
 const sessionMegabytesMax = 64;
@@ -353,7 +355,12 @@ export class HttpServer {
     });
     session.setLocalWindowSize(connectionWindowBytes);
     session.setTimeout(this.services.config.limits.keepAliveMs, () => {
-      if (connection.open.size === 0) session.close();
+      if (connection.open.size > 0) return;
+      session.close();
+      // Headers that were begun and never ended keep a session from closing.
+      setTimeout(() => {
+        if (connection.open.size === 0) session.destroy();
+      }, farewellMs).unref();
     });
     if (this.isStopping) session.close();
     session.on("stream", (stream, headers) => this.onStream(connection, stream, headers));

@@ -387,6 +387,14 @@ describe("HTTP/2", () => {
     await once(session, "close");
   });
 
+  test("a session that begins headers and never ends them is closed", async () => {
+    const socket = net.connect(server.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.resume();
+    socket.write(Buffer.concat([opening, frame(1, 0x01, 1, Buffer.from([0x82]))]));
+    await once(socket, "close");
+  });
+
   test("nothing of this was an error of the server", () => {
     expect(server.errors).toEqual([]);
   });
