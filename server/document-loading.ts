@@ -58,13 +58,24 @@ interface LoadOptions {
   readonly skipsMissing: boolean;
 }
 
+const usualOptions: LoadOptions = {
+  metadataOnly: false,
+  includes: [],
+  counters: [],
+  compareExchange: [],
+  revisionPaths: [],
+  revisionsBefore: undefined,
+  series: [],
+  skipsMissing: false,
+};
+
 /** Answers a load of `ids`, in their order. @throws EngineError invalid-argument for bad parameters */
 export function loadDocuments(
   exchange: Exchange,
   database: Database,
   ids: readonly string[],
 ): Promise<void> | void {
-  const options = optionsOf(exchange);
+  const options = exchange.query.hasOnly("id") ? usualOptions : optionsOf(exchange);
   const [first] = ids;
   if (ids.length === 1 && first !== undefined) {
     const document = first === "" ? -1 : database.find(first);

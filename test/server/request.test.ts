@@ -18,6 +18,33 @@ describe("a query string", () => {
     expect(new QueryString("").all("id")).toEqual([]);
   });
 
+  test("decodes slashes alone as it does with other escapes", () => {
+    const cases = [
+      "users%2F7",
+      "users%2f7",
+      "a%2Fb%2Fc",
+      "%2F",
+      "a%252Fb",
+      "%C3%A9%2F1",
+      "%2F%",
+      "%2%2F",
+    ];
+    for (const text of cases) {
+      let expected = text;
+      try {
+        expected = decodeURIComponent(text);
+      } catch {}
+      expect(new QueryString(`id=${text}`).get("id"), text).toBe(expected);
+    }
+  });
+
+  test("knows whether it has one name only", () => {
+    expect(new QueryString("").hasOnly("id")).toBe(true);
+    expect(new QueryString("id=1&ID=2&").hasOnly("id")).toBe(true);
+    expect(new QueryString("id=1&include=2").hasOnly("id")).toBe(false);
+    expect(new QueryString("include=2").hasOnly("id")).toBe(false);
+  });
+
   test("has names that are not confused with JavaScript's own", () => {
     const query = new QueryString("__proto__=1&constructor=2");
     expect(query.get("__proto__")).toBe("1");
