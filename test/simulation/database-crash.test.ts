@@ -28,7 +28,7 @@ for (const [name, scenario] of Object.entries(databaseScenarios)) {
     await again.database.close();
   });
 
-  test(`nothing acknowledged is lost by a crash: ${name}`, { timeout: 600_000 }, async () => {
+  test(`nothing acknowledged is lost by a crash: ${name}`, { timeout: 3_600_000 }, async () => {
     await crashEverywhere(() => new History(), scenario, { seeds, step }, checkRecovery);
   });
 }

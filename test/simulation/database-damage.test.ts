@@ -141,7 +141,7 @@ test.each([
   ["closed in good order", true],
 ])(
   "a flipped bit never gives what was not written: %s",
-  { timeout: 600_000 },
+  { timeout: 3_600_000 },
   async (_, isClosed) => {
     const store = await makeStore(isClosed);
     const outcomes: Record<Outcome, number> = {

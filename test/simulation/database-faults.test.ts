@@ -28,7 +28,9 @@ const faults: Readonly<Record<string, (index: number, at: number) => Fault | und
 };
 
 for (const [name, scenario] of Object.entries(databaseScenarios)) {
-  test(`nothing acknowledged is lost when calls fail: ${name}`, { timeout: 600_000 }, async () => {
+  test(`nothing acknowledged is lost when calls fail: ${name}`, {
+    timeout: 3_600_000,
+  }, async () => {
     const calls = await countCalls(() => new History(), scenario);
     let turn = 0;
     for (const [fault, faultAt] of Object.entries(faults)) {
