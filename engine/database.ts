@@ -664,9 +664,13 @@ export class Database implements LogListener {
     await this.refresh.close();
     await this.#snapshot;
     const isWhole = !hadFailed && (await this.#settleWrites());
-    const view = withSnapshot && isWhole ? this.state.documents.view() : null;
+    let view: ReturnType<DatabaseState["documents"]["view"]> | undefined;
+    const sections = () => {
+      view = this.state.documents.view();
+      return this.#sections(view);
+    };
     try {
-      await this.#log.close(view === null ? undefined : this.#sections(view));
+      await this.#log.close(withSnapshot && isWhole ? sections : undefined);
     } finally {
       view?.release();
       await this.blobs.close();

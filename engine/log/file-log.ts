@@ -6,7 +6,7 @@
  *   restore(log.snapshot?.sections);          // the owner takes the state of the snapshot, when there is one
  *   const report = await log.replay();        // owner.relocate and owner.replay for what came after it
  *   log.append(payload, length);              // from here on
- *   await log.close(sections);                // with a last snapshot, when there is something to save
+ *   await log.close(() => sections);          // with a last snapshot, when there is something to save
  *
  * Files: `MANIFEST` (manifest.ts), `log/<number>.seg` (segment.ts, frame.ts), `snap/<number>.idx` (snapshot-file.ts).
  * Knows of records only what record.ts says; what they mean is the owner's.
@@ -559,14 +559,15 @@ export class FileLog implements CommitLog {
 
   /**
    * Makes all durable, ends the log, and lets go of its folder; also after a failure. With `sections` it writes a
-   * last snapshot: give them after `flush`, so that they hold everything.
+   * last snapshot. Call it after `flush`, so that they hold everything. They are asked for when a compaction that is
+   * under way has ended: until then it moves records.
    */
-  close(sections?: readonly SnapshotSection[]): Promise<void> {
+  close(sections?: () => readonly SnapshotSection[]): Promise<void> {
     this.#closed ??= this.#close(sections);
     return this.#closed;
   }
 
-  async #close(sections: readonly SnapshotSection[] | undefined): Promise<void> {
+  async #close(sections: (() => readonly SnapshotSection[]) | undefined): Promise<void> {
     this.hurry();
     try {
       this.#compactionTimer?.cancel();
@@ -574,7 +575,7 @@ export class FileLog implements CommitLog {
       await this.#snapshots?.finish();
       if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {
         assert(this.appendedCount === this.durableCount, "a last snapshot holds everything");
-        if (!this.#snapshots.isCurrent()) await this.#lastSnapshot(this.#snapshots, sections);
+        if (!this.#snapshots.isCurrent()) await this.#lastSnapshot(this.#snapshots, sections());
       }
       await this.#writer?.close();
     } finally {

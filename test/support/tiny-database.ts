@@ -168,7 +168,7 @@ export class TinyDatabase {
 
   async closeWithSnapshot(): Promise<void> {
     await this.flush();
-    await this.log.close(this.owner.sections());
+    await this.log.close(() => this.owner.sections());
   }
 
   get state(): string {

@@ -10,11 +10,11 @@ import { readRecord, TinyOwner } from "../../support/tiny-owner.ts";
 
 const fast = { bytesPerSecond: Number.POSITIVE_INFINITY };
 
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 /** Files are removed in the background. */
 async function removed(): Promise<void> {
-  for (let count = 0; count < 20; count++) {
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
+  for (let count = 0; count < 20; count++) await nextTurn();
 }
 
 function segmentFiles(files: SimulatedFileSystem): number {
@@ -189,6 +189,24 @@ describe("compaction", () => {
     });
     return { database, path };
   }
+
+  test("that is under way when the log is closed has ended before the last snapshot is made", async () => {
+    for (let turns = 0; turns < 40; turns++) {
+      const files = new SimulatedFileSystem();
+      const database = await TinyDatabase.open(files);
+      database.put("stays", "s".repeat(50));
+      for (let index = 0; index < 30; index++) database.put("key", `${index}`.repeat(80));
+      await database.flush();
+      const compaction = database.log.compact(fast);
+      for (let turn = 0; turn < turns; turn++) await nextTurn();
+      await database.closeWithSnapshot();
+      await compaction;
+      const again = await TinyDatabase.open(files, database.history.copy());
+      expect(again.report.snapshotsIgnored).toBe(0);
+      expect(again.state).toBe(database.state);
+      await again.check();
+    }
+  });
 
   test("does not copy a damaged segment", async () => {
     const files = new SimulatedFileSystem();
