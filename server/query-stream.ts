@@ -4,6 +4,7 @@
  */
 import type { Database } from "../engine/database.ts";
 import { EngineError } from "../engine/errors.ts";
+import { collectionIdNamed } from "../engine/query-rows.ts";
 import { ReplyText } from "../engine/reply-text.ts";
 import type { AnalyzedQuery } from "../engine/rql/analyzed-query.ts";
 import { parseQueryParameters } from "../engine/rql/query-parameters.ts";
@@ -92,7 +93,7 @@ export async function streamQuery(
   const sink = new StreamSink(exchange, framing);
   try {
     const outcome = await database.queries.execute(query, { ...options, timeoutMs }, sink);
-    if (outcome !== null) await sink.end(outcome);
+    if (outcome !== null) await sink.end(withStreamedTotal(outcome, query, database));
   } catch (error) {
     if (sink.fail()) return;
     if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
@@ -101,6 +102,20 @@ export async function streamQuery(
     // Without braces is how RavenDB 7.2.7 answers; nobody parses it.
     exchange.reply(404, { "content-type": jsonContentType }, isLines ? `{${member}}` : member);
   }
+}
+
+/** A stream of a collection tells how many documents that has, whatever the query takes of them, as RavenDB 7.2.7 does. */
+function withStreamedTotal(
+  outcome: QueryOutcome,
+  { access, source }: AnalyzedQuery,
+  { state }: Database,
+): QueryOutcome {
+  if (access.kind !== "collection") return outcome;
+  const { documents } = state;
+  const totalResults = source.isAllDocuments
+    ? documents.documentCount
+    : documents.countOfCollection(collectionIdNamed(state, source.name));
+  return { ...outcome, totalResults };
 }
 
 /** @throws EngineError not-supported */

@@ -146,6 +146,18 @@ describe("streams", () => {
     );
   });
 
+  test("of a collection tell how many documents it has", async () => {
+    for (const rest of [
+      "",
+      " where id() = 'users/1'",
+      " where startsWith(id(), 'x')",
+      " limit 1",
+    ]) {
+      expect((await stream("", `from Users${rest}`)).json).toMatchObject({ TotalResults: 2 });
+    }
+    expect((await stream("", "from Nope")).json).toMatchObject({ TotalResults: 0 });
+  });
+
   test("refuse includes, and name the index that is not there", async () => {
     expect((await stream("", "from Users include Ref")).json).toMatchObject({
       Type: "System.NotSupportedException",
