@@ -1,0 +1,207 @@
+/** The official clients deploy, query and administer JavaScript indexes, over HTTP and over mutual TLS, with both versions. */
+
+import { readFileSync } from "node:fs";
+import * as current from "ravendb";
+import * as older from "ravendb-5.4";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
+
+/** Both versions have the parts that are used here alike. */
+const clients = [
+  ["7.2", current],
+  ["5.4", older as unknown as typeof current],
+] as const;
+const ways = clients.flatMap(([version, client]) =>
+  ([true, false] as const).map((isSecure) => ({ version, client, isSecure })),
+);
+
+let plain: TestServer;
+let secure: TestServer;
+
+beforeAll(async () => {
+  plain = await startTestServer({ unsecured: true });
+  secure = await startTestServer();
+});
+afterAll(stopTestServers);
+
+let databases = 0;
+
+interface Line {
+  readonly product: string;
+  readonly count: number;
+}
+
+describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure }) => {
+  class Order {
+    company: string;
+    lines: Line[];
+    constructor(company: string, lines: Line[]) {
+      this.company = company;
+      this.lines = lines;
+    }
+  }
+
+  class OrdersByProduct extends client.AbstractJavaScriptIndexCreationTask<
+    Order,
+    { product: string; company: string }
+  > {
+    constructor() {
+      super();
+      this.map(Order, (order) =>
+        order.lines.map((line) => ({ product: line.product, company: order.company })),
+      );
+      this.store("company", "Yes");
+      this.index("product", "Search");
+    }
+  }
+
+  class OrdersByCompany extends client.AbstractJavaScriptIndexCreationTask<
+    Order,
+    { company: string; count: number }
+  > {
+    constructor() {
+      super();
+      this.map(Order, (order) => ({ company: order.company, count: 1 }));
+      this.reduce((mapper) =>
+        mapper
+          .groupBy((row) => row.company)
+          .aggregate((group) => ({
+            company: group.key,
+            count: group.values.reduce((n, row) => n + row.count, 0),
+          })),
+      );
+    }
+  }
+
+  let store: current.DocumentStore;
+  let server: TestServer;
+
+  function open(database: string): current.DocumentStore {
+    if (!isSecure) return new client.DocumentStore(server.url, database);
+    // As PEM the clients take RSA keys only.
+    const pfx = server.running.certificate?.admin?.pfx ?? "";
+    return new client.DocumentStore(server.url, database, {
+      type: "pfx",
+      certificate: readFileSync(pfx),
+      password: "",
+      ca: server.authority.certificate,
+    });
+  }
+
+  beforeAll(async () => {
+    server = isSecure ? secure : plain;
+    databases++;
+    const name = `indexes-${databases}`;
+    await server.running.services.databases.create(name, { DatabaseName: name });
+    store = open(name);
+    store.initialize();
+    const session = store.openSession();
+    await session.store(new Order("acme", [{ product: "red hat", count: 1 }]), "orders/1");
+    await session.store(new Order("acme", [{ product: "blue sock", count: 2 }]), "orders/2");
+    await session.store(new Order("umbrella", []), "orders/3");
+    await session.saveChanges();
+  });
+  afterAll(() => store.dispose());
+
+  test("deploys a map by its class, and queries by it, projecting what is kept", async () => {
+    await new OrdersByProduct().execute(store);
+    const session = store.openSession();
+    const found = await session
+      .query<Order>({ indexName: "OrdersByProduct", documentType: Order })
+      .waitForNonStaleResults()
+      .search("product", "HAT")
+      .all();
+    expect(found.map((order) => order.company)).toEqual(["acme"]);
+    const projected = await session
+      .query({ indexName: "OrdersByProduct" })
+      .whereEquals("product", "sock")
+      .selectFields<{ company: string; lines: Line[] }>(["company", "lines"])
+      .all();
+    expect(projected.map(({ company, lines }) => [company, lines.length])).toEqual([["acme", 1]]);
+  });
+
+  test("deploys a map-reduce by its class, and gets reduced objects", async () => {
+    await new OrdersByCompany().execute(store);
+    const session = store.openSession();
+    const rows = await session
+      .query<{ company: string; count: number }>({ indexName: "OrdersByCompany" })
+      .waitForNonStaleResults()
+      .orderByDescending("count", "Long")
+      .all();
+    expect(rows.map(({ company, count }) => [company, count])).toEqual([
+      ["acme", 2],
+      ["umbrella", 1],
+    ]);
+  });
+
+  test("administers indexes", async () => {
+    const { maintenance } = store;
+    const definition = new client.IndexDefinition();
+    definition.name = "Plain";
+    definition.maps = new Set(["map('Orders', o => ({ company: o.company }))"]);
+    await maintenance.send(new client.PutIndexesOperation(definition));
+    const names = await maintenance.send(new client.GetIndexNamesOperation(0, 10));
+    expect(names).toEqual(["OrdersByCompany", "OrdersByProduct", "Plain"]);
+    const known = await maintenance.send(new client.GetIndexOperation("Plain"));
+    expect([known?.name, known?.type]).toEqual(["Plain", "JavaScriptMap"]);
+    await maintenance.send(new client.SetIndexesLockOperation("Plain", "LockedIgnore"));
+    await maintenance.send(new client.SetIndexesPriorityOperation("Plain", "High"));
+    const session = store.openSession();
+    await session.query({ indexName: "Plain" }).waitForNonStaleResults().all();
+    const stats = await maintenance.send(new client.GetIndexStatisticsOperation("Plain"));
+    expect([stats.lockMode, stats.priority, stats.entriesCount]).toEqual([
+      "LockedIgnore",
+      "High",
+      3,
+    ]);
+    const terms = await maintenance.send(new client.GetTermsOperation("Plain", "company", ""));
+    expect(terms).toEqual(["acme", "umbrella"]);
+    await maintenance.send(new client.DisableIndexOperation("Plain"));
+    const status = await maintenance.send(new client.GetIndexingStatusOperation());
+    expect(status.indexes.find(({ name }) => name === "Plain")?.status).toBe("Disabled");
+    await maintenance.send(new client.EnableIndexOperation("Plain"));
+    await maintenance.send(new client.StopIndexOperation("Plain"));
+    await maintenance.send(new client.StartIndexOperation("Plain"));
+    await maintenance.send(new client.StopIndexingOperation());
+    await maintenance.send(new client.StartIndexingOperation());
+    await maintenance.send(new client.ResetIndexOperation("Plain"));
+    expect(await maintenance.send(new client.GetIndexErrorsOperation(["Plain"]))).toEqual([
+      { name: "Plain", errors: [] },
+    ]);
+    await maintenance.send(new client.SetIndexesLockOperation("Plain", "Unlock"));
+    await maintenance.send(new client.DeleteIndexOperation("Plain"));
+    expect((await maintenance.send(new client.GetIndexOperation("Plain"))) ?? null).toBeNull();
+  });
+
+  test("replaces an index side by side when its definition changes", async () => {
+    const deploy = async (field: string) => {
+      const definition = new client.IndexDefinition();
+      definition.name = "Changing";
+      definition.maps = new Set([`map('Orders', o => ({ ${field}: o.company }))`]);
+      await store.maintenance.send(new client.PutIndexesOperation(definition));
+      return definition;
+    };
+    await deploy("before");
+    const definition = await deploy("after");
+    const session = store.openSession();
+    for (;;) {
+      const names = await store.maintenance.send(new client.GetIndexNamesOperation(0, 10));
+      if (!names.includes("ReplacementOf/Changing")) break;
+    }
+    const found = await session.query({ indexName: "Changing" }).whereEquals("after", "acme").all();
+    expect(found).toHaveLength(2);
+    await expect(
+      session.query({ indexName: "Changing" }).whereEquals("before", "acme").all(),
+    ).rejects.toThrow(/'before' is not indexed in 'Changing'/);
+    expect(definition.name).toBe("Changing");
+  });
+
+  test("is told of a mistake by the exception that it knows", async () => {
+    const definition = new client.IndexDefinition();
+    definition.name = "Bad";
+    definition.maps = new Set(["map('Orders', o => ({"]);
+    await expect(
+      store.maintenance.send(new client.PutIndexesOperation(definition)),
+    ).rejects.toMatchObject({ name: "IndexCompilationException" });
+  });
+});

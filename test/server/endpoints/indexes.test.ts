@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import { stopTestServers } from "../../support/start-test-server.ts";
+
+type Json = Record<string, unknown>;
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient();
+  for (const [id, body] of Object.entries({
+    "s/1": { N: 1, T: "one" },
+    "s/2": { N: 2, T: null },
+    "s/3": { N: 3, T: "three" },
+  })) {
+    const document = { ...body, "@metadata": { "@collection": "Ss" } };
+    await client.send(`PUT docs?id=${encodeURIComponent(id)}`, document);
+  }
+});
+afterAll(stopTestServers);
+
+const map = "map('Ss', s => ({ N: s.N, T: s.T }))";
+const put = (definition: Json) => client.send("PUT indexes", { Indexes: [definition] });
+const json = async (request: string) => (await client.json(request)) as Json;
+const resultsOf = async (request: string) => (await json(request))["Results"] as Json[];
+
+async function settle(name: string): Promise<void> {
+  const path = `GET indexes/staleness?name=${encodeURIComponent(name)}`;
+  while ((await json(path))["IsStale"] === true) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+describe("a deployed index", () => {
+  test("is told of with its definition, options that nobody set being null", async () => {
+    const reply = await put({ Name: "I1", Maps: [map], Fields: { T: { Storage: "Yes" } } });
+    expect(reply.status).toBe(201);
+    expect(reply.json).toEqual({
+      Results: [{ Index: "I1", RaftCommandIndex: expect.any(Number) }],
+    });
+    const [definition] = await resultsOf("GET indexes?name=i1");
+    expect(Object.keys(definition ?? {}).join(" ")).toBe(
+      "Name SourceType Type LockMode ArchivedDataProcessingBehavior SchemaDefinitions Priority State OutputReduceToCollection DeploymentMode ReduceOutputIndex PatternForOutputReduceToCollectionReferences PatternReferencesCollectionName Configuration AdditionalSources AdditionalAssemblies Reduce Maps Fields",
+    );
+    expect(definition).toMatchObject({
+      Name: "I1",
+      Type: "JavaScriptMap",
+      LockMode: "Unlock",
+      Maps: [map],
+      Reduce: null,
+      Fields: {
+        T: { Analyzer: null, Indexing: null, Storage: "Yes", Suggestions: null, TermVector: null },
+      },
+    });
+    expect((await client.send("GET indexes?name=none")).status).toBe(404);
+    expect(await resultsOf("GET indexes?namesOnly=true")).toEqual(["I1"]);
+    const { Indexes } = (await json("GET stats")) as { Indexes: Json[] };
+    expect(Indexes).toMatchObject([{ Name: "I1", Type: "JavaScriptMap", SourceType: "Documents" }]);
+  });
+
+  test("has statistics, terms and a status", async () => {
+    await settle("I1");
+    const [row] = await resultsOf("GET indexes/stats?name=I1");
+    expect(row).toMatchObject({
+      MapAttempts: 3,
+      MapSuccesses: 3,
+      ReduceAttempts: null,
+      MapReferenceAttempts: null,
+      EntriesCount: 3,
+      ErrorsCount: 0,
+      IsInvalidIndex: false,
+      Collections: { Ss: { LastProcessedDocumentEtag: 3, DocumentLag: 0 } },
+    });
+    const terms = async (more: string) =>
+      (await json(`GET indexes/terms?name=I1&${more}`))["Terms"];
+    expect(await terms("field=N")).toEqual(["1", "2", "3"]);
+    expect(await terms("field=N&fromValue=1&pageSize=1")).toEqual(["2"]);
+    expect(await terms("field=T")).toEqual(["NULL_VALUE", "one", "three"]);
+    expect(await terms("field=id()")).toEqual(["s/1", "s/2", "s/3"]);
+    expect(await terms("field=none")).toEqual([]);
+    expect(await json("GET indexes/status")).toEqual({
+      Status: "Running",
+      Indexes: [{ Name: "I1", Status: "Running" }],
+    });
+    expect(await json("GET indexes/debug/metadata?name=I1")).toMatchObject({
+      Results: [{ Name: "I1", HasDynamicFields: false }],
+    });
+  });
+
+  test("says whether another definition would change it", async () => {
+    const changed = async (definition: Json) =>
+      (await client.send("POST indexes/has-changed", definition)).json;
+    const same = { Name: "I1", Maps: [map], Fields: { T: { Storage: "Yes" } } };
+    expect(await changed(same)).toEqual({ Changed: false });
+    expect(await changed({ ...same, Maps: [`${map} `] })).toEqual({ Changed: true });
+    expect(await changed({ ...same, Name: "I9" })).toEqual({ Changed: true });
+  });
+
+  test("is replaced by another when that has caught up, or at once", async () => {
+    await client.send("POST admin/indexes/stop");
+    await put({ Name: "I1", Maps: ["map('Ss', s => ({ M: s.N }))"] });
+    expect(await resultsOf("GET indexes?namesOnly=true")).toEqual(["I1", "ReplacementOf/I1"]);
+    const [progress] = await resultsOf("GET indexes/progress");
+    expect(progress).toMatchObject({
+      Name: "ReplacementOf/I1",
+      IndexRunningStatus: "Paused",
+      Collections: { Ss: { NumberOfItemsToProcess: 3 } },
+    });
+    expect((await client.send("POST indexes/replace?name=I1")).status).toBe(204);
+    expect(await resultsOf("GET indexes?namesOnly=true")).toEqual(["I1"]);
+    await client.send("POST admin/indexes/start");
+    await settle("I1");
+    const query = { Query: "from index 'I1' where M = 2" };
+    const { TotalResults } = (await client.send("POST queries", query)).json as Json;
+    expect(TotalResults).toBe(1);
+  });
+
+  test("is locked, prioritised, paused and disabled", async () => {
+    const change = async (path: string, body: Json) => (await client.send(path, body)).status;
+    expect(await change("POST indexes/set-lock", { IndexNames: ["I1"], Mode: "LockedError" })).toBe(
+      204,
+    );
+    expect(
+      await change("POST indexes/set-priority", { IndexNames: ["I1"], Priority: "High" }),
+    ).toBe(204);
+    const [definition] = await resultsOf("GET indexes?name=I1");
+    expect(definition).toMatchObject({ LockMode: "LockedError", Priority: "High" });
+    expect((await put({ Name: "I1", Maps: [map] })).json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Indexes.IndexCreationException",
+    });
+    expect((await client.send("DELETE indexes?name=I1")).json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Indexes.IndexDeletionException",
+    });
+    await change("POST indexes/set-lock", { IndexNames: ["I1"], Mode: "Unlock" });
+    const status = async () => (await json("GET indexes/status"))["Indexes"];
+    await client.send("POST admin/indexes/stop?name=I1");
+    expect(await status()).toEqual([{ Name: "I1", Status: "Paused" }]);
+    await client.send("POST admin/indexes/start?name=I1");
+    await client.send("POST admin/indexes/disable?name=I1");
+    expect(await status()).toEqual([{ Name: "I1", Status: "Disabled" }]);
+    await client.send("POST admin/indexes/enable?name=I1");
+    expect(await status()).toEqual([{ Name: "I1", Status: "Running" }]);
+  });
+
+  test("is built again by RESET, and gone after DELETE", async () => {
+    expect((await client.send("RESET indexes?name=I1")).status).toBe(204);
+    expect((await client.send("DELETE indexes?name=I1")).status).toBe(204);
+    expect((await client.send("DELETE indexes?name=I1")).status).toBe(404);
+    expect((await client.send("RESET indexes?name=I1")).json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException",
+    });
+  });
+});
+
+describe("what cannot be deployed", () => {
+  const typeOf = (reply: { readonly json: unknown }) => (reply.json as Json)["Type"];
+
+  test("is refused by the type that clients know, with the text that is wrong", async () => {
+    const bad = await put({ Name: "Bad", Maps: ["map('X', p => { bad( })"] });
+    expect(bad.json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException",
+      IndexDefinitionProperty: "Maps",
+      ProblematicText: "map('X', p => { bad( })",
+    });
+    const sharp = { Name: "C", Maps: ["from s in docs.Ss select new { s.N }"] };
+    expect(typeOf(await put(sharp))).toBe("System.UnauthorizedAccessException");
+    const asAdmin = await client.send("PUT admin/indexes", { Indexes: [sharp] });
+    expect(typeOf(asAdmin)).toBe(
+      "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException",
+    );
+    expect(typeOf(await client.send("PUT indexes", {}))).toBe("System.ArgumentException");
+    expect((await client.send("PUT indexes", { Indexes: [] })).status).toBe(201);
+  });
+});
+
+describe("errors of an index", () => {
+  test("are listed with their documents, and forgotten when that is asked for", async () => {
+    await put({
+      Name: "E",
+      Maps: ["map('Ss', s => { if (s.N === 2) throw 'no'; return { N: 1 }; })"],
+    });
+    await settle("E");
+    expect(await resultsOf("GET indexes/errors?name=E")).toEqual([
+      {
+        Name: "E",
+        Errors: [
+          {
+            Timestamp: expect.stringMatching(/Z$/),
+            Document: "s/2",
+            Action: "Map",
+            Error: expect.stringContaining("no"),
+          },
+        ],
+      },
+    ]);
+    expect((await client.send("DELETE indexes/errors?name=E")).status).toBe(204);
+    expect(await resultsOf("GET indexes/errors")).toEqual([{ Name: "E", Errors: [] }]);
+    expect((await client.send("GET indexes/errors?name=none")).json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException",
+    });
+  });
+});
