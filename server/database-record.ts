@@ -4,8 +4,8 @@
  */
 import type { Database } from "../engine/database.ts";
 import { AutomaticIndex } from "../engine/indexing/automatic-index.ts";
+import { definitionJson } from "../engine/indexing/definition-json.ts";
 import { type DefinitionField, indexType } from "../engine/indexing/index-definition.ts";
-import { definitionRow } from "./index-rows.ts";
 import type { JsonObject } from "./json-body.ts";
 
 /** What of a record is kept; the rest follows from it. */
@@ -162,7 +162,7 @@ export function fullRecord(database: Database): JsonObject {
   for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
   const indexes = database.queries.indexes.all();
   record["Indexes"] = Object.fromEntries(
-    indexes.filter(({ isStatic }) => isStatic).map((index) => [index.name, definitionRow(index)]),
+    indexes.filter(({ isStatic }) => isStatic).map((index) => [index.name, definitionJson(index)]),
   );
   record["AutoIndexes"] = Object.fromEntries(
     indexes

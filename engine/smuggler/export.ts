@@ -21,6 +21,8 @@ import {
   metadataTextOf,
 } from "../document.ts";
 import { EngineError } from "../errors.ts";
+import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
+import { replacementPrefix } from "../indexing/index-set.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
 import type { Counter } from "../keyspaces/counters.ts";
@@ -174,7 +176,7 @@ class DumpExport {
     yield* this.#section("RevisionDocuments", null, (counts) => this.#revisions(counts));
     yield* this.#section("Tombstones", null, (counts) => this.#tombstones(counts));
     yield* this.#section("Conflicts", null, () => none());
-    yield* this.#section("Indexes", null, () => none());
+    yield* this.#section("Indexes", null, (counts) => this.#indexes(counts));
     yield* this.#section("Identities", null, (counts) => this.#identities(counts));
     yield* this.#section("CompareExchange", null, (counts) => this.#compareExchange(counts));
     yield* this.#section("CompareExchangeTombstones", null, () => none());
@@ -344,6 +346,18 @@ class DumpExport {
         Etag: etag,
         LastModified: formatTimestamp(lastModified),
       });
+      yield* this.#pieces();
+    }
+  }
+
+  /** Those that somebody deployed: automatic ones are made again by queries. */
+  *#indexes(counts: ItemCounts): Generator<Buffer> {
+    for (const index of this.#database.queries.indexes.all()) {
+      if (!index.isStatic || index.name.startsWith(replacementPrefix)) continue;
+      counts.readCount++;
+      const whole = definitionJson(index);
+      const definition = this.#options.removesAnalyzers ? withoutAnalyzers(whole) : whole;
+      this.#addItem({ Type: index.type, IndexDefinition: definition });
       yield* this.#pieces();
     }
   }

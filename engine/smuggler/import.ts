@@ -11,6 +11,7 @@
 import type { Database } from "../database.ts";
 import { documentFlags } from "../document.ts";
 import { EngineError } from "../errors.ts";
+import { withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import { subscriptionKey } from "../keyspaces/subscriptions.ts";
 import { importBatchBytes, importBatchItems, importsInFlightMax } from "../limits.ts";
@@ -79,7 +80,7 @@ const sections: Readonly<Record<string, Section>> = {
     read: (run, counts) => run.tombstones(counts),
   },
   Conflicts: { type: "Conflicts", kind: "Conflicts" },
-  Indexes: { type: "Indexes", kind: "Indexes" },
+  Indexes: { type: "Indexes", kind: "Indexes", read: (run, counts) => run.indexes(counts) },
   Identities: {
     type: "Identities",
     kind: "Identities",
@@ -445,6 +446,26 @@ class DumpImport {
       // What belonged to a document goes with it.
       if (type === "Document" && typeof key === "string" && key !== "") {
         await this.#add(new TombstoneItem(counts, key));
+      }
+    }
+  }
+
+  /** `{"Type","IndexDefinition"}`. Automatic indexes are left to queries; one that cannot be deployed is told of. */
+  async indexes(counts: ItemCounts): Promise<void> {
+    for await (const { Type: type, IndexDefinition: definition } of this.#objects(
+      "Indexes",
+      counts,
+    )) {
+      if (typeof type === "string" && type.startsWith("Auto")) continue;
+      const whole = isObject(definition) ? definition : {};
+      const wanted = this.#options.removesAnalyzers ? withoutAnalyzers(whole) : whole;
+      try {
+        await this.#database.queries.administration.deploy([wanted], true);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        counts.erroredCount++;
+        const name = String(whole["Name"]);
+        this.#result.add("ERROR", `Could not write index with name '${name}': ${error.message}`);
       }
     }
   }

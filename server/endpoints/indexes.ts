@@ -4,6 +4,7 @@
 
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
+import { definitionJson } from "../../engine/indexing/definition-json.ts";
 import type { IndexError } from "../../engine/indexing/index-errors.ts";
 import type { OpenIndex } from "../../engine/indexing/open-index.ts";
 import { StaticIndex } from "../../engine/indexing/static-index.ts";
@@ -11,13 +12,7 @@ import { safeHash } from "../../engine/query-rows.ts";
 import { formatTimestamp } from "../../engine/timestamp.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
-import {
-  definitionRow,
-  progressRow,
-  stalenessReasons,
-  statisticsRow,
-  statusOf,
-} from "../index-rows.ts";
+import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../index-rows.ts";
 import { jsonBody } from "../json-body.ts";
 import { timeText } from "../query-reply.ts";
 import { jsonContentType } from "../response.ts";
@@ -54,7 +49,7 @@ function getIndexes(exchange: Exchange, { database }: DatabaseContext): void {
   if (name !== undefined && name !== "") {
     const index = database.queries.indexes.byName(name);
     if (index === undefined) exchange.reply(404, { "content-type": jsonContentType });
-    else exchange.replyJson(200, { Results: [definitionRow(index)] });
+    else exchange.replyJson(200, { Results: [definitionJson(index)] });
     return;
   }
   const start = query.int("start", 0);
@@ -67,7 +62,7 @@ function getIndexes(exchange: Exchange, { database }: DatabaseContext): void {
       database,
       page.map((index) => index.name),
     );
-  } else exchange.replyJson(200, { Results: page.map(definitionRow) });
+  } else exchange.replyJson(200, { Results: page.map(definitionJson) });
 }
 
 /** GET indexes/stats[?name=…] */

@@ -214,6 +214,24 @@ describe("a dump", () => {
     expect(result.of("Subscriptions").erroredCount).toBe(2);
   });
 
+  test("has the indexes that somebody deployed; one that cannot be deployed is told of", async () => {
+    const database = await openTestDatabase({ isInMemory: true });
+    const map = "map('Users', u => ({ Name: u.Name }))";
+    const fields = { Name: { Indexing: "Search", Analyzer: "StopAnalyzer" } };
+    const definition = { Name: "I", Maps: [map], Priority: "High", Fields: fields };
+    await database.queries.administration.deploy([definition], true);
+    const bytes = await exported(database);
+    const { database: copy, result } = await imported(bytes);
+    expect(result.of("Indexes")).toMatchObject({ readCount: 1, erroredCount: 0 });
+    expect(copy.queries.administration.hasChanged(definition)).toBe(false);
+    const plain = { ...wholeDump, removesAnalyzers: true };
+    const { database: without } = await imported(bytes, 1000, plain);
+    expect(without.queries.administration.hasChanged(definition)).toBe(true);
+    const broken = Buffer.from(bytes.toString().replace("map('Users'", "from u in docs('Users'"));
+    const { result: told } = await imported(broken);
+    expect(told.of("Indexes")).toMatchObject({ readCount: 1, erroredCount: 1 });
+  });
+
   test("is of one moment, though others write meanwhile", async () => {
     const source = await openTestDatabase({ isInMemory: true });
     for (let i = 0; i < 600; i++) await source.put(`d/${i}`, { i, text: "x".repeat(500) });

@@ -1,0 +1,108 @@
+/**
+ * The definition of an index as the interface has it, in replies, records of databases and dumps. The order of keys is that
+ * of RavenDB 7.2.7.
+ */
+import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import { AutomaticIndex } from "./automatic-index.ts";
+import type { DefinitionField, IndexDefinition } from "./index-definition.ts";
+import type { OpenIndex } from "./open-index.ts";
+import type { FieldOptions } from "./static-definition.ts";
+import { StaticIndex } from "./static-index.ts";
+
+/** A definition, with options that nobody set as `null`. */
+export function definitionJson(index: OpenIndex): JsonObject {
+  const { type, lockMode, priority, state } = index.statistics();
+  const texts = textsOf(index);
+  return {
+    Name: index.name,
+    SourceType: "Documents",
+    Type: type,
+    LockMode: lockMode,
+    ArchivedDataProcessingBehavior: null,
+    SchemaDefinitions: null,
+    Priority: priority,
+    // What was done to it after its deployment is no part of a definition.
+    State: index.isStatic ? "Normal" : state,
+    OutputReduceToCollection: null,
+    DeploymentMode: null,
+    ReduceOutputIndex: null,
+    PatternForOutputReduceToCollectionReferences: null,
+    PatternReferencesCollectionName: null,
+    Configuration: texts.configuration,
+    AdditionalSources: texts.additionalSources,
+    AdditionalAssemblies: [],
+    Reduce: texts.reduce,
+    Maps: texts.maps,
+    Fields: texts.fields,
+  };
+}
+
+interface DefinitionTexts {
+  readonly maps: readonly string[];
+  readonly reduce: string | null;
+  readonly fields: object;
+  readonly configuration: object;
+  readonly additionalSources: object;
+}
+
+function textsOf(index: OpenIndex): DefinitionTexts {
+  if (index instanceof StaticIndex) {
+    const { fields } = index.definition;
+    const rows = Object.entries(fields).map(([name, options]) => [name, optionsRow(options)]);
+    return { ...index.definition, fields: Object.fromEntries(rows) as object };
+  }
+  const definition = index instanceof AutomaticIndex ? index.definition : emptyDefinition;
+  const fields = [...definition.fields, ...(definition.groupBy?.keys ?? [])];
+  return {
+    maps: [mapText(definition)],
+    reduce: definition.groupBy === null ? null : reduceText(definition.groupBy),
+    fields: Object.fromEntries(fields.map((field) => [field.name, fieldRow(field)])),
+    configuration: {},
+    additionalSources: {},
+  };
+}
+
+const emptyDefinition: IndexDefinition = { collection: "", fields: [], groupBy: null };
+
+function mapText({ collection, fields, groupBy }: IndexDefinition): string {
+  const names = groupBy === null ? fields : groupBy.aggregates;
+  return `${collection}:[${names.map(({ name }) => `<Name:${name}>`).join(",")}]`;
+}
+
+function reduceText({ keys, aggregates }: NonNullable<IndexDefinition["groupBy"]>): string {
+  const text = (rows: readonly { readonly name: string }[]) =>
+    rows.map(({ name }) => `<Name:${name}>`).join(",");
+  return `[${text(keys)}] => [${text(aggregates)}]`;
+}
+
+function fieldRow(field: DefinitionField): object {
+  return {
+    Analyzer: null,
+    Indexing: field.hasSearch ? "Search" : field.hasExact ? "Exact" : "Default",
+    Storage: "No",
+    Suggestions: field.hasSuggest,
+    TermVector: field.hasHighlight ? "WithPositionsAndOffsets" : "No",
+    Spatial: null,
+    Vector: null,
+  };
+}
+
+function optionsRow(options: FieldOptions): object {
+  const { isStored } = options;
+  return {
+    Analyzer: options.analyzer,
+    Indexing: options.indexing,
+    Storage: isStored === null ? null : isStored ? "Yes" : "No",
+    Suggestions: options.hasSuggestions,
+    TermVector: options.termVector,
+    Spatial: null,
+    Vector: null,
+  };
+}
+
+/** A definition whose fields have the analyzers of this server alone. */
+export function withoutAnalyzers(definition: JsonObject): JsonObject {
+  const fields = Object.entries((definition["Fields"] ?? {}) as Record<string, object>);
+  const rows = fields.map(([name, options]) => [name, { ...options, Analyzer: null }]);
+  return { ...definition, Fields: Object.fromEntries(rows) as object };
+}
