@@ -21,6 +21,8 @@ import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
 
+/** Documents that may be mapped before what they gave is reduced. */
+const unreducedDocumentsMax = 65_536;
 /** Attempts after which an index is judged that is not up to date yet. */
 const judgedAttemptsMin = 10_000;
 
@@ -31,6 +33,9 @@ class StagedIndex implements FollowedIndex {
   readonly reduce: StaticReduceStage | null;
   readonly errors = new IndexErrors();
   #sources: readonly FollowedCollection[];
+  /** What was mapped is being reduced, before more is mapped. */
+  #isReducing = false;
+  #attemptsReduced = 0;
 
   constructor(definition: StaticDefinition, program: IndexProgram, host: IndexHost) {
     const { errors } = this;
@@ -91,14 +96,28 @@ class StagedIndex implements FollowedIndex {
 
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     // First what is left of the last slice, so that there is an end to it under constant writes.
-    this.reduce?.settle(isTimeUp);
-    const pending = isTimeUp() ? null : this.maps.catchUp(isTimeUp);
-    this.reduce?.settle(isTimeUp);
-    if (this.maps.isSettled && this.reduce?.isSettled !== false) {
+    if (this.#isReducing && !this.#reduceAll(isTimeUp)) return null;
+    if (isTimeUp()) return null;
+    const pending = this.maps.catchUp(isTimeUp);
+    // A group is reduced once for all of its documents of one build, not again after each slice of them.
+    const unreduced = this.errors.mapAttempts - this.#attemptsReduced;
+    if (!this.maps.isStale || unreduced >= unreducedDocumentsMax) this.#isReducing = true;
+    if (this.#reduceAll(isTimeUp) && this.maps.isSettled) {
       this.#sources = copied(this.maps.sources);
     }
     this.entries.compact(isTimeUp);
     return pending;
+  }
+
+  /** @returns false when groups are left to be reduced */
+  #reduceAll(isTimeUp: () => boolean): boolean {
+    if (this.reduce === null || this.reduce.isSettled) return true;
+    if (!this.#isReducing) return false;
+    this.reduce.settle(isTimeUp);
+    if (!this.reduce.isSettled) return false;
+    this.#isReducing = false;
+    this.#attemptsReduced = this.errors.mapAttempts;
+    return true;
   }
 }
 
