@@ -66,6 +66,7 @@ describe("ten minutes with curl", () => {
       ...commandsOf("Ten minutes with curl"),
       ...commandsOf("Ten queries"),
       'query "from Cities order by Population as long desc limit 1"',
+      ...commandsOf("Indexes of your own"),
       ...commandsOf("Back up and restore"),
     ]);
     const [first, loaded, read, attached, counted, patched, deleted, queried, changed, after] =
@@ -103,6 +104,12 @@ describe("ten minutes with curl", () => {
     expect(replies[9]).toContain('"Name":"Shanghai"');
     const totals = [...changed.matchAll(/"Total":(\d+)/g)].map(([, total]) => total);
     expect(totals).toEqual(["168", "4999", "4999"]);
+    const indexed = outputs[11] ?? "";
+    expect(indexed).toMatch(/"TotalResults":1,.*"Results":\[\{"Name":"Reykjav[^}]*"Size":"small"/);
+    expect(indexed).toMatch(
+      /"Results":\[\{"Country":"countries\/CN","People":3765\d+,"Cities":481/,
+    );
+    expect(indexed).toContain('"MapErrors":0');
     const [restored, ports] = outputs.slice(-2) as [string, string];
     expect(restored).toContain('"Documents":{"StartTime"');
     expect(restored).toMatch(/Finished processing Documents\. Read: 5\d\d\d\./);

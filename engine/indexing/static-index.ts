@@ -175,7 +175,8 @@ export class StaticIndex extends OpenIndex {
   /** Maps that compute the names of fields make every name one that may come. */
   isKnownField(name: string): boolean {
     const { fieldNames } = this.program;
-    if (name === "id()" || fieldNames === null || fieldNames.has(name)) return true;
+    if (name === "id()") return !this.program.isReduce;
+    if (fieldNames === null || fieldNames.has(name)) return true;
     return this.index.entries.column(name) !== undefined;
   }
 

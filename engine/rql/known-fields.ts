@@ -25,5 +25,6 @@ export function refuseUnfit(query: AnalyzedQuery, index: QueryIndex): void {
   if (query.where !== null) visitFields(query.where, ({ name }) => check(name));
   for (const key of query.orderBy) {
     if (key.kind === "field" || key.kind === "custom") check(key.field.name);
+    if (key.kind === "id") check("id()");
   }
 }

@@ -83,9 +83,12 @@ function declareGroupBy(run: Run, _self: Value, [groupBy]: Value[]): Value {
   });
 }
 
-/** `load(id, collection)`: the collection is read where the text is, see index-script.ts. */
+/**
+ * `load(id, collection)`: the collection is read where the text is, see index-script.ts. Other than in patches, a
+ * document that is not there is null.
+ */
 function load(run: Run, self: Value, [id]: Value[]): Value {
-  return callFunction(run, globals.get("load") as ScriptFunction, self, [id]);
+  return callFunction(run, globals.get("load") as ScriptFunction, self, [id]) ?? null;
 }
 
 function loadUntracked(run: Run, self: Value, args: Value[]): Value {
