@@ -21,6 +21,7 @@ import {
   compressibleBytesMin,
   compressor,
   jsonContentType,
+  noContentType,
   type ReplyHeaders,
 } from "./response.ts";
 
@@ -162,7 +163,7 @@ export abstract class Exchange {
 
   /**
    * Answers with any body, or none. A string is sent as UTF-8; `content-type` is yours to give. A reply without a body
-   * calls itself JSON, as most of RavenDB's do, except 204; an empty `content-type` says that it is not to.
+   * calls itself JSON, as most of RavenDB's do, except 204; `noContentType` says that it is not to.
    */
   reply(status: number, given?: ReplyHeaders, body?: Buffer | string): void {
     if (!this.mayReply()) return;
@@ -171,7 +172,7 @@ export abstract class Exchange {
     const isEmpty = bytes === undefined || isBodyless(status);
     const givenType = headers?.["content-type"];
     const isUsual = isEmpty && givenType === undefined && status !== 204;
-    const sent = givenType === "" ? withoutType(headers) : headers;
+    const sent = givenType === noContentType ? withoutType(headers) : headers;
     this.send(status, sent, isUsual ? jsonContentType : undefined, isEmpty ? undefined : bytes);
   }
 

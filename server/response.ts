@@ -16,6 +16,9 @@ export const interfaceVersion = "7.2.7.72051";
 export const jsonContentType = "application/json; charset=utf-8";
 
 /** Names in lower case. */
+/** In place of a `content-type`: the reply has none. An empty one is sent as it is. */
+export const noContentType = "none";
+
 export type ReplyHeaders = Readonly<Record<string, string | number | readonly string[]>>;
 
 export interface ErrorReply {

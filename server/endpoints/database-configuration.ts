@@ -8,7 +8,7 @@ import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
 import { clientConfigurationOf, keptClientConfiguration } from "../client-configuration.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
-import { jsonContentType } from "../response.ts";
+import { jsonContentType, noContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 
 const prefix = "/databases/:database";
@@ -83,7 +83,7 @@ async function putSettings(
   const body = await jsonBody(exchange);
   const index = await server.commandIndex.next();
   await database.changeSettings((record) => ({ ...record, Settings: body, ChangedIndex: index }));
-  exchange.reply(201, { "content-type": "" });
+  exchange.reply(201, { "content-type": noContentType });
 }
 
 /** Makes what is kept of what was sent. @throws EngineError invalid-operation */

@@ -15,7 +15,7 @@ import { dateText, humaneSize } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
 import { databaseMissing, forbidden, RequestError } from "../request-error.ts";
-import { interfaceVersion } from "../response.ts";
+import { interfaceVersion, noContentType } from "../response.ts";
 import type { Context, DatabaseContext, Route } from "../route.ts";
 import type { Database } from "../services.ts";
 
@@ -57,7 +57,7 @@ async function getDatabases(exchange: Exchange, { server }: Context): Promise<vo
     if (names.length === 0) {
       exchange.reply(404, {
         "database-missing": encodeURIComponent(wanted),
-        "content-type": "",
+        "content-type": noContentType,
       });
       return;
     }
