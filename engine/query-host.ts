@@ -249,14 +249,16 @@ export class DatabaseQueries {
   }
 
   /**
-   * Which index a query would use, and why others do not fit. Makes none.
-   * @throws query-syntax, query-invalid, not-supported, invalid-argument
+   * Which index a query would use, and why others do not fit. Makes none. A query that names its index is refused.
+   * @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation
    */
   explain(text: string, options: QueryOptions): IndexExplanation {
     const { parametersText = null } = options;
     const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
     const { access, source } = this.compile(text, "read", parameters, options);
-    if (access.kind === "index") return { indexName: access.name, reasons: [] };
+    if (access.kind === "index") {
+      throw new EngineError("invalid-operation", "Explain can only work on dynamic indexes");
+    }
     if (access.kind === "collection") return this.#explainCollection(source.name);
     const { definition } = access;
     const candidates = this.#automatics().filter((index) =>

@@ -190,6 +190,16 @@ describe("fields of an index", () => {
   });
 });
 
+describe("a query that names its index", () => {
+  it("has nothing to explain", async () => {
+    const database = await withDocuments();
+    await deploy(database, { Name: "I", Maps: ["map('Users', u => ({ Age: u.Age }))"] });
+    expect(() => database.queries.explain("from index 'I'", {})).toThrow(
+      "Explain can only work on dynamic indexes",
+    );
+  });
+});
+
 describe("an index that loads", () => {
   const definition = {
     Name: "I",
