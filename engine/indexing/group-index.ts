@@ -3,8 +3,8 @@
  * so that it can be taken back without reading the document again; each group is an entry with its keys and
  * aggregates as fields, replaced when the group changes.
  *
- * A sum is that of RavenDB 7.2.7: it adds up the integers of a group, or its doubles, whichever the group had first
- * (4 + 4.5 = 4). A document keeps its turn when it changes.
+ * A sum is of all numbers of a group, and a double when one of them is. (RavenDB 7.2.7 leaves out those of the other kind
+ * than the first: 4 + 4.5 = 4.)
  *
  * Invariants:
  * - A group has an entry exactly when it has contributions and none of them is spoiled, once `settle` has run.
@@ -30,11 +30,8 @@ const deadCountMin = 1024;
 interface Group {
   readonly keyTexts: readonly string[];
   count: number;
-  /** By sum: of the integers, and of the doubles. */
-  readonly integerSums: Float64Array;
-  readonly doubleSums: Float64Array;
-  /** By sum: contributions with integers only, and with doubles. */
-  readonly integerCounts: Uint32Array;
+  readonly sums: Float64Array;
+  /** By sum: contributions with doubles. */
   readonly doubleCounts: Uint32Array;
   /** Something was taken back from a sum with doubles since the sums were last made anew. */
   isInexact: boolean;
@@ -73,9 +70,6 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #deadCount = 0;
   /** By contribution. The document is stored plus one; 0 marks a dead one. */
   #documents: Uint32Array = new Uint32Array(16);
-  /** By document: its turn plus one, from its first contribution until it is deleted. */
-  #turns: Uint32Array = new Uint32Array(16);
-  #turnCount = 0;
   #groupOf: Uint32Array = new Uint32Array(16);
   #nexts: Uint32Array = new Uint32Array(16);
   #sums: Float64Array = new Float64Array(16);
@@ -88,10 +82,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     assert(group !== null, "a group index groups by something");
     const isAll = definition.collection.toLowerCase() === allDocuments;
     const target = {
-      remove: (docNum: number) => {
-        this.#remove(docNum);
-        if (docNum < this.#turns.length) this.#turns[docNum] = 0;
-      },
+      remove: (docNum: number) => this.#remove(docNum),
       take: (row: StoredRow) => this.#takeRow(row),
     };
     const followed = isAll ? null : definition.collection;
@@ -164,9 +155,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       this.#groups.push({
         keyTexts: [...keys],
         count: 0,
-        integerSums: new Float64Array(this.#sumCount),
-        doubleSums: new Float64Array(this.#sumCount),
-        integerCounts: new Uint32Array(this.#sumCount),
+        sums: new Float64Array(this.#sumCount),
         doubleCounts: new Uint32Array(this.#sumCount),
         isInexact: false,
         spoiledCount: 0,
@@ -203,9 +192,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       this.#kinds[at * width + i] = kinds[i] as number;
     }
     if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
-    if (document >= this.#turns.length) this.#turns = grownUint32(this.#turns, document + 1);
     if (this.#firsts[document] === 0) this.#firsts[document] = at + 1;
-    if (this.#turns[document] === 0) this.#turns[document] = ++this.#turnCount;
     const group = this.#groups[number] as Group;
     this.#nexts[at] = group.firstContribution;
     group.firstContribution = at + 1;
@@ -234,14 +221,14 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     for (let i = 0; i < this.#sumCount; i++) {
       const value = this.#sums[at * this.#sumCount + i] as number;
       const kind = this.#kinds[at * this.#sumCount + i] as number;
-      if (Number.isNaN(value)) isSpoiled = true;
-      else if (kind === numberKinds.doubles) {
+      if (Number.isNaN(value)) {
+        isSpoiled = true;
+        continue;
+      }
+      group.sums[i] = (group.sums[i] as number) + sign * value;
+      if (sign === -1 && (group.doubleCounts[i] as number) > 0) group.isInexact = true;
+      if (kind === numberKinds.doubles) {
         group.doubleCounts[i] = (group.doubleCounts[i] as number) + sign;
-        group.doubleSums[i] = (group.doubleSums[i] as number) + sign * value;
-        if (sign === -1) group.isInexact = true;
-      } else if (kind === numberKinds.integers) {
-        group.integerCounts[i] = (group.integerCounts[i] as number) + sign;
-        group.integerSums[i] = (group.integerSums[i] as number) + sign * value;
       }
     }
     if (isSpoiled) {
@@ -262,51 +249,29 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     this.#dirty.clear();
   }
 
-  /** Adding and taking back doubles leaves rounding behind, so they are added anew in the order they came. */
+  /**
+   * Adding and taking back doubles leaves rounding behind, so all is added anew in the order it came. Cost: in proportion to
+   * all contributions that the group ever had.
+   */
   #resum(group: Group): void {
-    const living = this.#livingOf(group);
-    group.isInexact = false;
-    group.doubleSums.fill(0);
-    for (let k = living.length - 1; k >= 0; k--) {
-      const at = living[k] as number;
-      for (let i = 0; i < this.#sumCount; i++) {
-        if (this.#kinds[at * this.#sumCount + i] !== numberKinds.doubles) continue;
-        const value = this.#sums[at * this.#sumCount + i] as number;
-        if (!Number.isNaN(value)) group.doubleSums[i] = (group.doubleSums[i] as number) + value;
-      }
-    }
-  }
-
-  /** The contributions of a group, the newest first. Cost: in proportion to all it ever had. */
-  #livingOf(group: Group): number[] {
     const living: number[] = [];
     for (let at = group.firstContribution; at !== 0; at = this.#nexts[at - 1] as number) {
       if (this.#documents[at - 1] !== 0) living.push(at - 1);
     }
-    return living;
+    group.isInexact = false;
+    group.sums.fill(0);
+    for (const at of living.reverse()) {
+      for (let i = 0; i < this.#sumCount; i++) {
+        const value = this.#sums[at * this.#sumCount + i] as number;
+        if (!Number.isNaN(value)) group.sums[i] = (group.sums[i] as number) + value;
+      }
+    }
   }
 
   #sumText(group: Group, sum: number): string {
-    const isDouble =
-      (group.doubleCounts[sum] as number) > 0 &&
-      ((group.integerCounts[sum] as number) === 0 || this.#beginsWithDouble(group, sum));
-    if (!isDouble) return String(group.integerSums[sum]);
-    const text = String(group.doubleSums[sum]);
+    const text = String(group.sums[sum]);
+    if (group.doubleCounts[sum] === 0) return text;
     return /^-?\d+$/.test(text) ? `${text}.0` : text;
-  }
-
-  /** Of a group with both kinds of numbers: which one the document has whose turn was first. */
-  #beginsWithDouble(group: Group, sum: number): boolean {
-    let firstTurn = Number.POSITIVE_INFINITY;
-    let isDouble = false;
-    for (const at of this.#livingOf(group)) {
-      const kind = this.#kinds[at * this.#sumCount + sum] as number;
-      const turn = this.#turns[(this.#documents[at] as number) - 1] as number;
-      if (kind === numberKinds.none || turn > firstTurn) continue;
-      firstTurn = turn;
-      isDouble = kind === numberKinds.doubles;
-    }
-    return isDouble;
   }
 
   #addEntry(number: number, group: Group): void {

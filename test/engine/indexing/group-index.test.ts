@@ -15,7 +15,7 @@ const sale: fc.Arbitrary<Sale> = fc.record({
       maxLength: 3,
     }),
   ),
-  Price: fc.constantFrom(0.5, 2.5, 0.1, 0.2),
+  Price: fc.constantFrom(1, 2, 2.5, 0.1, 0.2),
 });
 
 function put(database: ArrayDatabase, id: string, one: Sale): void {
@@ -103,11 +103,11 @@ describe("GroupIndex", () => {
     const query = "from Sales group by P select P, sum(Price) as S";
     expect((await database.query(query)).rows).toEqual([]);
     database.put("sales/2", text("4.5"));
-    expect(plainRows((await database.query(query)).rows)).toEqual([{ P: "tea", S: 4 }]);
+    expect(plainRows((await database.query(query)).rows)).toEqual([{ P: "tea", S: 8.5 }]);
     database.indexes.close();
   });
 
-  it("adds up the integers or the doubles of a group, whichever it had first", async () => {
+  it("adds up integers and doubles together, whatever changes", async () => {
     const database = new ArrayDatabase();
     const query = "from Sales group by P select P, sum(V) as S";
     const put = (id: number, value: string) =>
@@ -116,21 +116,16 @@ describe("GroupIndex", () => {
     put(1, "null");
     put(2, "1");
     put(3, "2.5");
-    expect(await sum()).toBe(1);
+    expect(await sum()).toBe(3.5);
     put(2, "3.5");
-    expect(await sum()).toBe(6);
     put(4, "7");
-    expect(await sum()).toBe(6);
-    database.remove("sales/2");
-    expect(await sum()).toBe(2.5);
+    expect(await sum()).toBe(13);
     database.remove("sales/3");
+    expect(await sum()).toBe(10.5);
+    database.remove("sales/2");
     expect(await sum()).toBe(7);
-    put(5, "0.5");
-    expect(await sum()).toBe(7);
-    put(4, "7.25");
-    expect(await sum()).toBe(7.75);
     put(1, "[1,2.5,3]");
-    expect(await sum()).toBe(14.25);
+    expect(await sum()).toBe(13.5);
     database.indexes.close();
   });
 
