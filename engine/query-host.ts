@@ -339,7 +339,7 @@ class EtagMarker implements IndexProvider {
     return index;
   }
 
-  waitForNonStale(name: string, timeoutMs: number): Promise<void> {
+  waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
     return this.#queries.indexes.waitForNonStale(name, timeoutMs);
   }
 

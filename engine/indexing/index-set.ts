@@ -130,22 +130,25 @@ export class IndexSet {
     void this.#pump();
   }
 
-  /** Resolves when the index has passed what is stored now, or after `timeoutMs`. */
-  waitForNonStale(name: string, timeoutMs: number): Promise<void> {
+  /**
+   * Resolves when the index has passed what is stored now, has failed or is gone, or after `timeoutMs`.
+   * @returns false when the time was up before.
+   */
+  waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
     const index = this.byName(name);
-    if (index === undefined || !index.isStale) return Promise.resolve();
+    if (index === undefined || !index.isStale) return Promise.resolve(true);
     const goal = index.index.sources.flatMap(({ collection }) => {
       const { document, deletion } = this.#host.etagsOf(collection);
       return [document, deletion];
     });
     this.wake();
     return new Promise((resolve) => {
-      const timer = this.#host.setTimer(timeoutMs, () => done());
-      const waiter: Waiter = { index, goal, resolve: () => done() };
-      const done = () => {
+      const timer = this.#host.setTimer(timeoutMs, () => done(false));
+      const waiter: Waiter = { index, goal, resolve: () => done(true) };
+      const done = (isPassed: boolean) => {
         timer.cancel();
         this.#waiters.delete(waiter);
-        resolve();
+        resolve(isPassed);
       };
       this.#waiters.add(waiter);
     });

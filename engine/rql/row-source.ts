@@ -83,8 +83,8 @@ export interface IndexProvider {
   automatic(definition: IndexDefinition): QueryIndex;
   /** @returns undefined when there is none of this name, in any case. */
   byName(name: string): QueryIndex | undefined;
-  /** Resolves when the index has passed the documents of now, or after `timeoutMs`. */
-  waitForNonStale(name: string, timeoutMs: number): Promise<void>;
+  /** Resolves when the index has passed the documents of now: true; or after `timeoutMs`: false. */
+  waitForNonStale(name: string, timeoutMs: number): Promise<boolean>;
 }
 
 /** One row as scripts see it: the document or reduced object, and what `load` brought. */

@@ -118,11 +118,11 @@ describe("IndexSet", () => {
     user(database, 1, { A: 1 });
     const index = database.indexes.automatic(over(field("A")));
     index.isPaused = true;
-    await database.indexes.waitForNonStale(index.name, 5);
+    expect(await database.indexes.waitForNonStale(index.name, 5)).toBe(false);
     expect(index.isStale).toBe(true);
     const waiting = database.indexes.waitForNonStale(index.name, 600_000);
     database.indexes.drop(index.name);
-    await waiting;
+    expect(await waiting).toBe(true);
     expect(database.indexes.byName(index.name)).toBeUndefined();
   });
 
