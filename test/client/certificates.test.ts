@@ -8,7 +8,7 @@ import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "jackdaw-e2e-"));
+const folder = mkdtempSync(join(tmpdir(), "jackdaw-client-"));
 let server: TestServer;
 
 beforeAll(async () => {
