@@ -22,6 +22,7 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { detachedResponse, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
+import { listenOn, prepareSocket } from "./listening.ts";
 import type { ServerServices } from "./services.ts";
 import { tlsPolicy } from "./tls-policy.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
@@ -32,7 +33,6 @@ const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 /** Bytes that a client may send ahead: on one stream, on a whole connection. */
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
-const tcpKeepAliveMs = 60_000;
 /** Milliseconds that an idle session has to end by itself, once told to. */
 const farewellMs = 1_000;
 
@@ -88,22 +88,14 @@ export class HttpServer {
     port: number,
     secure: tls.SecureContextOptions | undefined,
   ): Promise<number> {
-    let chosen = port;
-    for (const [position, host] of hosts.entries()) {
+    const listening = await listenOn(hosts, port, () => {
       const listener = secure === undefined ? this.makePlain() : this.makeSecure(secure);
       listener.maxConnections = this.services.config.limits.connectionCountMax;
       listener.on("connection", (socket: net.Socket) => this.track(socket));
-      try {
-        listener.listen(chosen, host);
-        await once(listener, "listening");
-      } catch (error) {
-        if (position === 0) throw error;
-        continue;
-      }
-      this.listeners.push(listener);
-      chosen = (listener.address() as net.AddressInfo).port;
-    }
-    return chosen;
+      return listener;
+    });
+    this.listeners.push(...listening.listeners);
+    return listening.port;
   }
 
   /** Stops accepting, answers what is in flight, and resolves; what is not done after `timeoutMs` is cut off. */
@@ -128,9 +120,7 @@ export class HttpServer {
 
   private track(socket: net.Socket): void {
     this.sockets.add(socket);
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, tcpKeepAliveMs);
-    socket.on("error", () => socket.destroy());
+    prepareSocket(socket);
     socket.once("close", () => {
       this.sockets.delete(socket);
       if (this.sockets.size === 0) this.idle.emit("idle");

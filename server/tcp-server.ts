@@ -6,16 +6,14 @@
  * - Every accepted socket is in `sockets` until it is closed.
  * - A change of a certificate's rights reaches its connections in the same turn.
  */
-import { once } from "node:events";
 import * as net from "node:net";
 import * as tls from "node:tls";
 import { unsecured } from "./access.ts";
 import { Connection } from "./connection.ts";
+import { listenOn, prepareSocket } from "./listening.ts";
 import type { ServerServices } from "./services.ts";
 import { TcpConnection } from "./tcp-connection.ts";
 import { tlsPolicy } from "./tls-policy.ts";
-
-const tcpKeepAliveMs = 60_000;
 
 export class TcpServer {
   readonly #services: ServerServices;
@@ -42,22 +40,14 @@ export class TcpServer {
     port: number,
     secure: tls.SecureContextOptions | undefined,
   ): Promise<number> {
-    let chosen = port;
-    for (const [position, host] of hosts.entries()) {
+    const listening = await listenOn(hosts, port, () => {
       const listener = secure === undefined ? this.#makePlain() : this.#makeSecure(secure);
       listener.maxConnections = this.#services.config.limits.connectionCountMax;
       listener.on("connection", (socket: net.Socket) => this.#track(socket));
-      try {
-        listener.listen(chosen, host);
-        await once(listener, "listening");
-      } catch (error) {
-        if (position === 0) throw error;
-        continue;
-      }
-      this.#listeners.push(listener);
-      chosen = (listener.address() as net.AddressInfo).port;
-    }
-    return chosen;
+      return listener;
+    });
+    this.#listeners.push(...listening.listeners);
+    return listening.port;
   }
 
   /** Stops listening and ends all connections; their clients come again to the next start. */
@@ -69,9 +59,7 @@ export class TcpServer {
 
   #track(socket: net.Socket): void {
     this.#sockets.add(socket);
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, tcpKeepAliveMs);
-    socket.on("error", () => socket.destroy());
+    prepareSocket(socket);
     socket.once("close", () => this.#sockets.delete(socket));
   }
 

@@ -1,9 +1,9 @@
 /** The official clients follow changes: every kind, over HTTP and over mutual TLS, with both supported versions. */
 
-import { readFileSync } from "node:fs";
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 /** Both versions have the parts that are used here alike. */
@@ -37,17 +37,8 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
   let store: current.DocumentStore;
   let server: TestServer;
 
-  function open(database: string): current.DocumentStore {
-    if (!isSecure) return new client.DocumentStore(server.url, database);
-    // As PEM the clients take RSA keys only.
-    const pfx = server.running.certificate?.admin?.pfx ?? "";
-    return new client.DocumentStore(server.url, database, {
-      type: "pfx",
-      certificate: readFileSync(pfx),
-      password: "",
-      ca: server.authority.certificate,
-    });
-  }
+  const open = (database: string): current.DocumentStore =>
+    new client.DocumentStore(server.url, database, authentication(server));
 
   beforeAll(async () => {
     server = isSecure ? secure : plain;

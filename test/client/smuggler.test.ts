@@ -1,10 +1,11 @@
 /** The official clients export and import, to files and into other databases, over HTTP and over mutual TLS. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 /** Both versions have the parts that are used here alike. */
@@ -49,14 +50,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     made++;
     const name = `smuggler-${made}`;
     await server.running.services.databases.create(name, { DatabaseName: name });
-    const store = isSecure
-      ? new client.DocumentStore(server.url, name, {
-          type: "pfx",
-          certificate: readFileSync(server.running.certificate?.admin?.pfx ?? ""),
-          password: "",
-          ca: server.authority.certificate,
-        })
-      : new client.DocumentStore(server.url, name);
+    const store = new client.DocumentStore(server.url, name, authentication(server));
     store.initialize();
     stores.push(store);
     return store;

@@ -1,8 +1,8 @@
 /** The official clients take documents from subscriptions, over plain TCP and mutual TLS, with both supported versions. */
-import { readFileSync } from "node:fs";
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 /** Both versions have the parts that are used here alike. */
@@ -53,16 +53,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     server = isSecure ? secure : plain;
     const name = `subscriptions-${++databases}`;
     await server.running.services.databases.create(name, { DatabaseName: name });
-    // As PEM the clients take RSA keys only.
-    const pfx = server.running.certificate?.admin?.pfx ?? "";
-    const opened = isSecure
-      ? new client.DocumentStore(server.url, name, {
-          type: "pfx",
-          certificate: readFileSync(pfx),
-          password: "",
-          ca: server.authority.certificate,
-        })
-      : new client.DocumentStore(server.url, name);
+    const opened = new client.DocumentStore(server.url, name, authentication(server));
     store = opened;
     store.initialize();
     onTestFinished(() => opened.dispose());

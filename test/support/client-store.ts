@@ -60,7 +60,8 @@ async function newDatabase(server: TestServer): Promise<string> {
   return name;
 }
 
-function authentication(server: TestServer): current.IAuthOptions & older.IAuthOptions {
+/** How the first admin gets in; nothing where the server is unsecured. */
+export function authentication(server: TestServer): current.IAuthOptions & older.IAuthOptions {
   const pfx = server.running.certificate?.admin?.pfx;
   if (pfx === undefined) return undefined as never; // the clients take it for "none"
   // As PEM the clients take RSA keys only.

@@ -1,0 +1,45 @@
+/**
+ * Listening on several addresses under one port, for any protocol. Knows nothing of what is said on the connections.
+ */
+import { once } from "node:events";
+import type * as net from "node:net";
+
+const tcpKeepAliveMs = 60_000;
+
+export interface Listening {
+  readonly port: number;
+  readonly listeners: readonly net.Server[];
+}
+
+/**
+ * Starts a listener of `make` on each of `hosts` with the same port (0: any free one).
+ * @throws Node's listen errors of the first host; the others are optional
+ */
+export async function listenOn(
+  hosts: readonly string[],
+  port: number,
+  make: () => net.Server,
+): Promise<Listening> {
+  const listeners: net.Server[] = [];
+  let chosen = port;
+  for (const [position, host] of hosts.entries()) {
+    const listener = make();
+    try {
+      listener.listen(chosen, host);
+      await once(listener, "listening");
+    } catch (error) {
+      if (position === 0) throw error;
+      continue;
+    }
+    listeners.push(listener);
+    chosen = (listener.address() as net.AddressInfo).port;
+  }
+  return { port: chosen, listeners };
+}
+
+/** What holds for every accepted socket: small writes go at once, dead peers are noticed, and an error ends it. */
+export function prepareSocket(socket: net.Socket): void {
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, tcpKeepAliveMs);
+  socket.on("error", () => socket.destroy());
+}
