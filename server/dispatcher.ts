@@ -206,6 +206,7 @@ export class Dispatcher {
     checkOrigin(exchange);
     this.checkHost(exchange);
     exchange.requirement = endpoint.requirement;
+    exchange.isTimed = endpoint.route.isTimed === true;
     exchange.databaseName = database;
     return endpoint;
   }

@@ -42,6 +42,8 @@ export abstract class Exchange {
   databaseName: string | undefined;
   /** Set by the pipeline: headers that the reply has beside its own. */
   notices: ReplyHeaders | undefined;
+  /** Set by the pipeline: the reply says how long it took. */
+  isTimed: boolean;
   private hasReplied: boolean;
   private isBodyTaken: boolean;
   private lazyQuery: QueryString | undefined;
@@ -59,6 +61,7 @@ export abstract class Exchange {
     this.requirement = undefined;
     this.databaseName = undefined;
     this.notices = undefined;
+    this.isTimed = false;
     this.hasReplied = false;
     this.isBodyTaken = false;
     this.lazyQuery = undefined;
@@ -116,7 +119,7 @@ export abstract class Exchange {
   }
 
   /** Whole milliseconds since the request came, for `Request-Time`. */
-  get elapsedMs(): number {
+  private get elapsedMs(): number {
     return Math.round(performance.now() - this.startedMs);
   }
 
@@ -252,7 +255,8 @@ export abstract class Exchange {
   }
 
   private withNotices(headers: ReplyHeaders | undefined): ReplyHeaders | undefined {
-    return this.notices === undefined ? headers : { ...this.notices, ...headers };
+    const all = this.notices === undefined ? headers : { ...this.notices, ...headers };
+    return this.isTimed ? { ...all, "request-time": String(this.elapsedMs) } : all;
   }
 
   private takeBody(): Readable {

@@ -46,6 +46,31 @@ export async function* multipartContents(
   await reader.readEpilogue();
 }
 
+/**
+ * What a form uploads: the content of its only part. A body that is no form is given back as it is: clients call JSON by
+ * any type. @throws EngineError bad-request for another number of parts, and as `multipartContents`
+ */
+export async function uploadedFile(contentType: string | undefined, body: Buffer): Promise<Buffer> {
+  const boundary = multipartBoundary(contentType);
+  if (boundary === undefined || !body.includes(`--${boundary}`)) return body;
+  const files: Buffer[] = [];
+  for await (const content of multipartContents(once(body), boundary)) {
+    const pieces: Buffer[] = [];
+    for await (const piece of content) pieces.push(piece);
+    files.push(Buffer.concat(pieces));
+  }
+  const [file] = files;
+  if (file !== undefined && files.length === 1) return file;
+  throw new EngineError(
+    "bad-request",
+    `A form that uploads one file has one part; this one has ${files.length}.`,
+  );
+}
+
+async function* once(body: Buffer): AsyncGenerator<Buffer> {
+  yield body;
+}
+
 async function drain(content: AsyncIterable<Buffer>): Promise<void> {
   for await (const _ of content);
 }

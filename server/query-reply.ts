@@ -43,7 +43,7 @@ export class QueryReply implements RowSink {
     const limit = this.#stream === undefined ? waitingBytesMax : pieceBytes;
     if (this.#rows.length < limit) return null;
     if (this.#stream === undefined) {
-      this.#stream = this.#exchange.stream(200, this.#headers());
+      this.#stream = this.#exchange.stream(200);
       const opened = this.#stream.write('{"Results":[');
       if (opened !== undefined) return opened.then(() => this.#flush());
     }
@@ -67,7 +67,6 @@ export class QueryReply implements RowSink {
     text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText("]");
     text.addBytes(rest.bytes).addText("}");
     this.#exchange.replyJson(200, text.bytes, {
-      ...this.#headers(),
       etag: String(outcome.resultEtag),
     });
   }
@@ -77,10 +76,6 @@ export class QueryReply implements RowSink {
     if (this.#stream === undefined) return false;
     this.#exchange.abort();
     return true;
-  }
-
-  #headers() {
-    return { "request-time": String(this.#exchange.elapsedMs) };
   }
 
   async #flush(): Promise<void> {

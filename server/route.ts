@@ -53,6 +53,8 @@ interface RouteBase {
   readonly access: Access;
   /** Its reply to a bare GET belongs in the info packages, as `<path with dots>.json`. */
   readonly inPackage?: true;
+  /** Its replies have `Request-Time`, errors too: RavenDB 7.2.7 has it on those of queries. */
+  readonly isTimed?: true;
 }
 
 /** Answers through the exchange, once; a rejected promise or a throw becomes the error reply. */

@@ -11,6 +11,7 @@ import { listDocuments } from "../document-listing.ts";
 import { changeVectorOfRow, loadDocuments } from "../document-loading.ts";
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
+import { uploadedFile } from "../multipart.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 
 const path = "/databases/:database/docs";
@@ -71,13 +72,16 @@ async function headDocument(exchange: Exchange, { database }: DatabaseContext): 
   else exchange.reply(200, { ...jsonHeaders, etag: quoted(etag) });
 }
 
+/** How nearly every document begins. */
+const braceOpen = 0x7b;
 const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
 
-/** PUT docs?id=…, If-Match: 201 `{"Id","ChangeVector"}` */
+/** PUT docs?id=…, If-Match: 201 `{"Id","ChangeVector"}`. The body is the document, or a form with it as a file. */
 async function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);
-  const body = await exchange.body();
+  let body = await exchange.body();
+  if (body[0] !== braceOpen) body = await uploadedFile(exchange.header("content-type"), body);
   const stored = await database.write((transaction) => {
     database.state.parser.parse(body, 0, body.length);
     return putParsed(transaction, id, expected);

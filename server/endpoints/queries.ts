@@ -13,11 +13,13 @@ import type { Database } from "../services.ts";
 const path = "/databases/:database/queries";
 const streamPath = "/databases/:database/streams/queries";
 
+const timed = { kind: "database", isTimed: true } as const;
+
 export const queryRoutes: readonly Route[] = [
-  { kind: "database", method: "GET", path, access: "read", handle: getQuery },
-  { kind: "database", method: "POST", path, access: "read", handle: postQuery },
-  { kind: "database", method: "GET", path: streamPath, access: "read", handle: getStream },
-  { kind: "database", method: "POST", path: streamPath, access: "read", handle: postStream },
+  { ...timed, method: "GET", path, access: "read", handle: getQuery },
+  { ...timed, method: "POST", path, access: "read", handle: postQuery },
+  { ...timed, method: "GET", path: streamPath, access: "read", handle: getStream },
+  { ...timed, method: "POST", path: streamPath, access: "read", handle: postStream },
 ];
 
 /** GET queries?query=… */
@@ -59,20 +61,16 @@ async function answer(
   const unlessEtag = sentEtag(exchange);
   try {
     const outcome = await database.query(text, { ...options, metadataOnly, unlessEtag }, reply);
-    if (outcome === null) exchange.reply(304, { ...jsonHeaders, ...requestTime(exchange) });
+    if (outcome === null) exchange.reply(304, jsonHeaders);
     else await reply.end(outcome, () => tail + diagnostics);
   } catch (error) {
     if (reply.fail()) return;
     if (!isIndexMissing(error)) throw error;
-    exchange.reply(404, { ...jsonHeaders, ...requestTime(exchange) });
+    exchange.reply(404, jsonHeaders);
   }
 }
 
 const jsonHeaders = { "content-type": jsonContentType };
-
-function requestTime(exchange: Exchange): { readonly "request-time": string } {
-  return { "request-time": String(exchange.elapsedMs) };
-}
 
 function isIndexMissing(error: unknown): boolean {
   return error instanceof EngineError && error.code === "index-missing";
@@ -99,13 +97,13 @@ async function answerDebug(
   switch (debug) {
     case "serversidequery": {
       const ServerSideQuery = database.queries.canonicalText(text);
-      exchange.replyJson(200, { ServerSideQuery }, requestTime(exchange));
+      exchange.replyJson(200, { ServerSideQuery });
       return;
     }
     case "explain": {
       const { indexName, reasons } = database.queries.explain(text, options);
       const Results = reasons.map(({ name, reason }) => ({ Index: name, Reason: reason }));
-      exchange.replyJson(200, { IndexName: indexName, Results }, requestTime(exchange));
+      exchange.replyJson(200, { IndexName: indexName, Results });
       return;
     }
     case "entries":
@@ -134,6 +132,6 @@ async function answerEntries(
       `"IndexTimestamp":"${timeText(index?.indexedAtMicros ?? 0)}",` +
       `"LastQueryTime":"${timeText(index?.queriedAtMicros ?? 0)}",` +
       `"IsStale":${found.isStale},"ResultEtag":${etag},"NodeTag":"${nodeTag}"}`,
-    { ...requestTime(exchange), etag: String(etag) },
+    { etag: String(etag) },
   );
 }

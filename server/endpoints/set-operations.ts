@@ -14,9 +14,11 @@ import type { DatabaseContext, Route } from "../route.ts";
 
 const path = "/databases/:database/queries";
 
+const timed = { kind: "database", isTimed: true } as const;
+
 export const setOperationRoutes: readonly Route[] = [
-  { kind: "database", method: "PATCH", path, access: "write", handle: patchByQuery },
-  { kind: "database", method: "DELETE", path, access: "write", handle: deleteByQuery },
+  { ...timed, method: "PATCH", path, access: "write", handle: patchByQuery },
+  { ...timed, method: "DELETE", path, access: "write", handle: deleteByQuery },
   { kind: "database", method: "PATCH", path: `${path}/test`, access: "write", handle: tryPatch },
 ];
 

@@ -1,12 +1,9 @@
 /** /admin/certificates: make, register, list, change and delete, and how soon that reaches open connections. */
-import { execFileSync } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { ClientHttp2Stream } from "node:http2";
 import * as https from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import * as tls from "node:tls";
 import { createSecureContext } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -26,9 +23,9 @@ import {
   type TestServer,
   tlsOptions,
 } from "../support/start-test-server.ts";
+import { unzip } from "../support/unzip.ts";
 
 const path = "/admin/certificates";
-const folder = mkdtempSync(join(tmpdir(), "jackdaw-zip-"));
 let server: TestServer;
 
 const slowAborted: string[] = [];
@@ -74,10 +71,7 @@ beforeAll(async () => {
     ],
   });
 });
-afterAll(async () => {
-  await stopTestServers();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(stopTestServers);
 
 function thumbprint(pair: CertificatePair): string {
   return new X509Certificate(pair.certificate).fingerprint.replaceAll(":", "");
@@ -92,18 +86,6 @@ async function call(
   const options: RequestOptions =
     body === undefined ? { method } : { method, body: JSON.stringify(body) };
   return server.request(target, options, pair);
-}
-
-function unzip(archive: Buffer): Record<string, Buffer> {
-  const file = join(folder, "x.zip");
-  writeFileSync(file, archive);
-  const names = execFileSync("unzip", ["-Z1", file], { encoding: "utf8" }).trim().split("\n");
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      execFileSync("unzip", ["-p", file, name.replace(/[[\]]/g, "\\$&")]),
-    ]),
-  );
 }
 
 describe("generating", () => {
