@@ -21,6 +21,7 @@ import { operationRoutes } from "./endpoints/operations.ts";
 import { patchRoutes } from "./endpoints/patches.ts";
 import { queryRoutes } from "./endpoints/queries.ts";
 import { revisionRoutes } from "./endpoints/revisions.ts";
+import { sampleDataRoutes } from "./endpoints/sample-data.ts";
 import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { setOperationRoutes } from "./endpoints/set-operations.ts";
@@ -63,6 +64,7 @@ export const routes: readonly Route[] = [
   ...indexChangeRoutes,
   ...setOperationRoutes,
   ...smugglerRoutes,
+  ...sampleDataRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...etlRoutes,

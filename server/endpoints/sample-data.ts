@@ -1,0 +1,64 @@
+/** Sample data to learn with. Statuses and texts are those of RavenDB 7.2.7. */
+import { EngineError } from "../../engine/errors.ts";
+import {
+  type DumpOptions,
+  parseDumpOptions,
+  wholeDump,
+} from "../../engine/smuggler/dump-options.ts";
+import { importDump } from "../../engine/smuggler/import.ts";
+import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
+import type { Exchange } from "../exchange.ts";
+import type { DatabaseContext, Route } from "../route.ts";
+import { sampleDump, sampleRevisionSettings, sampleSeriesSettings } from "../sample-data.ts";
+
+export const sampleDataRoutes: readonly Route[] = [
+  {
+    kind: "database",
+    method: "POST",
+    path: "/databases/:database/studio/sample-data",
+    access: "write",
+    handle: postSampleData,
+  },
+];
+
+/**
+ * POST studio/sample-data?operateOnTypes=…, which may be repeated; all kinds of items when it is not given: 204
+ * @throws EngineError invalid-operation when the database has documents, invalid-argument for an unknown kind
+ */
+async function postSampleData(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
+  if (database.state.documents.documentCount > 0) {
+    throw new EngineError(
+      "invalid-operation",
+      "You cannot create sample data in a database that already contains documents",
+    );
+  }
+  const options = {
+    ...optionsOf(exchange.query.all("operateOnTypes")),
+    skipsRevisionCreation: true,
+  };
+  const index = await server.commandIndex.next();
+  await database.changeSettings((record) => ({
+    ...record,
+    ...(options.types.has("RevisionDocuments") ? { Revisions: sampleRevisionSettings } : {}),
+    ...(options.types.has("TimeSeries") ? { TimeSeries: sampleSeriesSettings } : {}),
+    ChangedIndex: index,
+  }));
+  const settings = { mayChangeRecord: false, nextIndex: () => server.commandIndex.next() };
+  const result = new SmugglerResult(() => database.state.nowMicros());
+  await importDump(database, sampleDump(), options, settings, result);
+  exchange.reply(204);
+}
+
+/** @throws EngineError invalid-argument */
+function optionsOf(types: readonly string[]): DumpOptions {
+  if (types.length === 0) return wholeDump;
+  try {
+    return parseDumpOptions({ OperateOnTypes: types.flatMap((words) => words.split(",")) });
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError("invalid-argument", `Requested value '${types.join()}' was not found.`);
+  }
+}
