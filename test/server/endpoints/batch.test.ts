@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type EndpointClient,
@@ -274,6 +275,31 @@ describe("POST bulk_docs with attachments", () => {
     expect((await get("tricky")).body.equals(tricky)).toBe(true);
     expect((await get("big")).body.equals(big)).toBe(true);
     expect((await get("empty")).body).toHaveLength(0);
+  });
+
+  test("takes commands and contents that are folded, each as its part says", async () => {
+    const main = JSON.stringify({
+      Commands: [
+        { Type: "PUT", Id: "a/2", Document: { "@metadata": { "@collection": "As" } } },
+        { Type: "AttachmentPUT", Id: "a/2", Name: "folded" },
+        { Type: "AttachmentPUT", Id: "a/2", Name: "plain" },
+      ],
+    });
+    const part = (headers: string, content: Buffer | string) => [
+      Buffer.from(`--XyZ\r\nContent-Disposition: form-data; name="p"\r\n${headers}\r\n`),
+      Buffer.from(content),
+      Buffer.from("\r\n"),
+    ];
+    const body = Buffer.concat([
+      ...part("Content-Encoding: gzip\r\n", gzipSync(main)),
+      ...part("Content-Encoding: gzip\r\n", gzipSync("folded content")),
+      ...part("Command-Type: AttachmentStream\r\n", "plain content"),
+      Buffer.from("--XyZ--\r\n"),
+    ]);
+    expect((await client.send("POST bulk_docs", body, type)).status).toBe(201);
+    const get = (name: string) => client.send(`GET attachments?id=a%2F2&name=${name}`);
+    expect((await get("folded")).text).toBe("folded content");
+    expect((await get("plain")).text).toBe("plain content");
   });
 
   test("copies, moves and deletes", async () => {
