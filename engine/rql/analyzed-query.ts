@@ -7,6 +7,7 @@
  * - The exceptions are `filter` and scripts, which are evaluated document by document, see there.
  */
 
+import type { IncludePath } from "../include-path.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,
@@ -222,7 +223,12 @@ export interface ProjectedCall {
 
 export interface AnalyzedInclude {
   /** Paths to ids of documents, as the reply lists them. */
-  readonly paths: readonly { readonly text: string; readonly path: readonly PathPart[] }[];
+  readonly paths: readonly {
+    readonly text: string;
+    readonly path: readonly PathPart[];
+    /** The text as loads read it too. */
+    readonly wanted: IncludePath;
+  }[];
   /** `of`: the path to another document's id, null for the document itself. No names: all counters. */
   readonly counters: readonly {
     readonly of: FieldReference | null;

@@ -129,6 +129,28 @@ describe("load and include", () => {
     expect(all.outcome.includes[0]?.text.toString()).toContain('"Name":"Ann"');
   });
 
+  // Each was put to RavenDB 7.2.7: a query follows paths as a load does.
+  it.each([
+    ["from Orders include Lines.User", ["users/1", "users/2"]],
+    ["from Orders include Lines[].User", ["users/1", "users/2"]],
+    ["from Orders include 'Lines.User'", ["users/1", "users/2"]],
+    ["from Orders as o include o.Lines.Others.User", ["users/2"]],
+    ["from Orders include 'Number(users/)'", ["users/1"]],
+    ["from Orders include 'Roles.$Keys'", ["users/2"]],
+    ["from Orders include 'Roles.$Values[]'", ["users/1"]],
+    ["from Orders include Nested", []],
+    ["from Orders include Nested[]", []],
+    ["from Orders as o select o.Lines include o.Lines.User", ["users/1", "users/2"]],
+    ["from Orders select Lines[].User as Users include Users", ["users/1", "users/2"]],
+  ])("%s", async (text, ids) => {
+    putPosts();
+    const Lines = [{ User: "users/1" }, { User: "users/2", Others: [{ User: "users/2" }] }];
+    const Roles = { "users/2": "users/1" };
+    put("orders/1", { Lines, Number: "1", Roles, Nested: [["users/1"]] }, "Orders");
+    const { outcome } = await database.query(text);
+    expect(outcome.includes.map((one) => one.id).sort()).toEqual(ids);
+  });
+
   it("compares with a compare-exchange value", async () => {
     putPosts();
     database.compareExchange.set("vip", '"users/2"');
