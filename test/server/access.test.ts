@@ -97,6 +97,7 @@ const levels = [
 const stricter: Readonly<Record<string, Access>> = {
   "GET /admin/debug/cluster-info-package": "cluster-admin",
   "POST ~/timeseries/names/config": "database-admin",
+  "POST /admin/certificates/refresh": "cluster-admin",
 };
 
 /** The level of `METHOD path` by the specification; undefined: it is not there. */
