@@ -259,7 +259,13 @@ export type SeriesInclude = {
   | {
       readonly kind: "range";
       /** Milliseconds since 1970, inclusive; undefined is open. */
-      readonly bounds: { readonly from: number | undefined; readonly to: number | undefined };
+      readonly bounds: {
+        readonly from: number | undefined;
+        readonly to: number | undefined;
+        /** What was written, with seven digits: it can be finer. */
+        readonly fromText?: string | undefined;
+        readonly toText?: string | undefined;
+      };
     }
   | { readonly kind: "lastTime"; readonly value: number; readonly unit: "Second" | "Month" }
   | { readonly kind: "lastCount"; readonly count: number }
