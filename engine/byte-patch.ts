@@ -19,7 +19,6 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { RecordPatch } from "./record-patch.ts";
-import { RecordRun } from "./record-run.ts";
 import type { CompiledScript } from "./scripting/script.ts";
 import {
   type SimpleExpression,
@@ -111,7 +110,6 @@ export class BytePatch {
   /** The plan that was used last: most documents of a collection have one shape. */
   #plan: ShapePlan | null = null;
   readonly #record = new RecordPatch();
-  readonly #run = new RecordRun();
   readonly #row: PatchedRow;
   #texts: Buffer = Buffer.allocUnsafeSlow(valueBytes);
   #textsLength = 0;
@@ -143,7 +141,6 @@ export class BytePatch {
       if (etag > 0 && this.#apply(transaction, document) === "unsure") break;
       count++;
     }
-    this.#run.flush(transaction, this.#texts);
     range.at = at;
     range.count = count;
   }
@@ -154,9 +151,7 @@ export class BytePatch {
    */
   apply(transaction: Transaction, document: number): BytePatchOutcome {
     this.#segment = null;
-    const outcome = this.#apply(transaction, document);
-    this.#run.flush(transaction, this.#texts);
-    return outcome;
+    return this.#apply(transaction, document);
   }
 
   #apply(transaction: Transaction, document: number): BytePatchOutcome {
@@ -203,7 +198,7 @@ export class BytePatch {
     const record = this.#record;
     const { patches, bytes } = record;
     patches.isAscii = true;
-    if (this.#run.count === 0) this.#textsLength = 0;
+    this.#textsLength = 0;
     const { fields, fieldTargets, shape } = plan;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i] as number;
@@ -258,11 +253,6 @@ export class BytePatch {
   #write(transaction: Transaction, document: number, shape: Shape): void {
     const { state, scratch } = transaction;
     const record = this.#record;
-    if (transaction.isUnwatched && record.isOverwrite) {
-      this.#addToRun(transaction, document);
-      return;
-    }
-    this.#run.flush(transaction, this.#texts);
     const { collectionId, flags } = record;
     const length = record.patchedLength(shape);
     const at = scratch.reserve(length);
@@ -279,20 +269,6 @@ export class BytePatch {
       etag,
       changeVector: state.changeVectorAt(etag),
     });
-  }
-
-  /** Lets it be written with its neighbours. */
-  #addToRun(transaction: Transaction, document: number): void {
-    const { bytes, start, length, patches } = this.#record;
-    const run = this.#run;
-    if (!run.takes(bytes, start)) {
-      // The texts of this one stay where they are until the next.
-      run.flush(transaction, this.#texts);
-    }
-    run.add(document, bytes, start, length);
-    for (let k = 0; k < patches.count; k++) {
-      run.replace(this.#record.replacedAt(k), patches.froms[k] as number, patches.tos[k] as number);
-    }
   }
 
   /** Null: documents of this shape are for the script. */

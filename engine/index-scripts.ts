@@ -11,10 +11,12 @@ import type { Database } from "./database.ts";
 import { collectionIdOf } from "./document.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
+import { ContentAwaited, IndexContents } from "./index-contents.ts";
 import type { StoredRow } from "./indexing/index-host.ts";
 import {
   type DynamicFieldOptions,
   type IndexProgram,
+  type MappedEntry,
   type MappedField,
   type MapResult,
   RecordAwaited,
@@ -26,9 +28,12 @@ import {
   isCSharp,
   type StaticDefinition,
 } from "./indexing/static-definition.ts";
+import { type Attachment, attachmentKey } from "./keyspaces/attachments.ts";
+import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { indexEntriesPerDocumentMax } from "./limits.ts";
 import { QueryRows } from "./query-rows.ts";
 import { ReadingScriptHost } from "./query-scripts.ts";
+import type { AttachmentScriptHost } from "./scripting/attachment-functions.ts";
 import type { IndexScriptHost } from "./scripting/index-functions.ts";
 import {
   type IndexMap,
@@ -38,7 +43,7 @@ import {
   readIndexText,
 } from "./scripting/index-script.ts";
 import { type CompiledScript, compileScript, type RunInput } from "./scripting/script.ts";
-import { valueText } from "./scripting/script-document.ts";
+import { ShapeHint, valueOfText, valueText } from "./scripting/script-document.ts";
 import { parseBody } from "./scripting/script-parser.ts";
 import {
   defaultLimits,
@@ -56,8 +61,6 @@ import {
   setOwn,
   type Value,
 } from "./scripting/script-values.ts";
-import { ShapeHint } from "./scripting/shape-hint.ts";
-import { valueOfText } from "./scripting/text-source.ts";
 import { RecordNotResident } from "./transaction.ts";
 import { scriptDocumentOf } from "./transaction-script-host.ts";
 
@@ -150,7 +153,7 @@ class ScriptProgram implements IndexProgram {
   map(row: StoredRow): MapResult {
     const host = this.#host;
     host.begin();
-    const entries: MappedField[][] = [];
+    const entries: MappedEntry[] = [];
     const values: ReducedValue[] = [];
     let failure: EngineError | null = null;
     const { keyspaces } = this.#database.state;
@@ -164,9 +167,11 @@ class ScriptProgram implements IndexProgram {
       }
     } catch (error) {
       if (error instanceof RecordNotResident) throw this.#awaited(error);
+      if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
       failure = error;
     }
+    host.contents.clear();
     const { references, compareExchangeKeys } = host;
     if (failure !== null)
       return { entries: [], values: [], references, compareExchangeKeys, failure };
@@ -200,7 +205,7 @@ class ScriptProgram implements IndexProgram {
     script: CompiledScript,
     map: ScriptFunction,
     row: StoredRow,
-    entries: MappedField[][],
+    entries: MappedEntry[],
     values: ReducedValue[],
   ): void {
     const document = scriptDocumentOf(this.#database.state, row.bytes, row.start, this.#hint);
@@ -221,10 +226,12 @@ class ScriptProgram implements IndexProgram {
           "The map must return an object, or a list of objects.",
         );
       }
+      const { value: object, factor } = unboosted(output);
+      if (!isObject(object)) continue;
       if (this.#reduce === null) {
-        const fields = mappedFields(run, output);
-        if (fields.length > 0) entries.push(fields);
-      } else values.push(this.#keyed(run, output));
+        const entry = mappedEntry(run, object, factor);
+        if (entry.fields.length > 0) entries.push(entry);
+      } else values.push(this.#keyed(run, object));
     }
   }
 
@@ -243,13 +250,17 @@ class ScriptProgram implements IndexProgram {
 }
 
 /** What functions of indexes reach; takes down what they look at. */
-class MapScriptHost extends ReadingScriptHost implements IndexScriptHost {
+class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, AttachmentScriptHost {
   isTracking = true;
   references = new Set<string>();
   compareExchangeKeys = new Set<string>();
+  readonly contents: IndexContents;
+  readonly #attachments: EntryKeyspace<Attachment>;
 
   constructor(database: Database, clock: Clock) {
     super(database.state, new QueryRows(database, clock));
+    this.contents = new IndexContents(database.blobs);
+    this.#attachments = database.state.keyspaces.attachments;
   }
 
   begin(): void {
@@ -261,6 +272,14 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost {
   override load(id: string): ReturnType<ReadingScriptHost["load"]> {
     if (this.isTracking) this.references.add(id.toLowerCase());
     return super.load(id);
+  }
+
+  attachmentsOf(id: string): readonly Attachment[] {
+    return [...this.#attachments.withPrefix(attachmentKey(id, ""))].map(([, one]) => one);
+  }
+
+  contentOf(hash: string, size: number): Buffer {
+    return this.contents.get(hash, size);
   }
 
   override compareExchange(key: string): string | null {
@@ -363,11 +382,21 @@ function readFunctions(
   }
 }
 
-/** The fields of one entry. What is undefined is no field; a value with `$name` is a field of that name. */
-function mappedFields(run: Run, output: ScriptObject): MappedField[] {
+/** What `boost(value, factor)` was called with; 1: it was not. */
+function unboosted(value: Value): { readonly value: Value; readonly factor: number } {
+  const factor = isObject(value) ? getOwn(value, "$boost") : undefined;
+  if (typeof factor !== "number" || !isObject(value)) return { value, factor: 1 };
+  return { value: getOwn(value, "$value"), factor };
+}
+
+/** One entry. What is undefined is no field; a value with `$name` is a field of that name. */
+function mappedEntry(run: Run, output: ScriptObject, entryFactor: number): MappedEntry {
   const fields: MappedField[] = [];
+  const boosts = new Map<string, number>();
+  if (entryFactor !== 1) boosts.set("", entryFactor);
   for (const key of ownKeys(output)) {
-    const value = getOwn(output, key);
+    const { value, factor } = unboosted(getOwn(output, key));
+    if (factor !== 1) boosts.set(key, factor);
     const dynamic = dynamicFields(value);
     if (dynamic !== null) {
       for (const one of dynamic) addDynamic(run, one, fields);
@@ -375,7 +404,7 @@ function mappedFields(run: Run, output: ScriptObject): MappedField[] {
       fields.push({ name: key, text: valueText(run, value), dynamic: null });
     }
   }
-  return fields;
+  return { fields, boosts: boosts.size === 0 ? null : boosts };
 }
 
 /** The values with a name of their own that a value is or lists, or null when it is none. */

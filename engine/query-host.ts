@@ -31,6 +31,7 @@ import { QueryCompiler } from "./rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "./rql/query-parameters.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./rql/results.ts";
 import type { IndexProvider, QueryIndex } from "./rql/row-source.ts";
+import { searchEngineOf } from "./search-engine.ts";
 import { RecordNotResident } from "./transaction.ts";
 
 /** How a query is asked, beside its text. */
@@ -119,7 +120,7 @@ export class DatabaseQueries {
   ): Promise<QueryOutcome | null> {
     const query = withCallsAsScript(analyzed);
     await this.#settleIds(query);
-    const request = requestOf(options);
+    const request = this.#requestOf(options);
     const counted = new CountedSink(sink);
     for (let run = 0; ; run++) {
       const rows = new QueryRows(this.#database, this.#clock);
@@ -157,6 +158,21 @@ export class DatabaseQueries {
     return Uint32Array.from(numbers.slice(paging.skip, paging.skip + paging.take));
   }
 
+  #requestOf(options: QueryOptions): QueryRequest {
+    const { settings } = this.#database;
+    return {
+      waitForNonStale: options.waitForNonStale === true,
+      waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
+      isMetadataOnly: options.metadataOnly === true,
+      projectionBehavior: options.projectionBehavior,
+      keepsDuplicates: options.skipDuplicateChecking === true,
+      tellsScores: ({ name }) => {
+        const index = this.indexes.byName(name);
+        return index !== undefined && searchEngineOf(settings, index) === "Lucene";
+      },
+    };
+  }
+
   async #indexNumbers(query: AnalyzedQuery): Promise<number[]> {
     const rows = new NumberRows(this.#database, this.#clock);
     const plain: AnalyzedQuery = {
@@ -169,7 +185,7 @@ export class DatabaseQueries {
     try {
       const scripts = new DatabaseScripts(this.#database.state, rows);
       const host = { source: rows, indexes: this.indexes, scripts };
-      await executeQuery(plain, host, requestOf({}), { add: () => null });
+      await executeQuery(plain, host, this.#requestOf({}), { add: () => null });
       return rows.numbers;
     } finally {
       rows.close();
@@ -229,7 +245,7 @@ export class DatabaseQueries {
     try {
       const scripts = new DatabaseScripts(this.#database.state, rows);
       const host = { source: rows, indexes: this.indexes, scripts };
-      return await executeEntries(query, host, requestOf(options));
+      return await executeEntries(query, host, this.#requestOf(options));
     } finally {
       rows.close();
     }
@@ -434,14 +450,4 @@ function collectionNumbers(database: Database, { access, source }: AnalyzedQuery
     }
   }
   return numbers;
-}
-
-function requestOf(options: QueryOptions): QueryRequest {
-  return {
-    waitForNonStale: options.waitForNonStale === true,
-    waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
-    isMetadataOnly: options.metadataOnly === true,
-    projectionBehavior: options.projectionBehavior,
-    keepsDuplicates: options.skipDuplicateChecking === true,
-  };
 }

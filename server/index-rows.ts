@@ -4,6 +4,8 @@
  */
 import type { IndexStatistics, OpenIndex } from "../engine/indexing/open-index.ts";
 import { StaticIndex } from "../engine/indexing/static-index.ts";
+import type { JsonObject } from "../engine/keyspaces/index-definitions.ts";
+import { searchEngineOf } from "../engine/search-engine.ts";
 import { timeText } from "./query-reply.ts";
 
 /** `Running`, or why it is not. */
@@ -13,7 +15,7 @@ export function statusOf(index: OpenIndex): "Running" | "Paused" | "Disabled" {
 }
 
 /** An index's row in `indexes/stats`. */
-export function statisticsRow(index: OpenIndex): object {
+export function statisticsRow(index: OpenIndex, record: JsonObject): object {
   const row = index.statistics();
   return {
     Name: row.name,
@@ -36,7 +38,7 @@ export function statisticsRow(index: OpenIndex): object {
     IsStale: row.isStale,
     LockMode: row.lockMode,
     Type: row.type,
-    SearchEngineType: "Corax",
+    SearchEngineType: searchEngineOf(record, index),
     ArchivedDataProcessingBehavior: null,
     Status: statusOf(index),
     EntriesCount: row.entriesCount,

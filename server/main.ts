@@ -25,20 +25,11 @@ async function main(): Promise<void> {
     readFile: (path) => readFileSync(path, "utf8"),
     defaultFile: resolve("settings.json"),
   });
-  warnings.forEach(warn);
-  const certificateReports = { changed: print, failed: warn };
-  const server = await startServer({ config, routes, openStorage, logError, certificateReports });
-  server.warnings.forEach(warn);
+  for (const warning of warnings) console.error(`Warning: ${warning}`);
+  const server = await startServer({ config, routes, openStorage, logError });
+  for (const warning of server.warnings) console.error(`Warning: ${warning}`);
   stopWhenTold(server, config);
-  print(startupLines(server).join("\n"));
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-function warn(text: string): void {
-  console.error(`Warning: ${text}`);
+  process.stdout.write(`${startupLines(server).join("\n")}\n`);
 }
 
 function logError(reference: string, error: unknown): void {
@@ -64,8 +55,6 @@ function stopWhenTold(server: RunningServer, config: Config): void {
     if (isStopping) process.exit(130); // asked twice: what is acknowledged is safe anyway
     stop();
   });
-  // A terminal that is closed takes its server along; without one the signal asks to look at the certificate again.
-  process.on("SIGHUP", () => (process.stdin.isTTY ? stop() : reloadCertificate(server)));
   const input = createInterface({ input: process.stdin });
   input.on("line", (line) => {
     if (/^\s*shutdown(\s+no-confirmation)?\s*$/i.test(line)) stop();
@@ -76,17 +65,6 @@ function stopWhenTold(server: RunningServer, config: Config): void {
   setInterval(() => {
     if (!isAlive(parentProcessId)) stop();
   }, parentCheckMs).unref();
-}
-
-function reloadCertificate(server: RunningServer): void {
-  if (server.certificate === undefined) return;
-  server.reloadCertificate().then(
-    (isOther) => {
-      if (!isOther) print("The server certificate is the same as before");
-    },
-    (error: unknown) =>
-      warn(`The server certificate stays as it was: ${(error as Error).message}.`),
-  );
 }
 
 function isAlive(processId: number): boolean {

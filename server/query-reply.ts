@@ -92,6 +92,9 @@ export class QueryReply implements RowSink {
       ]);
       text += `,"Highlightings":${JSON.stringify(Object.fromEntries(fields))}`;
     }
+    if (outcome.explanations !== null) {
+      text += `,"Explanations":${JSON.stringify(Object.fromEntries(outcome.explanations))}`;
+    }
     const { counterIncludes, compareExchangeKeys } = outcome;
     if (counterIncludes !== null)
       text += `,${counterIncludesText(this.#database, counterIncludes)}`;

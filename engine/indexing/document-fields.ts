@@ -7,7 +7,7 @@
  *   true, false   the word
  *   null          the null marker
  *   array         each element, arrays in it too; an empty one is nothing
- *   object        the object marker
+ *   object        the object marker; of what a deployed index maps its text
  *   nothing       nothing. A path with `[]` gives null for an element that lacks the rest of the path,
  *                 and the element itself when it is neither object nor array.
  *
@@ -33,6 +33,7 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
+import { objectTermBytesMax } from "../limits.ts";
 import { type Analyzer, lowerInvariant } from "./analyzer.ts";
 import { type Instant, parseInstant } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -112,12 +113,16 @@ function follow(
   } else if (isInEach) column.add(nullTerm);
 }
 
-/** Adds the terms of the value that begins at `at`. */
+/**
+ * Adds the terms of the value that begins at `at`.
+ * `keepsObjects`: an object is a term that is its text, as in an index of RavenDB's that Lucene keeps.
+ */
 export function addValueTerms(
   column: FieldColumn,
   mode: FieldMode,
   bytes: Buffer,
   at: number,
+  keepsObjects = false,
 ): void {
   switch (bytes[at]) {
     case byteQuote:
@@ -125,11 +130,11 @@ export function addValueTerms(
       return;
     case byteArrayOpen:
       for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
-        addValueTerms(column, mode, bytes, i);
+        addValueTerms(column, mode, bytes, i, keepsObjects);
       }
       return;
     case byteObjectOpen:
-      column.add(objectTerm);
+      column.add(keepsObjects ? internObject(column.dictionary, bytes, at) : objectTerm);
       return;
     case byteN:
       column.add(nullTerm);
@@ -192,6 +197,13 @@ function addWords(column: FieldColumn, analyze: Analyzer, text: string): void {
 function internText(dictionary: TermDictionary, text: string): number {
   const bytes = Buffer.from(text);
   return dictionary.intern(textKind, bytes, bytes.length, Number.NaN);
+}
+
+/** The text of an object that begins at `at`; the marker for one that is too long. */
+function internObject(dictionary: TermDictionary, bytes: Buffer, at: number): number {
+  const text = bytes.subarray(at, skipValue(bytes, at));
+  if (text.length > objectTermBytesMax) return objectTerm;
+  return dictionary.intern(textKind, text, text.length, Number.NaN);
 }
 
 function internDate(dictionary: TermDictionary, instant: Instant): number {

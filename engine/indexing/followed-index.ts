@@ -23,6 +23,11 @@ export interface GroupOutputs {
   readonly keyNames: readonly string[];
 }
 
+/** What the scores of entries are multiplied by. */
+export interface EntryBoosts {
+  boostOf(entry: number, field: string): number;
+}
+
 export interface FollowedIndex {
   /** Replaced by another when it is compacted. */
   readonly store: EntryStore;
@@ -32,6 +37,8 @@ export interface FollowedIndex {
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;
+  /** Left out when no map has boosted anything. */
+  readonly boosts?: EntryBoosts | undefined;
   readonly isStale: boolean;
   /** The column of a field by its name (map-index.ts), or undefined. */
   column(name: string): FieldColumn | undefined;

@@ -20,10 +20,17 @@ export interface MappedField {
   readonly dynamic: DynamicFieldOptions | null;
 }
 
+/** One entry's fields, and by what its scores are multiplied. */
+export interface MappedEntry {
+  readonly fields: readonly MappedField[];
+  /** By field, "" for all of them; null: nothing is. */
+  readonly boosts: ReadonlyMap<string, number> | null;
+}
+
 /** What a map made of one document, and what it looked at beside it. */
 export interface MapResult {
-  /** One list of fields for each entry; empty for a map that is reduced. */
-  readonly entries: readonly (readonly MappedField[])[];
+  /** Empty for a map that is reduced. */
+  readonly entries: readonly MappedEntry[];
   /** What is to be reduced: JSON texts of a key and an object. */
   readonly values: readonly ReducedValue[];
   /** Lower-cased ids of documents that were loaded, whether or not they are there. */

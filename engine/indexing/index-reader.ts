@@ -7,7 +7,7 @@ import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { FieldSearch } from "./field-search.ts";
-import type { FieldForm, FollowedIndex } from "./followed-index.ts";
+import type { EntryBoosts, FieldForm, FollowedIndex } from "./followed-index.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
 /** How null is shown among terms. */
@@ -47,6 +47,11 @@ export class IndexReader {
   /** What makes terms of the text of a search in this field. */
   analyzerOf(name: string): Analyzer {
     return this.#index.analyzerOf(name);
+  }
+
+  /** What scores are multiplied by; undefined: nothing. */
+  get boosts(): EntryBoosts | undefined {
+    return this.#index.boosts;
   }
 
   /** Entries of the documents with these numbers; -1 is none. */

@@ -83,6 +83,11 @@ export abstract class OpenIndex {
   /** May a query name this field? */
   abstract isKnownField(name: string): boolean;
 
+  /** Is it known that the field had a list as its value? Nobody asks it of automatic indexes. */
+  hasArrays(_name: string): boolean {
+    return false;
+  }
+
   /** Why it answers no queries any more, or null. */
   abstract readonly invalidity: string | null;
 

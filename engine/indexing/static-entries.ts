@@ -13,7 +13,7 @@ import { normalDate } from "./date-terms.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import type { MappedField } from "./index-program.ts";
+import type { MappedEntry, MappedField } from "./index-program.ts";
 import type { StoredFields } from "./open-index.ts";
 import {
   allFields,
@@ -36,6 +36,10 @@ export class StaticEntries implements StoredFields {
   readonly #fields = new Map<string, EntryField>();
   /** By document: what is kept of each of its entries. */
   readonly #stored = new Map<number, readonly (string | null)[]>();
+  /** By document: by what the scores of each of its entries are multiplied. */
+  readonly #boosts = new Map<number, readonly (ReadonlyMap<string, number> | null)[]>();
+  /** Fields that had a list as their value. */
+  readonly #arrays = new Set<string>();
   #hasDynamic = false;
 
   /** `names`: fields that are known before any document is. */
@@ -53,6 +57,11 @@ export class StaticEntries implements StoredFields {
 
   get hasDynamicFields(): boolean {
     return this.#hasDynamic;
+  }
+
+  /** Did a map give a list for this field? */
+  hasArrays(name: string): boolean {
+    return this.#arrays.has(name);
   }
 
   column(name: string): FieldColumn | undefined {
@@ -79,21 +88,41 @@ export class StaticEntries implements StoredFields {
   }
 
   /** Replaces the entries of a document. @throws EngineError too-large when there are too many fields */
-  set(docNum: number, entries: readonly (readonly MappedField[])[]): void {
+  set(docNum: number, entries: readonly MappedEntry[]): void {
     this.remove(docNum);
-    const resolved = entries.map((fields) => fields.map((field) => this.#fieldOf(field)));
-    const stored = entries.map((fields, at) => {
+    const resolved = entries.map(({ fields }) => fields.map((field) => this.#fieldOf(field)));
+    const stored = entries.map(({ fields }, at) => {
       const found = resolved[at] as readonly EntryField[];
-      for (const [i, { text }] of fields.entries()) this.#addTerms(found[i] as EntryField, text);
+      for (const [i, { name, text }] of fields.entries()) {
+        if (text.startsWith("[")) this.#arrays.add(name);
+        this.#addTerms(found[i] as EntryField, text);
+      }
       this.store.endEntry(docNum);
       return storedText(fields, found);
     });
     if (stored.some((text) => text !== null)) this.#stored.set(docNum, stored);
+    const boosts = entries.map((entry) => entry.boosts);
+    if (boosts.some((one) => one !== null)) this.#boosts.set(docNum, boosts);
   }
 
   remove(docNum: number): void {
     this.store.remove(docNum);
     this.#stored.delete(docNum);
+    this.#boosts.delete(docNum);
+  }
+
+  /** Is the score of some entry multiplied? */
+  get hasBoosts(): boolean {
+    return this.#boosts.size > 0;
+  }
+
+  /** By what an entry's score in a field is multiplied. */
+  boostOf(entry: number, field: string): number {
+    const document = this.store.documents[entry] as number;
+    const boosts = this.#boosts.get(document)?.[entry - this.store.firstOf(document)];
+    return boosts === undefined || boosts === null
+      ? 1
+      : (boosts.get(field) ?? 1) * (boosts.get("") ?? 1);
   }
 
   /** Drops dead entries, a slice at a time. */
@@ -139,7 +168,7 @@ export class StaticEntries implements StoredFields {
   #addTerms({ position, mode }: EntryField, text: string): void {
     if (mode === null) return;
     const column = this.store.columns[position] as FieldColumn;
-    addValueTerms(column, mode, Buffer.from(text), 0);
+    addValueTerms(column, mode, Buffer.from(text), 0, true);
   }
 }
 

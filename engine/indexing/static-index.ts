@@ -5,7 +5,13 @@ import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import type { FieldForm, FollowedIndex, GroupOutputs, IndexCounters } from "./followed-index.ts";
+import type {
+  EntryBoosts,
+  FieldForm,
+  FollowedIndex,
+  GroupOutputs,
+  IndexCounters,
+} from "./followed-index.ts";
 import { allDocuments } from "./index-definition.ts";
 import { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
@@ -72,6 +78,10 @@ class StagedIndex implements FollowedIndex {
 
   get outputs(): GroupOutputs | null {
     return this.reduce;
+  }
+
+  get boosts(): EntryBoosts | undefined {
+    return this.entries.hasBoosts ? this.entries : undefined;
   }
 
   get isStale(): boolean {
@@ -178,6 +188,10 @@ export class StaticIndex extends OpenIndex {
     if (name === "id()") return !this.program.isReduce;
     if (fieldNames === null || fieldNames.has(name)) return true;
     return this.index.entries.column(name) !== undefined;
+  }
+
+  override hasArrays(name: string): boolean {
+    return this.index.entries.hasArrays(name);
   }
 
   setOptions({ lockMode, priority, isDisabled }: DeploymentOptions): void {

@@ -164,7 +164,8 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     group.text = this.#reduce(group, values);
     if (group.text === null) return;
     try {
-      this.#entries.set(group.number, [this.#program.fieldsOf(group.text)]);
+      const fields = this.#program.fieldsOf(group.text);
+      this.#entries.set(group.number, [{ fields, boosts: null }]);
     } catch (error) {
       this.#fail(group, error);
     }

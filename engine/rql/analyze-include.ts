@@ -1,6 +1,5 @@
 /** `include` -> what is sent along with the results. */
 import { EngineError } from "../errors.ts";
-import { parseIncludePath } from "../include-path.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import { includedSeries } from "./analyze-series-include.ts";
 import type { AnalyzedInclude } from "./analyzed-query.ts";
@@ -45,16 +44,14 @@ export function analyzeInclude(
     revisions,
     series,
     hasTimings: false,
+    explanations: null,
   };
   const explanationCount = items.filter(
     (item) => item.kind === "call" && methodKey(item.name) === "explanations",
   ).length;
   for (const item of items) {
     if (item.kind !== "call") {
-      for (const path of includedPaths(scope, item)) {
-        const text = pathText(path);
-        paths.push({ text, path, wanted: parseIncludePath(text) });
-      }
+      for (const path of includedPaths(scope, item)) paths.push({ text: pathText(path), path });
       continue;
     }
     const key = methodKey(item.name);
@@ -66,7 +63,7 @@ export function analyzeInclude(
     else if (key === "timeseries") series.push(includedSeries(scope, item));
     else if (key === "timings") include.hasTimings = checkTimings(scope, item);
     else if (key === "explanations") {
-      refuseExplanations(scope, item, isCollectionScan, explanationCount);
+      include.explanations = includedExplanations(scope, item, isCollectionScan, explanationCount);
     } else refuseInclude(scope, item);
   }
   return include;
@@ -187,12 +184,12 @@ function checkTimings(scope: QueryScope, call: Call): true {
   throw invalid(scope, "Method 'timings()' expects zero arguments to be provided");
 }
 
-function refuseExplanations(
+function includedExplanations(
   scope: QueryScope,
   call: Call,
   isCollectionScan: boolean,
   count: number,
-): never {
+): NonNullable<AnalyzedInclude["explanations"]> {
   if (isCollectionScan) throw invalid(scope, "Collection queries cannot return explanations.");
   if (count > 1) throw invalid(scope, "Query cannot include duplicate explanations.");
   const [options] = call.args;
@@ -200,9 +197,17 @@ function refuseExplanations(
   if (call.args.length > 1) {
     throw invalid(scope, `${method} zero or one argument(s) to be provided`);
   }
-  if (options !== undefined && options.kind !== "literal" && options.kind !== "parameter") {
+  if (options === undefined) return { groupKey: null };
+  if (options.kind !== "literal" && options.kind !== "parameter") {
     const got = describeArgument(options);
     throw invalid(scope, `${method} value token as an argument at index 0, got ${got} type`);
   }
-  throw notSupported("Clause 'include explanations' is not supported by this server.");
+  const given = resolveValue(scope, options);
+  if (given.type === "null") return { groupKey: null };
+  const fields = given.type === "object" ? [...given.fields] : null;
+  if (fields === null) {
+    throw invalid(scope, `${method} options as an object, but got ${plainText(given)}`);
+  }
+  const groupKey = fields.find(([name]) => name.toLowerCase() === "groupkey")?.[1];
+  return { groupKey: groupKey?.type === "string" ? groupKey.value : null };
 }

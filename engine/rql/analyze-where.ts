@@ -25,6 +25,7 @@ import type {
 import { type MethodKey, methodKey, methodNames } from "./functions/method-table.ts";
 import { describeArgument, literalTypeName } from "./print.ts";
 import {
+  jsonText,
   number,
   type ParameterValue,
   plainText,
@@ -125,6 +126,8 @@ function analyzeComparison(
   isExact: boolean,
 ): Condition {
   const field = comparedField(scope, left);
+  const text = objectTextOf(scope, right);
+  if (text !== null) return { kind: "comparison", field, operator, value: text, isExact: true };
   const value = comparedValue(scope, right);
   if (value === null) {
     const none: Condition = { kind: "none", field };
@@ -135,6 +138,13 @@ function analyzeComparison(
     throw notSupported(`Unhandled operation: ${operatorNames[operator]}`);
   }
   return { kind: "comparison", field, operator, value, isExact };
+}
+
+/** A deployed index finds objects by their texts; null: it is no object, or no such index. */
+function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | null {
+  if (scope.isDynamic || right.kind !== "parameter") return null;
+  const given = resolveValue(scope, right);
+  return given.type === "object" ? { type: "string", value: jsonText(given) } : null;
 }
 
 /** The left side of an operator: a path, `id()`, or what a group computes. */
@@ -213,19 +223,19 @@ function analyzeIn(scope: QueryScope, expression: In, isExact: boolean): Conditi
   if (types.size > 1) {
     throw incompatible(scope, "parameters", left, expression.values.length);
   }
-  return { kind: "in", field, values, isAll, isExact };
+  const isText = expression.values.some((value) => hasObject(resolveValue(scope, value)));
+  return { kind: "in", field, values, isAll, isExact: isExact || (isText && !scope.isDynamic) };
 }
 
 function isNullLiteral(value: Value): boolean {
   return value.kind === "literal" && value.type === "null";
 }
 
-/** The values that one member of a list stands for: arrays are spread, those in them too; objects stand for none. */
+/** The values that one member of a list stands for: arrays are spread, those in them too; objects are their texts, or none. */
 function spread(scope: QueryScope, value: Value): Scalar[] {
   const given = resolveValue(scope, value);
-  if (given.type === "object") return [];
-  if (given.type !== "array") return [given];
-  const scalars = scalarsOf(given);
+  if (given.type !== "array" && given.type !== "object") return [given];
+  const scalars = scalarsOf(scope, given);
   const first = scalars.find((item) => item.type !== "null");
   for (const scalar of scalars) {
     if (first === undefined || scalar.type === "null" || typeName(scalar) === typeName(first)) {
@@ -239,9 +249,14 @@ function spread(scope: QueryScope, value: Value): Scalar[] {
   return scalars;
 }
 
-function scalarsOf(value: ParameterValue): Scalar[] {
-  if (value.type === "array") return value.items.flatMap(scalarsOf);
-  return value.type === "object" ? [] : [value];
+function scalarsOf(scope: QueryScope, value: ParameterValue): Scalar[] {
+  if (value.type === "array") return value.items.flatMap((item) => scalarsOf(scope, item));
+  if (value.type !== "object") return [value];
+  return scope.isDynamic ? [] : [{ type: "string", value: jsonText(value) }];
+}
+
+function hasObject(value: ParameterValue): boolean {
+  return value.type === "object" || (value.type === "array" && value.items.some(hasObject));
 }
 
 /** Literals of one list have one type; literals and parameters do not mix. */

@@ -7,7 +7,6 @@
  * - The exceptions are `filter` and scripts, which are evaluated document by document, see there.
  */
 
-import type { IncludePath } from "../include-path.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,
@@ -223,12 +222,7 @@ export interface ProjectedCall {
 
 export interface AnalyzedInclude {
   /** Paths to ids of documents, as the reply lists them. */
-  readonly paths: readonly {
-    readonly text: string;
-    readonly path: readonly PathPart[];
-    /** The text as loads read it too. */
-    readonly wanted: IncludePath;
-  }[];
+  readonly paths: readonly { readonly text: string; readonly path: readonly PathPart[] }[];
   /** `of`: the path to another document's id, null for the document itself. No names: all counters. */
   readonly counters: readonly {
     readonly of: FieldReference | null;
@@ -249,6 +243,8 @@ export interface AnalyzedInclude {
     readonly wanted: SeriesInclude;
   }[];
   readonly hasTimings: boolean;
+  /** Why rows have their scores. `groupKey`: the field by whose value reduced rows are told apart. */
+  readonly explanations: { readonly groupKey: string | null } | null;
 }
 
 /** What is wanted of a time series. The last time and the last count reach to its end. */
@@ -259,13 +255,7 @@ export type SeriesInclude = {
   | {
       readonly kind: "range";
       /** Milliseconds since 1970, inclusive; undefined is open. */
-      readonly bounds: {
-        readonly from: number | undefined;
-        readonly to: number | undefined;
-        /** What was written, with seven digits: it can be finer. */
-        readonly fromText?: string | undefined;
-        readonly toText?: string | undefined;
-      };
+      readonly bounds: { readonly from: number | undefined; readonly to: number | undefined };
     }
   | { readonly kind: "lastTime"; readonly value: number; readonly unit: "Second" | "Month" }
   | { readonly kind: "lastCount"; readonly count: number }

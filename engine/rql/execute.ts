@@ -32,6 +32,7 @@ import {
   withMetadata,
   withScore,
 } from "./results-projection.ts";
+import { type PlacedCursor, RowScores } from "./row-scores.ts";
 import type {
   GroupOutputs,
   IndexProvider,
@@ -62,6 +63,8 @@ export interface QueryRequest {
   readonly projectionBehavior?: ProjectionBehavior | undefined;
   /** Do not look for what fan-out entries have in common. */
   readonly keepsDuplicates: boolean;
+  /** Do documents found through this index tell their scores? Left out: none do. */
+  readonly tellsScores?: (index: QueryIndex) => boolean;
 }
 
 /** Milliseconds that a query waits for an index that was made for it. */
@@ -105,6 +108,7 @@ class Execution {
   /** What the index keeps of each entry of `#list`. */
   #storedTexts: readonly (string | null)[] | null = null;
   #list: ListCursor | null = null;
+  #scores: RowScores | null = null;
   #scannedCount = 0;
   #skippedCount = 0;
   #sliceStartMs = 0;
@@ -167,6 +171,8 @@ class Execution {
       revisionIncludes: this.#includes.revisions,
       seriesIncludes: this.#includes.series,
       highlightings: null,
+      explanations:
+        query.include.explanations === null ? null : (this.#scores?.explanations ?? null),
       indexTimestamp: this.#index?.indexedAtMicros ?? 0,
       lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
       isStale,
@@ -245,9 +251,14 @@ class Execution {
     const entries = this.#foundEntries(reader, index);
     const total = entries.length;
     if (index.outputs !== null) {
-      return { cursor: new GroupCursor(entries, index.outputs), total };
+      const cursor = new GroupCursor(entries, index.outputs);
+      this.#score(entries, reader, index, cursor);
+      return { cursor, total };
     }
-    const cursor = new ListCursor(this.#documentsOf(entries, reader), 0, source);
+    const docNums = this.#documentsOf(entries, reader);
+    const cursor = new ListCursor(docNums, 0, source);
+    const shown = docNums.length < entries.length ? firstEntries(entries, reader) : entries;
+    this.#score(shown, reader, index, cursor);
     const { stored } = index;
     if (stored !== null && this.#query.projection.kind !== "document") {
       this.#storedTexts = Array.from(entries, (entry) => stored.textOf(entry));
@@ -262,17 +273,32 @@ class Execution {
     return this.#storedTexts[this.#list.position] ?? null;
   }
 
-  /** The entries that fulfil the condition, in the order of the query. */
-  #foundEntries(reader: IndexReader, index: QueryIndex): Uint32Array {
-    const query = this.#query;
-    refuseUnfit(query, index);
+  /** Scores the rows that `cursor` walks, when the reply tells it. */
+  #score(entries: Uint32Array, reader: IndexReader, index: QueryIndex, cursor: PlacedCursor): void {
+    const { include, where } = this.#query;
+    if (include.explanations === null && !this.#tellsScores(index)) return;
+    this.#scores = new RowScores(where, entries, this.#whereContext(reader), cursor);
+  }
+
+  #tellsScores(index: QueryIndex | null): boolean {
+    return index !== null && index.outputs === null && this.#request.tellsScores?.(index) === true;
+  }
+
+  #whereContext(reader: IndexReader): WhereContext {
     const { source, scripts } = this.#host;
-    const context: WhereContext = {
+    return {
       reader,
       findDocument: (id) => source.findDocument(id),
       compareExchangeOf: (key) => source.compareExchangeOf(key),
       textTest: (pattern) => scripts.textTest(pattern),
     };
+  }
+
+  /** The entries that fulfil the condition, in the order of the query. */
+  #foundEntries(reader: IndexReader, index: QueryIndex): Uint32Array {
+    const query = this.#query;
+    refuseUnfit(query, index);
+    const context = this.#whereContext(reader);
     const set = query.where === null ? reader.all() : findEntries(query.where, context);
     return this.#ordered(set, reader, context);
   }
@@ -280,7 +306,7 @@ class Execution {
   #ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Uint32Array {
     const query = this.#query;
     const entries = set.toList();
-    const isScored = hasScores(query);
+    const isScored = hasScores(query, reader);
     const scores = isScored ? scoreEntries(query.where, entries, context) : null;
     const byScore = { kind: "score", isDescending: false, nulls: null } as const;
     const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
@@ -405,9 +431,13 @@ class Execution {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }
     return this.#emitParts(
-      { row, loaded: noLoaded, score: null, stored: this.#storedText() },
+      { row, loaded: noLoaded, score: this.#toldScore(), stored: this.#storedText() },
       rowSkip,
     );
+  }
+
+  #toldScore(): number | null {
+    return this.#scores !== null && this.#tellsScores(this.#index) ? this.#scores.current : null;
   }
 
   async #emitLoaded(
@@ -416,7 +446,7 @@ class Execution {
     loaded: ReadonlyMap<string, LoadedValue>,
   ): Promise<void> {
     const stored = this.#storedText();
-    await this.#emitParts({ row, loaded, score: null, stored }, rowSkip);
+    await this.#emitParts({ row, loaded, score: this.#toldScore(), stored }, rowSkip);
   }
 
   #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
@@ -424,6 +454,7 @@ class Execution {
     if (projection.kind === "document" && projection.key === null) {
       if (this.#returnedCount >= paging.take) return null;
       this.#includes.addRow(parts.row, null);
+      this.#explain(parts.row, null);
       return this.#deliver(this.#documentRow(parts));
     }
     let waiting: Promise<void> | null = null;
@@ -442,11 +473,20 @@ class Execution {
       }
       if (this.#returnedCount >= paging.take) continue;
       this.#includes.addRow(parts.row, text);
+      this.#explain(parts.row, text);
       const next = this.#deliver(this.#projectedRow(one, parts));
       if (next !== null)
         waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
     }
     return waiting;
+  }
+
+  /** `projected`: the row's text; null: the reduced object itself, or a document, whose text is not needed. */
+  #explain(row: StoredRow, projected: string | null): void {
+    const { explanations } = this.#query.include;
+    if (explanations === null || this.#scores === null) return;
+    const text = projected ?? (row.start < 0 ? row.bytes.toString() : "");
+    this.#scores.explain(row, text, explanations.groupKey);
   }
 
   #deliver(row: Buffer): Promise<void> | null {
@@ -584,6 +624,18 @@ class ListCursor implements RowCursor {
   }
 }
 
+/** The first entry of each document, in order. */
+function firstEntries(entries: Uint32Array, reader: IndexReader): Uint32Array {
+  const { documents } = reader.store;
+  const seen = new Set<number>();
+  return entries.filter((entry) => {
+    const document = documents[entry] as number;
+    if (seen.has(document)) return false;
+    seen.add(document);
+    return true;
+  });
+}
+
 /** Reduced objects as rows of bare text. */
 class GroupCursor implements RowCursor {
   readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1 };
@@ -593,6 +645,11 @@ class GroupCursor implements RowCursor {
 
   constructor(entries: Uint32Array, outputs: GroupOutputs) {
     this.#texts = Array.from(entries, (entry) => outputs.textOf(entry));
+  }
+
+  /** Where in the list the row is. */
+  get position(): number {
+    return this.#at - 1;
   }
 
   next(): boolean {

@@ -39,6 +39,8 @@ export interface QueryOutcome {
   readonly seriesIncludes: ReadonlyMap<string, readonly SeriesInclude[]> | null;
   /** Field -> document id -> fragments. */
   readonly highlightings: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> | null;
+  /** Document id, or what tells a reduced row apart -> why it has its score; null: not asked for. */
+  readonly explanations: ReadonlyMap<string, readonly string[]> | null;
   /** Microseconds since 1970; 0 = never. */
   readonly indexTimestamp: number;
   readonly lastQueryTime: number;

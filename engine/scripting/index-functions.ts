@@ -5,6 +5,7 @@
  * Invariant: made once, never changed; what a run declares is kept by the run alone.
  */
 import { EngineError } from "../errors.ts";
+import { loadAttachment, loadAttachments } from "./attachment-functions.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { globals } from "./built-ins.ts";
 import { ScriptDocument } from "./script-document.ts";
@@ -116,6 +117,18 @@ function createField(run: Run, _self: Value, [name, value, options]: Value[]): V
   return field;
 }
 
+/** `boost(value, factor)`: a field's value, or a whole entry, whose scores are multiplied. */
+function boost(run: Run, _self: Value, [value, factor]: Value[]): Value {
+  if (typeof factor !== "number" || !Number.isFinite(factor)) {
+    throw new EngineError("invalid-argument", "boost(value, factor): 'factor' must be a number");
+  }
+  run.grow(declarationBytes);
+  const boosted = newObject();
+  setOwn(boosted, "$value", value);
+  setOwn(boosted, "$boost", factor);
+  return boosted;
+}
+
 /** Reads a list out of the metadata of a document. */
 function metadataList(method: string, key: string): Native {
   return (run, _self, [document]) => {
@@ -156,7 +169,10 @@ export const indexGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
   ["load", builtIn("load", 2, load)],
   ["noTracking", namespaceOf({ load: loadUntracked })],
   ["loadCompareExchangeValue", globals.get("cmpxchg")],
+  ["boost", builtIn("boost", 2, boost)],
   ["createField", builtIn("createField", 3, createField)],
+  ["loadAttachment", builtIn("loadAttachment", 2, loadAttachment)],
+  ["loadAttachments", builtIn("loadAttachments", 1, loadAttachments)],
   ["attachmentsFor", builtIn("attachmentsFor", 1, metadataList("attachmentsFor", "@attachments"))],
   ["counterNamesFor", builtIn("counterNamesFor", 1, metadataList("counterNamesFor", "@counters"))],
   [

@@ -84,7 +84,7 @@ export interface IndexReading {
 }
 
 /** Functions of index texts that are known and not supported. */
-const unsupported = new Set(["createSpatialField", "loadAttachment", "loadAttachments", "boost"]);
+const unsupported = new Set(["createSpatialField"]);
 
 /**
  * Reads the calls of `map` or `aggregate` in a text.
@@ -178,6 +178,10 @@ function fieldsOfValue(name: string, value: Node): ReadonlySet<string> | null {
     case "ParenthesizedExpression":
       return fieldsOfValue(name, value.expression as Node);
     case "CallExpression": {
+      const isBoost = value.callee.type === "Identifier" && value.callee.name === "boost";
+      if (isBoost && value.arguments.length > 0) {
+        return fieldsOfValue(name, value.arguments[0] as Node);
+      }
       const callback = value.arguments[0] as Node | undefined;
       const isMap = calleeName(value.callee) === "map" && value.callee.type === "MemberExpression";
       if (!isMap || callback === undefined || !isFunctionNode(callback)) return null;

@@ -9,6 +9,7 @@ import type { IndexError } from "../../engine/indexing/index-errors.ts";
 import type { OpenIndex } from "../../engine/indexing/open-index.ts";
 import { StaticIndex } from "../../engine/indexing/static-index.ts";
 import { safeHash } from "../../engine/query-rows.ts";
+import { searchEngineOf } from "../../engine/search-engine.ts";
 import { formatTimestamp } from "../../engine/timestamp.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
@@ -72,7 +73,12 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
     .all()
     .filter((index) => !name || index.name.toLowerCase() === name.toLowerCase());
   if (name && wanted.length === 0) exchange.reply(404, { "content-type": jsonContentType });
-  else replyResults(exchange, database, wanted.map(statisticsRow));
+  else
+    replyResults(
+      exchange,
+      database,
+      wanted.map((index) => statisticsRow(index, database.settings)),
+    );
 }
 
 /** GET indexes/status */
@@ -101,10 +107,18 @@ function getTerms(exchange: Exchange, { database }: DatabaseContext): void {
     const message = `Index '${index.name}' is marked as errored. ${index.invalidity}`;
     throw new EngineError("invalid-operation", message);
   }
-  const terms = index.reader().termsOf(field, query.get("fromValue") ?? "", countMax) ?? [];
+  const after = query.get("fromValue") ?? "";
+  const terms = index.reader().termsOf(field, after, countMax) ?? listTerms(index, field, after);
   const etag = safeHash(index.lastEtag, index.index.store.liveCount);
   const reply = { IndexName: index.name, ResultEtag: etag, Terms: terms };
   exchange.replyJson(200, reply, { etag: String(etag) });
+}
+
+/** `<field>_IsArray` has one term when maps gave a list for the field: clients ask so whether it is one. */
+function listTerms(index: OpenIndex, field: string, after: string): string[] {
+  const suffix = "_IsArray";
+  const isList = field.endsWith(suffix) && index.hasArrays(field.slice(0, -suffix.length));
+  return isList && after < "true" ? ["true"] : [];
 }
 
 /** GET indexes/errors[?name=…]: automatic indexes have none, they pass over what they cannot read */
@@ -192,7 +206,7 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
       LockMode: lockMode,
       SourceType: "Documents",
       Priority: priority,
-      SearchEngineType: "Corax",
+      SearchEngineType: searchEngineOf(database.settings, index),
       HasDynamicFields: index instanceof StaticIndex && index.hasDynamicFields,
       HasCompareExchange: false,
       HasTimeFields: false,

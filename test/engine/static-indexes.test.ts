@@ -63,6 +63,63 @@ describe("an index that maps", () => {
     expect(await ids("from index 'Users/ByName' where exact(Name = 'bob')")).toEqual(["users/2"]);
   });
 
+  it("finds objects by what they are, whole", async () => {
+    const database = await openDatabase();
+    await putAll(database, "Users", {
+      "users/1": { Home: { Street: "A", No: 1.5 }, Others: [{ No: 1 }, { No: 2 }] },
+      "users/2": { Home: { Street: "a", No: 1.5 }, Others: [] },
+    });
+    await deploy(database, {
+      Name: "I",
+      Maps: ["map('Users', u => ({ Home: u.Home, Others: u.Others }))"],
+    });
+    const found = async (condition: string, p: unknown) => {
+      const parametersText = JSON.stringify({ p });
+      const text = `from index 'I' where ${condition}`;
+      return (await query(database, text, { waitForNonStale: true, parametersText })).ids;
+    };
+    expect(await found("Home = $p", { Street: "A", No: 1.5 })).toEqual(["users/1"]);
+    expect(await found("Home = $p", { No: 1.5, Street: "A" })).toEqual([]);
+    expect(await found("Home != $p", { Street: "A", No: 1.5 })).toEqual(["users/2"]);
+    expect(await found("Home in ($p)", [{ Street: "a", No: 1.5 }])).toEqual(["users/2"]);
+    expect(await found("Others = $p", { No: 2 })).toEqual(["users/1"]);
+    expect(staticIndex(database, "I").hasArrays("Others")).toBe(true);
+    expect(staticIndex(database, "I").hasArrays("Home")).toBe(false);
+  });
+
+  it("puts first what its map boosts, wholly or in one field", async () => {
+    const database = await openDatabase();
+    await putAll(database, "Users", {
+      "users/1": { Name: "ann", Weight: 1 },
+      "users/2": { Name: "ann", Weight: 3 },
+      "users/3": { Name: "ann", Weight: 2 },
+    });
+    await deploy(
+      database,
+      { Name: "Whole", Maps: ["map('Users', u => boost({ Name: u.Name, Age: 1 }, u.Weight))"] },
+      { Name: "Field", Maps: ["map('Users', u => ({ Name: boost(u.Name, u.Weight), Age: 1 }))"] },
+      { Name: "Wrong", Maps: ["map('Users', u => ({ Name: boost(u.Name) }))"] },
+    );
+    const ids = async (text: string) => (await settled(database, text)).ids;
+    const byWeight = ["users/2", "users/3", "users/1"];
+    expect(await ids("from index 'Whole' where Name = 'ann'")).toEqual(byWeight);
+    expect(await ids("from index 'Whole' where Age = 1")).toEqual(byWeight);
+    expect(await ids("from index 'Field' where Name = 'ann'")).toEqual(byWeight);
+    expect(await ids("from index 'Field' where Age = 1 order by score()")).toEqual([
+      "users/1",
+      "users/2",
+      "users/3",
+    ]);
+    await putAll(database, "Users", { "users/2": { Name: "ann", Weight: 0.5 } });
+    expect(await ids("from index 'Field' where Name = 'ann'")).toEqual([
+      "users/3",
+      "users/1",
+      "users/2",
+    ]);
+    await database.queries.indexes.waitForNonStale("Wrong", 10_000);
+    expect(staticIndex(database, "Wrong").errors.mapErrors).toBeGreaterThan(0);
+  });
+
   it("is kept in step with writes and deletions", async () => {
     const database = await withDocuments();
     await deploy(database, { Name: "I", Maps: ["map('Users', u => ({ Age: u.Age }))"] });

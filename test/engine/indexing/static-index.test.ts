@@ -51,7 +51,7 @@ function programOver(database: ArrayDatabase, isReduce: boolean): IndexProgram {
       ]);
       return {
         ...empty,
-        entries: isReduce ? [] : fields,
+        entries: isReduce ? [] : fields.map((one) => ({ fields: one, boosts: null })),
         values: isReduce
           ? outputs.map((one) => ({ key: JSON.stringify(one.K), text: JSON.stringify(one) }))
           : [],

@@ -251,3 +251,71 @@ describe("indexes", () => {
     });
   });
 });
+
+describe("scores", () => {
+  const items = { A: "ET", B: "Alien", C: "Zed", D: "ET" };
+
+  async function scored(client: EndpointClient, Query: string, QueryParameters?: object) {
+    const body = { Query, QueryParameters, WaitForNonStaleResults: true };
+    return (await client.json("POST queries", body)) as {
+      Results: { "@metadata": Record<string, unknown> }[];
+      Explanations?: Record<string, string[]>;
+    };
+  }
+
+  async function put(client: EndpointClient, path: string) {
+    for (const [id, Name] of Object.entries(items)) {
+      const body = { Name, "@metadata": { "@collection": "Items" } };
+      await client.send(`PUT ${path}docs?id=items/${id}`, body);
+    }
+  }
+
+  test("are explained when that is asked for", async () => {
+    const client = await startEndpointClient();
+    await put(client, "");
+    const text =
+      "from Items where search(Name, 'ET') or boost(Name = 'Zed', 3) include explanations()";
+    const { Explanations = {} } = await scored(client, text);
+    expect(Object.keys(Explanations).sort()).toEqual(["items/A", "items/C", "items/D"]);
+    expect(Explanations["items/C"]?.[0]).toMatch(
+      /^3\.6\d* = sum \(or\), of:\n {2}3\.6\d* = boosted 3 times/,
+    );
+    expect(Explanations["items/A"]?.[0]).toContain("'et', in 2 of 4 entries");
+    const grouped =
+      "from Items group by Name select Name, count() as Count include explanations($o)";
+    const byName = await scored(client, grouped, { o: { groupKey: "Name" } });
+    expect(Object.keys(byName.Explanations ?? {}).sort()).toEqual(["Alien", "ET", "Zed"]);
+    const both = await client.send("POST queries", {
+      Query: "from Items where Name = 'ET' include explanations('x')",
+    });
+    expect(both.json).toMatchObject({ Type: "Raven.Client.Exceptions.InvalidQueryException" });
+  });
+
+  test("are told with the documents of a database that is set to Lucene", async () => {
+    const client = await startEndpointClient();
+    const Settings = { "Indexing.Auto.SearchEngineType": "Lucene" };
+    await client.send("PUT /admin/databases?name=lucene", { DatabaseName: "lucene", Settings });
+    const path = "/databases/lucene/";
+    await put(client, path);
+    const Query = "from Items where boost(Name in ('ET', 'Alien'), 0) or Name = 'Zed'";
+    const body = { Query, WaitForNonStaleResults: true };
+    const { Results } = (await client.json(`POST ${path}queries`, body)) as Awaited<
+      ReturnType<typeof scored>
+    >;
+    const scores = Results.map((row) => [
+      row["@metadata"]["@id"],
+      row["@metadata"]["@index-score"],
+    ]);
+    expect(scores).toEqual([
+      ["items/C", expect.any(Number)],
+      ["items/A", 0],
+      ["items/B", 0],
+      ["items/D", 0],
+    ]);
+    const stats = await client.json(`GET ${path}indexes/stats`);
+    expect(stats).toMatchObject({ Results: [{ SearchEngineType: "Lucene" }] });
+    await put(client, "");
+    const plain = await scored(client, "from Items where Name = 'ET'");
+    expect(plain.Results[0]?.["@metadata"]).not.toHaveProperty("@index-score");
+  });
+});
