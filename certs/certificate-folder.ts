@@ -99,7 +99,10 @@ export async function remakeServerCertificate(
   hosts: readonly string[],
 ): Promise<CertificatePair> {
   const server = await makeServerCertificate(await readAuthority(paths), hosts);
-  await writePair(join(paths.folder, "server"), server);
+  // A whole pair at every moment: both in one file, until the key is in its own.
+  await replacePrivate(paths.server, server.certificate + server.key);
+  await replacePrivate(paths.serverKey, server.key);
+  await replacePrivate(paths.server, server.certificate);
   return server;
 }
 
@@ -117,7 +120,18 @@ async function writePair(path: string, pair: CertificatePair): Promise<void> {
   await writePrivate(`${path}.crt`, pair.certificate);
 }
 
-/** Writes a file that only its owner may read, replacing one of that name; it is on the disk when this resolves. */
+/** Writes a file that only its owner may read. It takes the place of one of that name at once, and durably. */
+export async function replacePrivate(path: string, content: string | Buffer): Promise<void> {
+  await writePrivate(path, content);
+  const folder = await open(dirname(path), "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Writes a file that only its owner may read, replacing one of that name; its content is on the disk when this resolves. */
 async function writePrivate(path: string, content: string | Buffer): Promise<void> {
   const partial = `${path}.partial`;
   await rm(partial, { force: true });

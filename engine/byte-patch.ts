@@ -19,6 +19,7 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { RecordPatch } from "./record-patch.ts";
+import { RecordRun } from "./record-run.ts";
 import type { CompiledScript } from "./scripting/script.ts";
 import {
   type SimpleExpression,
@@ -110,6 +111,7 @@ export class BytePatch {
   /** The plan that was used last: most documents of a collection have one shape. */
   #plan: ShapePlan | null = null;
   readonly #record = new RecordPatch();
+  readonly #run = new RecordRun();
   readonly #row: PatchedRow;
   #texts: Buffer = Buffer.allocUnsafeSlow(valueBytes);
   #textsLength = 0;
@@ -141,6 +143,7 @@ export class BytePatch {
       if (etag > 0 && this.#apply(transaction, document) === "unsure") break;
       count++;
     }
+    this.#run.flush(transaction, this.#texts);
     range.at = at;
     range.count = count;
   }
@@ -151,7 +154,9 @@ export class BytePatch {
    */
   apply(transaction: Transaction, document: number): BytePatchOutcome {
     this.#segment = null;
-    return this.#apply(transaction, document);
+    const outcome = this.#apply(transaction, document);
+    this.#run.flush(transaction, this.#texts);
+    return outcome;
   }
 
   #apply(transaction: Transaction, document: number): BytePatchOutcome {
@@ -198,7 +203,7 @@ export class BytePatch {
     const record = this.#record;
     const { patches, bytes } = record;
     patches.isAscii = true;
-    this.#textsLength = 0;
+    if (this.#run.count === 0) this.#textsLength = 0;
     const { fields, fieldTargets, shape } = plan;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i] as number;
@@ -253,6 +258,11 @@ export class BytePatch {
   #write(transaction: Transaction, document: number, shape: Shape): void {
     const { state, scratch } = transaction;
     const record = this.#record;
+    if (transaction.isUnwatched && record.isOverwrite) {
+      this.#addToRun(transaction, document);
+      return;
+    }
+    this.#run.flush(transaction, this.#texts);
     const { collectionId, flags } = record;
     const length = record.patchedLength(shape);
     const at = scratch.reserve(length);
@@ -269,6 +279,20 @@ export class BytePatch {
       etag,
       changeVector: state.changeVectorAt(etag),
     });
+  }
+
+  /** Lets it be written with its neighbours. */
+  #addToRun(transaction: Transaction, document: number): void {
+    const { bytes, start, length, patches } = this.#record;
+    const run = this.#run;
+    if (!run.takes(bytes, start)) {
+      // The texts of this one stay where they are until the next.
+      run.flush(transaction, this.#texts);
+    }
+    run.add(document, bytes, start, length);
+    for (let k = 0; k < patches.count; k++) {
+      run.replace(this.#record.replacedAt(k), patches.froms[k] as number, patches.tos[k] as number);
+    }
   }
 
   /** Null: documents of this shape are for the script. */

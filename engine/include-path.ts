@@ -6,7 +6,8 @@
  *   suffix  := '(' prefix ')' | '[' text with '{0}' ']'
  *
  * As RavenDB 7.2.7 reads them: a path goes through arrays with or without `[]`; behind `[]` the strings of the
- * array itself count too; without a suffix only strings are ids, with one numbers are as well.
+ * array itself count too; without a suffix only strings are ids. With one, numbers are as well, and strings are
+ * with it and without it; but what an array without `[]` holds is read as if there were none.
  */
 import { EngineError } from "./errors.ts";
 
@@ -61,8 +62,9 @@ function walk(value: unknown, path: IncludePath, depth: number, found: (id: stri
   }
   if (Array.isArray(value)) {
     const wasMarked = depth > 0 && path.parts[depth - 1]?.isArray === true;
+    const within = wasMarked || path.format === null ? path : { parts: path.parts, format: null };
     for (const item of value) {
-      if (typeof item === "object") walk(item, path, depth, found);
+      if (typeof item === "object") walk(item, within, depth, found);
       else if (wasMarked) tell(item, path, found);
     }
     return;
@@ -88,7 +90,9 @@ function tell(value: unknown, path: IncludePath, found: (id: string) => void): v
   }
   const { format } = path;
   if (typeof value === "string") {
-    if (value !== "") found(format === null ? value : format.before + value + format.after);
+    if (value === "") return;
+    if (format !== null) found(format.before + value + format.after);
+    found(value);
   } else if (typeof value === "number" && format !== null) {
     found(format.before + value + format.after);
   }

@@ -43,7 +43,7 @@ import {
   readIndexText,
 } from "./scripting/index-script.ts";
 import { type CompiledScript, compileScript, type RunInput } from "./scripting/script.ts";
-import { ShapeHint, valueOfText, valueText } from "./scripting/script-document.ts";
+import { valueText } from "./scripting/script-document.ts";
 import { parseBody } from "./scripting/script-parser.ts";
 import {
   defaultLimits,
@@ -61,6 +61,8 @@ import {
   setOwn,
   type Value,
 } from "./scripting/script-values.ts";
+import { ShapeHint } from "./scripting/shape-hint.ts";
+import { valueOfText } from "./scripting/text-source.ts";
 import { RecordNotResident } from "./transaction.ts";
 import { scriptDocumentOf } from "./transaction-script-host.ts";
 

@@ -31,7 +31,7 @@ import {
   resultTexts,
   ScriptParameters,
 } from "./scripting/script.ts";
-import { ScriptDocument, type ShapeHint, valueOfText } from "./scripting/script-document.ts";
+import { ScriptDocument } from "./scripting/script-document.ts";
 import type { ScriptHost, ScriptTimeSeries } from "./scripting/script-host.ts";
 import { truthy } from "./scripting/script-operators.ts";
 import {
@@ -43,6 +43,8 @@ import {
   setOwn,
   type Value,
 } from "./scripting/script-values.ts";
+import type { ShapeHint } from "./scripting/shape-hint.ts";
+import { valueOfText } from "./scripting/text-source.ts";
 import { RecordNotResident } from "./transaction.ts";
 import { scriptDocumentOf } from "./transaction-script-host.ts";
 

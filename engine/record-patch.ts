@@ -132,6 +132,21 @@ export class RecordPatch {
     if (growth !== 0) this.#isSameLayout = false;
   }
 
+  /** Are the new values, in ASCII, each as long as the old one, and the record a usual one? */
+  get isOverwrite(): boolean {
+    return this.#isUsual && this.#isSameLayout && this.patches.isAscii && this.vectorLength === 0;
+  }
+
+  /** Bytes of the record as it is. */
+  get length(): number {
+    return this.#words[this.start >>> 2] as number; // of an aligned one only
+  }
+
+  /** Where the value that new value `k` replaces stands. */
+  replacedAt(k: number): number {
+    return this.#starts[k] as number;
+  }
+
   /** Bytes of the record with the new values. */
   patchedLength(shape: Shape): number {
     const bodyLength = this.#bodyLength + this.#growth;

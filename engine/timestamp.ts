@@ -111,6 +111,30 @@ export function parseTimestamp(text: string): number {
   return Math.min(date.getTime() * 1000 + fraction, lastMicros);
 }
 
+/** Where a range of whole milliseconds begins or ends, when it was told finer. */
+export interface MillisecondBound {
+  readonly ms: number;
+  /** The moment as it was told, with seven digits. */
+  readonly text: string;
+}
+
+/** The first millisecond that is not before the moment; null when `text` is none. */
+export function firstMillisecond(text: string): MillisecondBound | null {
+  const last = lastMillisecond(text);
+  if (last === null || /0000Z$/.test(last.text)) return last;
+  return { ms: last.ms + 1, text: last.text };
+}
+
+/** The last millisecond that is not after the moment; null when `text` is none. */
+export function lastMillisecond(text: string): MillisecondBound | null {
+  if (Number.isNaN(parseTimestamp(text))) return null;
+  // Not from the microseconds: far from 1970 they are not exact.
+  const second = text.slice(0, 19);
+  const fraction = (/\.(\d+)/.exec(text)?.[1] ?? "").padEnd(7, "0");
+  const ms = Date.parse(`${second}Z`) + Number(fraction.slice(0, 3));
+  return { ms, text: `${second}.${fraction}Z` };
+}
+
 /** .NET's least and greatest moment, as RavenDB writes what never was or has no end. */
 export const neverText = "0001-01-01T00:00:00.0000000";
 export const foreverText = "9999-12-31T23:59:59.9999999";

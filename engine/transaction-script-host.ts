@@ -5,24 +5,27 @@
 
 import type { DatabaseState } from "./database-state.ts";
 import {
-  bodyTextOf,
+  bodyLengthOf,
+  bodyStartOf,
   collectionIdOf,
   composedMetadataLength,
   composeMetadata,
   idOf,
+  isAsciiBody,
 } from "./document.ts";
 import { EngineError } from "./errors.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { clampInt64 } from "./keyspaces/counters.ts";
 import { pageOf } from "./keyspaces/series-page.ts";
 import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "./keyspaces/time-series.ts";
-import { ScriptDocument, type ShapeHint } from "./scripting/script-document.ts";
+import { ScriptDocument, type StoredDocument } from "./scripting/script-document.ts";
 import type {
   ScriptHost,
   ScriptTimeSeries,
   ScriptTimeSeriesEntry,
   ScriptTimeSeriesStats,
 } from "./scripting/script-host.ts";
+import type { ShapeHint } from "./scripting/shape-hint.ts";
 import { doubleText } from "./scripting/value-text.ts";
 import { foreverText, neverText } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
@@ -66,17 +69,41 @@ export function scriptDocumentOf(
   start: number,
   hint?: ShapeHint,
 ): ScriptDocument {
-  const metadata = () => composedText(state, bytes, start);
-  return ScriptDocument.fromText(bodyTextOf(bytes, start), metadata, idOf(bytes, start), hint);
+  return ScriptDocument.fromStored(new RecordDocument(state, bytes, start), hint);
 }
 
-function composedText(state: DatabaseState, bytes: Buffer, start: number): string {
-  const member = state.collectionMember(collectionIdOf(bytes, start));
-  const hash = state.databaseHashBytes;
-  const length = composedMetadataLength(bytes, start, member, hash, noExtra);
-  const metadata = Buffer.allocUnsafe(length);
-  composeMetadata(metadata, 0, bytes, start, member, hash, noExtra);
-  return metadata.toString("utf8", metadataOpen, length);
+/** The document of a record. */
+class RecordDocument implements StoredDocument {
+  readonly bytes: Buffer;
+  readonly from: number;
+  readonly to: number;
+  readonly isAscii: boolean;
+  readonly #state: DatabaseState;
+  readonly #start: number;
+
+  constructor(state: DatabaseState, bytes: Buffer, start: number) {
+    this.#state = state;
+    this.#start = start;
+    this.bytes = bytes;
+    this.from = bodyStartOf(bytes, start);
+    this.to = this.from + bodyLengthOf(bytes, start);
+    this.isAscii = isAsciiBody(bytes, start);
+  }
+
+  get id(): string {
+    return idOf(this.bytes, this.#start);
+  }
+
+  get metadataText(): string {
+    const { bytes } = this;
+    const start = this.#start;
+    const member = this.#state.collectionMember(collectionIdOf(bytes, start));
+    const hash = this.#state.databaseHashBytes;
+    const length = composedMetadataLength(bytes, start, member, hash, noExtra);
+    const metadata = Buffer.allocUnsafe(length);
+    composeMetadata(metadata, 0, bytes, start, member, hash, noExtra);
+    return metadata.toString("utf8", metadataOpen, length);
+  }
 }
 
 export class TransactionScriptHost implements ScriptHost {

@@ -20,7 +20,7 @@ import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { transactionBytesMax } from "./limits.ts";
-import type { Position } from "./log/log.ts";
+import { type Position, positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
 import { BTree, type TreeCursor } from "./tree/btree.ts";
@@ -242,6 +242,8 @@ export class Transaction {
     const row = this.documents.newestOf(document);
     if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
+    const segment = this.state.log.peekSegment(position);
+    if (segment !== null) return { bytes: segment, start: position % positionSegmentFactor };
     const length = this.state.documents.newestLength(document);
     return { bytes: this.#recordAt(document, position, length), start: 0 };
   }

@@ -56,9 +56,12 @@ export class CertificateStore {
     }
   }
 
-  /** The server's own certificate is a ClusterNode. */
+  /** The server's own certificate is a ClusterNode, the one before it no longer. */
   setServerCertificate(certificate: X509Certificate): void {
+    const before = this.own;
     this.own = certificate;
+    if (before !== undefined) this.announce(thumbprintOf(before));
+    this.announce(thumbprintOf(certificate));
   }
 
   get serverCertificate(): X509Certificate | undefined {

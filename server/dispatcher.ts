@@ -149,19 +149,14 @@ export class Dispatcher {
 
   /** Tells an official client that what it knows of the database is old: it then asks anew. */
   private addNotices(exchange: Exchange, database: Database): void {
-    const configuration = exchange.header("client-configuration-etag");
+    const configuration = knownEtag(exchange, "client-configuration-etag");
     if (configuration !== undefined) {
       const { etag } = clientConfigurationOf(database, this.services.values);
-      if (Number(configuration) < etag) {
-        exchange.notices = { "refresh-client-configuration": "true" };
-      }
+      if (configuration < etag) exchange.notices = { "refresh-client-configuration": "true" };
     }
-    const topology = exchange.header("topology-etag");
-    if (topology !== undefined) {
-      const known = Number(topology.replaceAll('"', ""));
-      if (known < recordOf(database).CreatedIndex) {
-        exchange.notices = { ...exchange.notices, "refresh-topology": "true" };
-      }
+    const topology = knownEtag(exchange, "topology-etag");
+    if (topology !== undefined && topology < recordOf(database).CreatedIndex) {
+      exchange.notices = { ...exchange.notices, "refresh-topology": "true" };
     }
   }
 
@@ -217,6 +212,12 @@ function usable(database: Database | undefined, name: string, route: Route): Dat
   const mayBeDisabled = route.kind === "database" && route.whenDisabled === true;
   if (database.isDisabled && !mayBeDisabled) throw databaseDisabled(database.name);
   return database;
+}
+
+/** An etag that the client knows, bare or in quotes: official clients write both. Undefined: none, or no number. */
+function knownEtag(exchange: Exchange, header: string): number | undefined {
+  const digits = /^"?(-?\d+)"?$/.exec(exchange.header(header)?.trim() ?? "")?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** Does a person look at the answer? */

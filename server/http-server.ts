@@ -22,7 +22,7 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { detachedResponse, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
-import { listenOn, prepareSocket } from "./listening.ts";
+import { listenOn, prepareSocket, setCertificate } from "./listening.ts";
 import type { ServerServices } from "./services.ts";
 import { tlsPolicy } from "./tls-policy.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
@@ -96,6 +96,11 @@ export class HttpServer {
     });
     this.listeners.push(...listening.listeners);
     return listening.port;
+  }
+
+  /** New connections get this certificate. */
+  setCertificate(secure: tls.SecureContextOptions): void {
+    setCertificate(this.listeners, secure);
   }
 
   /** Stops accepting, answers what is in flight, and resolves; what is not done after `timeoutMs` is cut off. */

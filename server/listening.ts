@@ -3,6 +3,8 @@
  */
 import { once } from "node:events";
 import type * as net from "node:net";
+import { type SecureContextOptions, Server } from "node:tls";
+import { tlsPolicy } from "./tls-policy.ts";
 
 const tcpKeepAliveMs = 60_000;
 
@@ -35,6 +37,16 @@ export async function listenOn(
     chosen = (listener.address() as net.AddressInfo).port;
   }
   return { port: chosen, listeners };
+}
+
+/** Lets new TLS connections to `listeners` have another certificate. */
+export function setCertificate(
+  listeners: readonly net.Server[],
+  secure: SecureContextOptions,
+): void {
+  for (const listener of listeners) {
+    if (listener instanceof Server) listener.setSecureContext({ ...secure, ...tlsPolicy });
+  }
 }
 
 /** What holds for every accepted socket: small writes go at once, dead peers are noticed, and an error ends it. */

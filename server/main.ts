@@ -25,11 +25,20 @@ async function main(): Promise<void> {
     readFile: (path) => readFileSync(path, "utf8"),
     defaultFile: resolve("settings.json"),
   });
-  for (const warning of warnings) console.error(`Warning: ${warning}`);
-  const server = await startServer({ config, routes, openStorage, logError });
-  for (const warning of server.warnings) console.error(`Warning: ${warning}`);
+  warnings.forEach(warn);
+  const certificateReports = { changed: print, failed: warn };
+  const server = await startServer({ config, routes, openStorage, logError, certificateReports });
+  server.warnings.forEach(warn);
   stopWhenTold(server, config);
-  process.stdout.write(`${startupLines(server).join("\n")}\n`);
+  print(startupLines(server).join("\n"));
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function warn(text: string): void {
+  console.error(`Warning: ${text}`);
 }
 
 function logError(reference: string, error: unknown): void {
@@ -55,6 +64,8 @@ function stopWhenTold(server: RunningServer, config: Config): void {
     if (isStopping) process.exit(130); // asked twice: what is acknowledged is safe anyway
     stop();
   });
+  // A terminal that is closed takes its server along; without one the signal asks to look at the certificate again.
+  process.on("SIGHUP", () => (process.stdin.isTTY ? stop() : reloadCertificate(server)));
   const input = createInterface({ input: process.stdin });
   input.on("line", (line) => {
     if (/^\s*shutdown(\s+no-confirmation)?\s*$/i.test(line)) stop();
@@ -65,6 +76,17 @@ function stopWhenTold(server: RunningServer, config: Config): void {
   setInterval(() => {
     if (!isAlive(parentProcessId)) stop();
   }, parentCheckMs).unref();
+}
+
+function reloadCertificate(server: RunningServer): void {
+  if (server.certificate === undefined) return;
+  server.reloadCertificate().then(
+    (isOther) => {
+      if (!isOther) print("The server certificate is the same as before");
+    },
+    (error: unknown) =>
+      warn(`The server certificate stays as it was: ${(error as Error).message}.`),
+  );
 }
 
 function isAlive(processId: number): boolean {

@@ -1,6 +1,7 @@
 /**
  * The parts of a multipart body (RFC 2046), one after another as they come over the wire, none of them held in
  * memory. Knows nothing of what is in them; clients name parts as they please, so they are told apart by order.
+ * Of a part's headers none but `Content-Encoding` is looked at.
  *
  *   body := preamble delimiter part (delimiter part)* delimiter "--" epilogue
  *   delimiter := CRLF "--" boundary      part := header-line* CRLF content
@@ -9,6 +10,7 @@
  * - At most `headerBytesMax` plus two chunks are held at a time.
  */
 import { EngineError } from "../engine/errors.ts";
+import { unfoldStream } from "./body.ts";
 
 const headerBytesMax = 16 * 1024;
 const epilogueBytesMax = 64 * 1024;
@@ -31,16 +33,23 @@ export function multipartBoundary(contentType: string | undefined): string | und
 
 /**
  * The contents of the parts, in order. Each must be read, or left, before the next is asked for.
- * @throws (while iterating) EngineError json-truncated when the body ends too early, bad-request
+ * @param isUnfolding a part that says it is gzip or zstd is unfolded, to any size; RavenDB 7.2.7 leaves all else alone.
+ * @throws (while iterating) EngineError json-truncated when the body ends too early, bad-request; RequestError 400
  */
 export async function* multipartContents(
   source: AsyncIterable<Buffer>,
   boundary: string,
+  isUnfolding = false,
 ): AsyncGenerator<AsyncGenerator<Buffer>> {
   const reader = new PartReader(source, boundary);
   await drain(reader.content()); // the preamble
   while (await reader.nextPart()) {
-    yield reader.content();
+    const { encoding } = reader;
+    const content = reader.content();
+    yield !isUnfolding || encoding === undefined
+      ? content
+      : unfoldStream(content, encoding, Number.POSITIVE_INFINITY);
+    await content.return(undefined); // a decoder reads ahead
     await drain(reader.content()); // what was left of it
   }
   await reader.readEpilogue();
@@ -71,6 +80,11 @@ async function* once(body: Buffer): AsyncGenerator<Buffer> {
   yield body;
 }
 
+function encodingOf(headers: string): "gzip" | "zstd" | undefined {
+  const name = /^content-encoding:[ \t]*(gzip|zstd)[ \t]*$/im.exec(headers)?.[1]?.toLowerCase();
+  return name === "gzip" || name === "zstd" ? name : undefined;
+}
+
 async function drain(content: AsyncIterable<Buffer>): Promise<void> {
   for await (const _ of content);
 }
@@ -81,6 +95,8 @@ class PartReader {
   /** Came, and is not given out. The body is read as if a line ended before it: the first delimiter may begin it. */
   #held: Buffer = lineEnd;
   #isAtDelimiter = false;
+  /** How the content of the part is folded. */
+  encoding: "gzip" | "zstd" | undefined;
 
   constructor(source: AsyncIterable<Buffer>, boundary: string) {
     this.#iterator = source[Symbol.asyncIterator]();
@@ -117,6 +133,7 @@ class PartReader {
     // The line's own end may be that of an empty block of headers.
     this.#held = this.#held.subarray(lineAt);
     const headersAt = await this.#find(blankLine);
+    this.encoding = encodingOf(this.#held.toString("latin1", 0, headersAt));
     this.#held = this.#held.subarray(headersAt + blankLine.length);
     this.#isAtDelimiter = false;
     return true;

@@ -66,15 +66,18 @@ export class QueryString {
     return value;
   }
 
-  /** An integer within ±(2^53 - 1); absent or empty is `fallback`. @throws EngineError invalid-argument */
+  /**
+   * A 64-bit integer; absent or empty is `fallback`. No number of ours is beyond ±(2^53 - 1): what is asked for beyond
+   * that is that. Clients begin descending lists at the greatest long. @throws EngineError invalid-argument
+   */
   long<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();
     if (!text) return fallback;
-    const value = Number(text);
-    if (!/^[-+]?\d+$/.test(text) || !Number.isSafeInteger(value)) {
+    if (!/^[-+]?\d+$/.test(text) || BigInt.asIntN(64, BigInt(text)) !== BigInt(text)) {
       throw invalid(`Could not parse header '${name}' header as long, value was: ${text}`);
     }
-    return value;
+    const value = Number(text);
+    return Math.max(-Number.MAX_SAFE_INTEGER, Math.min(value, Number.MAX_SAFE_INTEGER));
   }
 
   /** A finite number; absent or empty is `fallback`. @throws EngineError invalid-argument */

@@ -4,8 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
-import { join, resolve } from "node:path";
-import { bareHost, domainOf, servedHosts } from "../certs/hosts.ts";
+import { bareHost } from "../certs/hosts.ts";
 import { CertificateStore } from "./certificate-store.ts";
 import { CommandIndex } from "./command-index.ts";
 import type { Config, UnsecuredAccess } from "./config.ts";
@@ -14,13 +13,9 @@ import { HttpServer } from "./http-server.ts";
 import type { Route } from "./route.ts";
 import { RouteTable } from "./router.ts";
 import type { ServerAddress } from "./server-address.ts";
-import {
-  loadOrMakeServerCertificate,
-  loadServerCertificate,
-  readAdminCertificate,
-  type ServerCertificate,
-} from "./server-certificate.ts";
+import { readAdminCertificate, type ServerCertificate } from "./server-certificate.ts";
 import type { ServerServices, ValueStore } from "./services.ts";
+import { type CertificateReports, ShownCertificate } from "./shown-certificate.ts";
 import { StartError } from "./start-error.ts";
 import type { Storage } from "./storage.ts";
 import { TcpServer } from "./tcp-server.ts";
@@ -29,10 +24,12 @@ import { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 export interface RunningServer {
   readonly services: ServerServices;
   readonly address: ServerAddress;
-  /** undefined: unsecured. */
+  /** The one that is shown now; undefined: unsecured. */
   readonly certificate: ServerCertificate | undefined;
   /** Lines for the operator. */
   readonly warnings: readonly string[];
+  /** Looks at once whether the files of the certificate are others. @returns whether. @throws StartError */
+  reloadCertificate(): Promise<boolean>;
   /** Answers what is in flight, flushes, resolves. */
   stop(): Promise<void>;
 }
@@ -43,28 +40,38 @@ export interface StartOptions {
   readonly openStorage: (config: Config) => Promise<Storage>;
   /** An error that no reply may show. */
   readonly logError: (reference: string, error: unknown) => void;
+  /** Lines for the operator when another certificate is shown, or cannot be. */
+  readonly certificateReports?: CertificateReports;
 }
 
 /** @throws StartError */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { config } = options;
   checkScheme(config);
-  const certificate = await prepareCertificate(config);
-  const storage = await options.openStorage(config);
+  const shown =
+    config.serverUrl.protocol === "http:"
+      ? undefined
+      : await ShownCertificate.open(config, options.certificateReports ?? silent);
+  let storage: Storage | undefined;
   try {
-    return await serve(options, certificate, storage);
+    storage = await options.openStorage(config);
+    return await serve(options, shown, storage);
   } catch (error) {
-    await storage.close();
+    shown?.close();
+    await storage?.close();
     throw error;
   }
 }
 
+const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
+
 async function serve(
   { config, routes, logError }: StartOptions,
-  certificate: ServerCertificate | undefined,
+  shownCertificate: ShownCertificate | undefined,
   storage: Storage,
 ): Promise<RunningServer> {
   const certificates = new CertificateStore(storage.values, config.wellKnownAdmins);
+  const certificate = shownCertificate?.current;
   if (certificate !== undefined) await registerOwn(certificates, certificate);
   let address: ServerAddress | undefined;
   const services: ServerServices = {
@@ -74,7 +81,7 @@ async function serve(
     operations: storage.operations,
     commandIndex: new CommandIndex(storage.values),
     certificates,
-    certificate,
+    shownCertificate,
     routes: new RouteTable(routes),
     get address() {
       if (address === undefined) throw new Error("the server does not listen yet");
@@ -96,12 +103,22 @@ async function serve(
     await server.close(0);
     throw error;
   }
+  shownCertificate?.onChange((next) => {
+    server.setCertificate(next.tls);
+    tcpServer.setCertificate(next.tls);
+    // The certificate that is replaced may be that of the caller, who gets his answer before he loses his rights.
+    setImmediate(() => certificates.setServerCertificate(next.certificate));
+  });
   return {
     services,
     address,
-    certificate,
+    get certificate() {
+      return shownCertificate?.current;
+    },
     warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
+    reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
     stop: async () => {
+      shownCertificate?.close();
       tcpServer.close();
       await server.close(config.shutdownTimeoutMs);
       await storage.close();
@@ -175,28 +192,6 @@ function listenFailure(url: string, error: unknown): StartError {
     `Cannot listen on ${url} (${message}); set ${setting} to an address of this machine and a port that you may use`,
     { cause: error },
   );
-}
-
-async function prepareCertificate(config: Config): Promise<ServerCertificate | undefined> {
-  if (config.serverUrl.protocol === "http:") return undefined;
-  if (config.certificatePath !== undefined) {
-    return loadServerCertificate(resolve(config.certificatePath), config.certificatePassword);
-  }
-  const host = bareHost(config.serverUrl.hostname);
-  const publicHost = config.publicServerUrl && bareHost(config.publicServerUrl.hostname);
-  const folder = join(resolve(config.dataFolder), "certs");
-  const hosts = servedHosts(host, publicHost === undefined ? [] : [publicHost]);
-  try {
-    return await loadOrMakeServerCertificate(folder, domainOf(hosts[0] as string), hosts);
-  } catch (error) {
-    if (error instanceof StartError) throw error;
-    throw new StartError(
-      "data-folder-unusable",
-      `Certificates cannot be kept in ${folder} (${(error as Error).message}); ` +
-        "check its owner and mode, or set DataDir to another",
-      { cause: error },
-    );
-  }
 }
 
 async function registerOwn(

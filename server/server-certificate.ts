@@ -1,9 +1,10 @@
 /**
- * The certificate that the server shows: found in the data folder, made there, or brought along (PEM or PFX). Checks it before
- * anything listens.
+ * A certificate that the server can show: found in the data folder, made there, or brought along (PEM or PFX); and whether
+ * it is fit for that. Which one is shown is `shown-certificate.ts`'s business.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { basename, dirname, extname, join } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { AdminPaths } from "../certs/certificate-folder.ts";
@@ -28,44 +29,73 @@ const warningDays = 30;
 const serverAuthId = "1.3.6.1.5.5.7.3.1";
 const anyUsageId = "2.5.29.37.0";
 
-/** @throws StartError certificate-missing, -unreadable, -password-wrong, -date, -usage */
+/** What a certificate is read from: how messages call it, and what its password is called. */
+export interface CertificateOrigin {
+  readonly path: string;
+  readonly passwordName: string;
+  /** A PEM without its key may have that beside it, as `<name>.key`. */
+  readonly isFile: boolean;
+}
+
+const configuredPassword = "Security.Certificate.Password";
+
+/**
+ * The certificate in a file, and its key; its dates and usages are not looked at.
+ * @throws StartError certificate-missing, -unreadable, -password-wrong
+ */
 export function loadServerCertificate(
   path: string,
   password: string | undefined,
 ): ServerCertificate {
-  const bytes = readCertificateFile(path);
-  const isPem = bytes.includes("-----BEGIN ");
-  const tls = isPem ? readPem(path, bytes, password) : readPfx(path, bytes, password);
-  const certificate = tls.certificate;
-  const warnings = checkCertificate(certificate, path, Date.now());
-  return { ...tls, path, authorityPath: undefined, admin: undefined, warnings };
+  const origin = { path, passwordName: configuredPassword, isFile: true };
+  return readServerCertificate(origin, readCertificateFile(path), password);
 }
 
-/** The set in `<data folder>/certs`, made when it is not there. `hosts`: names and addresses to be called by. */
+/** As `loadServerCertificate`, of bytes. */
+export function readServerCertificate(
+  origin: CertificateOrigin,
+  bytes: Buffer,
+  password: string | undefined,
+): ServerCertificate {
+  const isPem = bytes.includes("-----BEGIN ");
+  const read = isPem ? readPem(origin, bytes, password) : readPfx(origin, bytes, password);
+  return { ...read, path: origin.path, authorityPath: undefined, admin: undefined, warnings: [] };
+}
+
+/**
+ * The set in `<data folder>/certs`, made when it is not there. `hosts`: names and addresses to be called by. The server's own is
+ * made anew for new names, and towards its end, unless `keeps` says that it is to stay as it is.
+ */
 export async function loadOrMakeServerCertificate(
   folder: string,
   domain: string,
   hosts: readonly string[],
+  keeps: (loaded: ServerCertificate) => boolean,
 ): Promise<ServerCertificate> {
   const { findCertificateFolder, makeCertificateFolder, remakeServerCertificate } = await import(
     "../certs/certificate-folder.ts"
   );
   const paths =
     (await findCertificateFolder(folder)) ?? (await makeCertificateFolder(folder, domain, hosts));
-  const notes: string[] = [];
+  const warnings: string[] = [];
   let loaded = loadServerCertificate(paths.server, undefined);
-  const missing = hosts.filter((host) => !names(loaded.certificate, host));
-  if (missing.length > 0 && existsSync(paths.authorityKey)) {
+  const reason = keeps(loaded) ? undefined : whyAnew(loaded.certificate, hosts);
+  if (reason !== undefined && existsSync(paths.authorityKey)) {
     await remakeServerCertificate(paths, [...new Set([...hosts, ...ownNames(loaded.certificate)])]);
     loaded = loadServerCertificate(paths.server, undefined);
-    notes.push(`The server certificate was made anew to name ${missing.join(", ")} too.`);
+    warnings.push(`The server certificate was made anew ${reason}.`);
   }
-  return {
-    ...loaded,
-    authorityPath: paths.authority,
-    admin: paths.admin,
-    warnings: [...loaded.warnings, ...notes],
-  };
+  return { ...loaded, authorityPath: paths.authority, admin: paths.admin, warnings };
+}
+
+/** Why a certificate that we made ourselves is no longer good enough; undefined: it is. */
+function whyAnew(certificate: X509Certificate, hosts: readonly string[]): string | undefined {
+  const missing = hosts.filter((host) => !names(certificate, host));
+  if (missing.length > 0) return `to name ${missing.join(", ")} too`;
+  const untilMs = Date.parse(certificate.validTo);
+  return untilMs - Date.now() < warningDays * dayMs
+    ? `before its end on ${day(untilMs)}`
+    : undefined;
 }
 
 /** The admin's certificate in that set. @throws StartError */
@@ -77,8 +107,9 @@ export function readAdminCertificate(admin: AdminPaths): X509Certificate {
   }
 }
 
-function names(certificate: X509Certificate, host: string): boolean {
-  return (certificate.checkHost(host) ?? certificate.checkIP(host)) !== undefined;
+export function names(certificate: X509Certificate, host: string): boolean {
+  const found = isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host);
+  return found !== undefined;
 }
 
 function ownNames(certificate: X509Certificate): string[] {
@@ -101,6 +132,11 @@ function readCertificateFile(path: string): Buffer {
   }
 }
 
+/** Where the key of a PEM file is that has none in it. */
+export function keyPathOf(path: string): string {
+  return join(dirname(path), `${basename(path, extname(path))}.key`);
+}
+
 interface Readable {
   readonly tls: SecureContextOptions;
   readonly keyPath: string | undefined;
@@ -108,16 +144,18 @@ interface Readable {
 }
 
 /** One file with both, or the key beside it as `<name>.key`. */
-function readPem(path: string, bytes: Buffer, password: string | undefined): Readable {
+function readPem(origin: CertificateOrigin, bytes: Buffer, password: string | undefined): Readable {
+  const { path, isFile } = origin;
   const text = bytes.toString("utf8");
   let keyText = text;
   let keyPath: string | undefined;
   if (!text.includes("PRIVATE KEY-----")) {
-    keyPath = join(dirname(path), `${basename(path, extname(path))}.key`);
-    if (!existsSync(keyPath)) {
+    keyPath = keyPathOf(path);
+    if (!isFile || !existsSync(keyPath)) {
+      const where = isFile ? `, and there is no ${keyPath}; put the key there` : "; bring it too";
       throw new StartError(
         "certificate-missing",
-        `${path} has no private key, and there is no ${keyPath}; put the key there, or both into one file`,
+        `The certificate ${path} has no private key${where}, or both into one file`,
       );
     }
     keyText = readCertificateFile(keyPath).toString("utf8");
@@ -128,28 +166,28 @@ function readPem(path: string, bytes: Buffer, password: string | undefined): Rea
   } catch (error) {
     throw unreadable(path, error);
   }
-  const key = readKey(path, keyText, password);
+  const key = readKey(origin, keyText, password);
   if (
     !certificate.checkPrivateKey(createPrivateKey({ key: keyText, passphrase: password ?? "" }))
   ) {
     throw new StartError(
       "certificate-unreadable",
-      `The private key is not that of the certificate in ${path}; bring the two that belong together`,
+      `The private key is not that of the certificate ${path}; bring the two that belong together`,
     );
   }
   return { tls: { cert: text, key, ...passphrase(password) }, certificate, keyPath };
 }
 
-function readKey(path: string, keyText: string, password: string | undefined): string {
+function readKey(origin: CertificateOrigin, keyText: string, password: string | undefined): string {
   try {
     createPrivateKey({ key: keyText, passphrase: password ?? "" });
     return keyText;
   } catch (error) {
-    throw isPasswordError(error) ? wrongPassword(path, error) : unreadable(path, error);
+    throw isPasswordError(error) ? wrongPassword(origin, error) : unreadable(origin.path, error);
   }
 }
 
-function readPfx(path: string, bytes: Buffer, password: string | undefined): Readable {
+function readPfx(origin: CertificateOrigin, bytes: Buffer, password: string | undefined): Readable {
   const tls = { pfx: bytes, passphrase: password ?? "" };
   try {
     // The context gives the DER bytes of its own certificate; Node's types do not say so.
@@ -158,7 +196,7 @@ function readPfx(path: string, bytes: Buffer, password: string | undefined): Rea
     if (der === null) throw new Error("there is no certificate in it");
     return { tls, certificate: new X509Certificate(der), keyPath: undefined };
   } catch (error) {
-    throw isPasswordError(error) ? wrongPassword(path, error) : unreadable(path, error);
+    throw isPasswordError(error) ? wrongPassword(origin, error) : unreadable(origin.path, error);
   }
 }
 
@@ -173,10 +211,10 @@ function isPasswordError(error: unknown): boolean {
   );
 }
 
-function wrongPassword(path: string, cause: unknown): StartError {
+function wrongPassword({ path, passwordName }: CertificateOrigin, cause: unknown): StartError {
   return new StartError(
     "certificate-password-wrong",
-    `The password does not open ${path}; correct Security.Certificate.Password`,
+    `The password does not open the certificate ${path}; correct ${passwordName}`,
     { cause },
   );
 }
@@ -184,14 +222,15 @@ function wrongPassword(path: string, cause: unknown): StartError {
 function unreadable(path: string, cause: unknown): StartError {
   return new StartError(
     "certificate-unreadable",
-    `${path} is not a certificate in PEM or PFX form (${(cause as Error).message}); ` +
+    `The certificate ${path} is not in PEM or PFX form (${(cause as Error).message}); ` +
       "old PFX files: openssl pkcs12 -legacy -in old.pfx -nodes | openssl pkcs12 -export -out new.pfx",
     { cause },
   );
 }
 
-/** @returns warnings. @throws StartError certificate-date, certificate-usage */
-function checkCertificate(certificate: X509Certificate, path: string, nowMs: number): string[] {
+/** May a server show it now? @returns warnings. @throws StartError certificate-date, certificate-usage */
+export function checkServerCertificate({ certificate, path }: ServerCertificate): string[] {
+  const nowMs = Date.now();
   const fromMs = Date.parse(certificate.validFrom);
   const untilMs = Date.parse(certificate.validTo);
   if (nowMs > untilMs) {
@@ -220,6 +259,7 @@ function checkCertificate(certificate: X509Certificate, path: string, nowMs: num
     : [`The certificate ${path} ends on ${day(untilMs)}, in ${daysLeft} days: renew it in time.`];
 }
 
-function day(ms: number): string {
+/** "2026-11-21" */
+export function day(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }

@@ -10,7 +10,7 @@ import type { Config } from "./config.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RouteTable } from "./router.ts";
 import type { ServerAddress } from "./server-address.ts";
-import type { ServerCertificate } from "./server-certificate.ts";
+import type { ShownCertificate } from "./shown-certificate.ts";
 
 /** Durable values of the server itself (certificates, settings): text by key. Few and small. */
 export interface ValueStore {
@@ -49,8 +49,8 @@ export interface ServerServices {
   readonly operations: Operations;
   readonly commandIndex: CommandIndex;
   readonly certificates: CertificateStore;
-  /** What the server shows; undefined: unsecured. */
-  readonly certificate: ServerCertificate | undefined;
+  /** The certificate of the server; undefined: unsecured. */
+  readonly shownCertificate: ShownCertificate | undefined;
   readonly routes: RouteTable;
   readonly address: ServerAddress;
   /** A GUID, the same in every run on the same data folder. */

@@ -13,7 +13,9 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
     const { keyPath, tls } = certificate;
     const password = tls.passphrase ? "PASSWORD" : "";
     let shown = `--cert ${quote(path)}`;
-    if (tls.pfx !== undefined) shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
+    if (path.endsWith(".json")) shown = "--cert YOUR.crt --key YOUR.key";
+    else if (tls.pfx !== undefined)
+      shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
     else if (keyPath !== undefined) shown += ` --key ${quote(keyPath)}`;
     return [
       `Server certificate: ${path} (a cluster admin as a client)`,
@@ -23,7 +25,7 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
   }
   const trust = authorityPath === undefined ? "-k" : `--cacert ${quote(authorityPath)}`;
   return [
-    `CA certificate:     ${authorityPath ?? ""}`,
+    ...(authorityPath === undefined ? [] : [`CA certificate:     ${authorityPath}`]),
     `Client certificate: ${admin.certificate}`,
     `Client key:         ${admin.key}`,
     `Try it:             curl ${trust} --cert ${quote(admin.certificate)} --key ${quote(admin.key)} ${url}`,

@@ -10,7 +10,7 @@ import * as net from "node:net";
 import * as tls from "node:tls";
 import { unsecured } from "./access.ts";
 import { Connection } from "./connection.ts";
-import { listenOn, prepareSocket } from "./listening.ts";
+import { listenOn, prepareSocket, setCertificate } from "./listening.ts";
 import type { ServerServices } from "./services.ts";
 import { TcpConnection } from "./tcp-connection.ts";
 import { tlsPolicy } from "./tls-policy.ts";
@@ -48,6 +48,11 @@ export class TcpServer {
     });
     this.#listeners.push(...listening.listeners);
     return listening.port;
+  }
+
+  /** New connections get this certificate. */
+  setCertificate(secure: tls.SecureContextOptions): void {
+    setCertificate(this.#listeners, secure);
   }
 
   /** Stops listening and ends all connections; their clients come again to the next start. */

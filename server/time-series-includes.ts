@@ -13,10 +13,15 @@ import {
   timeMin,
 } from "../engine/keyspaces/time-series.ts";
 import type { SeriesInclude } from "../engine/rql/analyzed-query.ts";
-import { seriesTime } from "../engine/writes/time-series-operations.ts";
 import type { QueryString } from "./request.ts";
 import type { Database } from "./services.ts";
-import { entryFormOf, rangeHead, seriesStateText, sliceText } from "./time-series-text.ts";
+import {
+  boundsOf,
+  entryFormOf,
+  rangeHead,
+  seriesStateText,
+  sliceText,
+} from "./time-series-text.ts";
 
 /** Stands for all series of a document. */
 const allSeries = "@all_timeseries";
@@ -38,7 +43,7 @@ export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
     includes.push({
       name,
       kind: "range",
-      bounds: { from: boundOf("from", from), to: boundOf("to", to) },
+      bounds: boundsOf([from, to], ["from", "to"]),
     });
   }
   const times = table(query, {
@@ -76,7 +81,7 @@ export function seriesIncludesText(
     const { name } = include;
     const key = name.toLowerCase();
     const prefix = segmentPrefix(id, name);
-    const bounds = boundsOf(source, prefix, include);
+    const bounds = rangeOf(source, prefix, include);
     if (bounds === null) continue;
     const row = series.get(key) ?? { name, bounds: [], texts: [] };
     series.set(key, row);
@@ -119,7 +124,7 @@ function expanded(
 }
 
 /** Null when there is no such series, and so no last entry. */
-function boundsOf(
+function rangeOf(
   source: SegmentSource,
   prefix: string,
   include: SeriesInclude,
@@ -191,16 +196,4 @@ function integerOf(text: string, what: "time" | "count"): number {
   const value = Number(text);
   if (/^-?\d{1,10}$/.test(text)) return value;
   throw new EngineError("invalid-operation", `Could not parse timeseries ${what} value.`);
-}
-
-function boundOf(key: string, text: string | undefined): number | undefined {
-  if (!text) return undefined;
-  try {
-    return seriesTime(text);
-  } catch {
-    throw new EngineError(
-      "invalid-argument",
-      `Could not parse query string '${key}' as date, val '${text}'`,
-    );
-  }
 }

@@ -3,9 +3,11 @@
  * requests.
  */
 import { nodeTag } from "../engine/database-state.ts";
+import { EngineError } from "../engine/errors.ts";
 import type { SeriesBounds, SeriesPage, SeriesSlice } from "../engine/keyspaces/series-page.ts";
 import type { Segment } from "../engine/keyspaces/series-segment.ts";
 import { isIncremental, segmentPrefix, seriesTimeText } from "../engine/keyspaces/time-series.ts";
+import { firstMillisecond, foreverText, lastMillisecond, neverText } from "../engine/timestamp.ts";
 import type { Database } from "./services.ts";
 
 /** How entries are written. */
@@ -21,13 +23,35 @@ export function entryFormOf({ state }: Database, name: string, isFull: boolean):
 
 /** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, joined by commas. */
 export function rangeHead(bounds: SeriesBounds, page: SeriesPage, start: number): string {
-  const from = start > 0 ? page.first : bounds.from;
-  const to = page.isCut ? page.last : bounds.to;
-  return `"From":${timeText(from)},"To":${timeText(to)},"Entries":[`;
+  const from = start > 0 ? timeText(page.first) : timeText(bounds.from, bounds.fromText);
+  const to = page.isCut ? timeText(page.last) : timeText(bounds.to, bounds.toText);
+  return `"From":${from},"To":${to},"Entries":[`;
 }
 
-function timeText(time: number | undefined): string {
-  return time === undefined ? "null" : `"${seriesTimeText(time)}"`;
+function timeText(time: number | undefined, text?: string): string {
+  return time === undefined ? "null" : `"${text ?? seriesTimeText(time)}"`;
+}
+
+/**
+ * The bounds that two values of a request's URL are; what is absent or empty is open, and so are .NET's first and last moment.
+ * @param names of the values, for the complaint. @throws EngineError invalid-argument
+ */
+export function boundsOf(
+  [from = "", to = ""]: readonly (string | undefined)[],
+  names: readonly [string, string],
+): SeriesBounds {
+  const first = from === "" || from.startsWith(neverText) ? undefined : firstMillisecond(from);
+  if (first === null) throw notADate(names[0], from);
+  const last = to === "" || to.startsWith(foreverText) ? undefined : lastMillisecond(to);
+  if (last === null) throw notADate(names[1], to);
+  return { from: first?.ms, to: last?.ms, fromText: first?.text, toText: last?.text };
+}
+
+function notADate(name: string, text: string): EngineError {
+  return new EngineError(
+    "invalid-argument",
+    `Could not parse query string '${name}' as date, val '${text}'`,
+  );
 }
 
 /** The entries of a slice, joined by commas. */

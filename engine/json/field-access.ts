@@ -7,7 +7,7 @@
  * A span is the begin and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable
  * cursor, made once and reused, so that a look-up allocates nothing.
  */
-import { assert, InvariantError } from "../assert.ts";
+import { InvariantError } from "../assert.ts";
 
 import { quoteString } from "./escape.ts";
 
@@ -150,37 +150,20 @@ export function nextElement(bytes: Uint8Array, to: number): number {
   return bytes[to] === byteComma ? to + 1 : -1;
 }
 
-/** One step of a path: into a member, or (null) into each element of an array. */
-export type PathStep = Buffer | null;
-
-/**
- * The steps of a path text: `Lines[].Product` is `"Lines"`, null, `"Product"`. A dot separates names,
- * and there is no way to name a key that has a dot or ends in `[]`.
- */
-export function parsePath(path: string): PathStep[] {
-  const steps: PathStep[] = [];
-  for (const part of path.split(".")) {
-    let name = part;
-    let arrays = 0;
-    while (name.endsWith("[]")) {
-      name = name.slice(0, -2);
-      arrays++;
-    }
-    if (name !== "") steps.push(quoteString(name));
-    for (let k = 0; k < arrays; k++) steps.push(null);
-  }
-  return steps;
+/** The steps of a path text: `Address.Zip` is `"Address"`, `"Zip"`. There is no way to name a key that has a dot. */
+export function parsePath(path: string): Buffer[] {
+  return path.split(".").map(quoteString);
 }
 
 /**
- * Follows a path of member names only.
+ * Follows a path of member names.
  * @param steps,fromStep the path, and how many of its steps were taken already.
  * @returns whether `found` was set.
  */
 export function findPath(
   bytes: Uint8Array,
   at: number,
-  steps: readonly PathStep[],
+  steps: readonly Buffer[],
   fromStep: number,
   found: ValueSpan,
 ): boolean {
@@ -188,39 +171,11 @@ export function findPath(
   found.from = at;
   found.to = -1;
   for (let k = fromStep; k < steps.length; k++) {
-    const step = steps[k] as PathStep;
-    assert(step !== null, "a path with [] is followed by eachAtPath");
-    if (!findMember(bytes, begin, step, found)) return false;
+    if (!findMember(bytes, begin, steps[k] as Buffer, found)) return false;
     begin = found.from;
   }
   if (found.to < 0) found.to = skipValue(bytes, begin);
   return true;
-}
-
-/** Calls `visit` with the span of every value that a path leads to, in their order in the text. */
-export function eachAtPath(
-  bytes: Uint8Array,
-  at: number,
-  steps: readonly PathStep[],
-  fromStep: number,
-  visit: (from: number, to: number) => void,
-): void {
-  const found = new ValueSpan();
-  let begin = at;
-  for (let k = fromStep; k < steps.length; k++) {
-    const step = steps[k] as PathStep;
-    if (step === null) {
-      if (bytes[begin] !== byteArrayOpen) return;
-      for (let i = firstElement(bytes, begin); i >= 0; ) {
-        eachAtPath(bytes, i, steps, k + 1, visit);
-        i = nextElement(bytes, skipValue(bytes, i));
-      }
-      return;
-    }
-    if (!findMember(bytes, begin, step, found)) return;
-    begin = found.from;
-  }
-  visit(begin, skipValue(bytes, begin));
 }
 
 /** The text of the string value `[from, to)`, quotes included in the span. */

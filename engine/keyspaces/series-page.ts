@@ -29,6 +29,9 @@ export interface SeriesPage {
 export interface SeriesBounds {
   readonly from: number | undefined;
   readonly to: number | undefined;
+  /** What was asked for, with seven digits: it can be finer than a millisecond. */
+  readonly fromText?: string | undefined;
+  readonly toText?: string | undefined;
 }
 
 /** Skips `start` entries of the range and takes `pageSize`. Cost: O(segments of the range). */

@@ -24,7 +24,7 @@ import { transactionBytesMax } from "../limits.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes, payloadCrcOf } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { type LogListener, type Position, positionSegmentFactor } from "./log.ts";
-import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
+import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
 
@@ -212,7 +212,7 @@ export class LogWriter {
     if (before !== null && isDurable) this.#sealSegment(before);
     const needed = segmentHeaderBytes + frameHeaderBytes + length + frameHeaderBytes;
     const segment = this.#takeSpare(needed) ?? this.#newSegment(needed);
-    segment.image = newImage(segment.size);
+    segment.image = this.#store.cache.images.take(segment.size);
     this.#active = segment;
     this.#openFrameAt(segmentHeaderBytes);
     return segment;

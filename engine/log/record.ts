@@ -57,7 +57,7 @@ export const recordKinds = {
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];
 
 /** A record of at least this many bytes is checked by CRC-32, which is faster there; on disk, never change it. */
-const crcLengthMin = 1024;
+export const crcLengthMin = 1024;
 
 assert(new Uint8Array(new Uint32Array([1]).buffer)[0] === 1, "words of memory are little-endian");
 
@@ -79,10 +79,11 @@ export function wordsOf(bytes: Buffer): Int32Array {
 }
 
 /**
- * The check of the record at `start` with `length` bytes: murmur3 (32 bits) over its words from byte 8 on when it
- * is short, CRC-32 when it is long.
+ * The check of the record at `start` with `length` bytes: the sum of its words from byte 8 on, each mixed with its place
+ * (`checkOfWord`), when it is short, CRC-32 when it is long. One changed word always changes the sum, and who changes a
+ * few words need not read the others.
  *
- * Cost: 50 ns for 233 bytes. Hot: words are read through one typed view when the record is aligned to 4.
+ * Cost: 60 ns for 233 bytes. Hot: words are read through one typed view when the record is aligned to 4.
  */
 export function checkOf(bytes: Buffer, start: number, length: number): number {
   return signedCheckOf(bytes, start, length) >>> 0;
@@ -127,18 +128,21 @@ function copyOfWords(bytes: Buffer, start: number, length: number): Int32Array {
   return copy;
 }
 
-/** Murmur3 over `count` words from `from` on, with seed 0; signed. `4 * x + x` has less latency than `5 * x`. */
 function checkOfWords(source: Int32Array, from: number, count: number): number {
-  let hash = 0;
-  for (let word = from; word < from + count; word++) {
-    let mixed = Math.imul(source[word] as number, 0xcc9e2d51);
-    mixed = Math.imul((mixed << 15) | (mixed >>> 17), 0x1b873593);
-    hash ^= mixed;
-    hash = (hash << 13) | (hash >>> 19);
-    hash = ((hash << 2) + hash - 0x19ab949c) | 0;
+  let sum = 0;
+  for (let at = 0; at < count; at++) {
+    sum = (sum + checkOfWord(source[from + at] as number, at)) | 0;
   }
-  hash ^= count * 4;
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return hash ^ (hash >>> 16);
+  return sum;
+}
+
+/**
+ * What a word adds to the check of a short record; `at` counts the words from byte 8 on. Signed. The mixing is the end of
+ * murmur3: no two words give the same.
+ */
+export function checkOfWord(word: number, at: number): number {
+  let mixed = word ^ Math.imul(at + 1, 0x9e3779b9);
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
 }

@@ -6,16 +6,20 @@
  * - Images in the cache take at most `bytesMax` bytes, or there is only one.
  * - The one that was not used for longest goes first.
  */
+import { ImagePool } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
 
 export class SegmentCache {
   readonly bytesMax: number;
+  /** Where images come from, and where those of segments that are gone go. */
+  readonly images: ImagePool;
   readonly #segments = new Set<Segment>();
   #bytes = 0;
   #ticks = 0;
 
-  constructor(bytesMax: number) {
+  constructor(bytesMax: number, images = new ImagePool()) {
     this.bytesMax = bytesMax;
+    this.images = images;
   }
 
   /** Bytes of the images that it holds now. */

@@ -372,7 +372,9 @@ export class SegmentStore {
       if (retired.generation > oldestPin) return;
       this.#retired.shift();
       this.#byNumber.delete(retired.segment.number);
+      const { image } = retired.segment;
       this.cache.remove(retired.segment);
+      if (image !== null) this.cache.images.give(image);
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
     }
   }

@@ -22,7 +22,7 @@ import { readInteger, writeInteger } from "./frame.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
-const formatVersion = 1;
+const formatVersion = 2;
 
 /** "log": frames as they were committed. "compacted": what was live of one or more segments, in their order. */
 export type SegmentKind = "log" | "compacted";

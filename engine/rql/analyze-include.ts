@@ -1,5 +1,6 @@
 /** `include` -> what is sent along with the results. */
 import { EngineError } from "../errors.ts";
+import { parseIncludePath } from "../include-path.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import { includedSeries } from "./analyze-series-include.ts";
 import type { AnalyzedInclude } from "./analyzed-query.ts";
@@ -51,7 +52,10 @@ export function analyzeInclude(
   ).length;
   for (const item of items) {
     if (item.kind !== "call") {
-      for (const path of includedPaths(scope, item)) paths.push({ text: pathText(path), path });
+      for (const path of includedPaths(scope, item)) {
+        const text = pathText(path);
+        paths.push({ text, path, wanted: parseIncludePath(text) });
+      }
       continue;
     }
     const key = methodKey(item.name);

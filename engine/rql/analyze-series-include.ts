@@ -4,7 +4,7 @@
  * of RavenDB 7.2.7.
  */
 import { EngineError } from "../errors.ts";
-import { parseTimestamp } from "../timestamp.ts";
+import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../timestamp.ts";
 import type { AnalyzedInclude, SeriesInclude } from "./analyzed-query.ts";
 import type { Argument, Call } from "./ast.ts";
 import { describeArgument, literalTypeName, pathText } from "./print.ts";
@@ -48,7 +48,9 @@ export function includedSeries(scope: QueryScope, call: Call): AnalyzedInclude["
   }
   if (args.length !== 3) throw unexpected(scope, call);
   const name = nameOf(scope, call, args[0]);
-  const bounds = { from: boundOf(scope, name, args[1]), to: boundOf(scope, name, args[2]) };
+  const from = boundOf(scope, name, args[1], firstMillisecond);
+  const to = boundOf(scope, name, args[2], lastMillisecond);
+  const bounds = { from: from?.ms, to: to?.ms, fromText: from?.text, toText: to?.text };
   return { of, wanted: { name, kind: "range", bounds } };
 }
 
@@ -67,18 +69,19 @@ function nameOf(scope: QueryScope, call: Call, argument: Argument | undefined): 
   return plainText(resolveValue(scope, argument));
 }
 
-/** Milliseconds since 1970; null is open. */
+/** Undefined is open. */
 function boundOf(
   scope: QueryScope,
   name: string,
   argument: Argument | undefined,
-): number | undefined {
+  millisecondOf: (text: string) => MillisecondBound | null,
+): MillisecondBound | undefined {
   if (argument?.kind === "literal" || argument?.kind === "parameter") {
     const value = resolveValue(scope, argument);
     if (value.type === "null") return undefined;
-    const micros = value.type === "string" ? parseTimestamp(value.value) : Number.NaN;
-    if (!Number.isNaN(micros)) return Math.floor(micros / 1000);
     if (value.type === "string") {
+      const bound = millisecondOf(value.value);
+      if (bound !== null) return bound;
       throw new EngineError(
         "invalid-argument",
         `Could not parse query string '${name}' as date, val '${value.value}'`,

@@ -7,6 +7,7 @@
  * - The exceptions are `filter` and scripts, which are evaluated document by document, see there.
  */
 
+import type { IncludePath } from "../include-path.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,
@@ -222,7 +223,12 @@ export interface ProjectedCall {
 
 export interface AnalyzedInclude {
   /** Paths to ids of documents, as the reply lists them. */
-  readonly paths: readonly { readonly text: string; readonly path: readonly PathPart[] }[];
+  readonly paths: readonly {
+    readonly text: string;
+    readonly path: readonly PathPart[];
+    /** The text as loads read it too. */
+    readonly wanted: IncludePath;
+  }[];
   /** `of`: the path to another document's id, null for the document itself. No names: all counters. */
   readonly counters: readonly {
     readonly of: FieldReference | null;
@@ -255,7 +261,13 @@ export type SeriesInclude = {
   | {
       readonly kind: "range";
       /** Milliseconds since 1970, inclusive; undefined is open. */
-      readonly bounds: { readonly from: number | undefined; readonly to: number | undefined };
+      readonly bounds: {
+        readonly from: number | undefined;
+        readonly to: number | undefined;
+        /** What was written, with seven digits: it can be finer. */
+        readonly fromText?: string | undefined;
+        readonly toText?: string | undefined;
+      };
     }
   | { readonly kind: "lastTime"; readonly value: number; readonly unit: "Second" | "Month" }
   | { readonly kind: "lastCount"; readonly count: number }

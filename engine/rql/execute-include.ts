@@ -2,7 +2,7 @@
  * `include`: what a query's rows refer to, collected while they pass and fetched at the end.
  */
 import { bodyTextOf, idOf } from "../document.ts";
-import { changeVectorsAt } from "../include-path.ts";
+import { changeVectorsAt, includedIds } from "../include-path.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
 import type { AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
@@ -62,13 +62,7 @@ export class IncludeCollector {
    */
   addRow(row: StoredRow, projected: string | null): void {
     const { include } = this.#query;
-    for (const { path, text } of include.paths) {
-      const ids =
-        projected === null
-          ? idsAtPath(row.bytes, bodyOf(row), path)
-          : [...idsAtKey(projected, text), ...idsAtPath(Buffer.from(projected), 0, path)];
-      for (const id of ids) this.#addId(id);
-    }
+    this.#addDocuments(row, projected);
     if (row.start < 0) return;
     if (projected === null && include.paths.length > 0) this.#rows.add(row.docNum);
     for (const counters of include.counters) {
@@ -87,6 +81,20 @@ export class IncludeCollector {
       const isOwn = of === null || of.path.length === 0;
       const ids = isOwn ? [idOf(row.bytes, row.start)] : idsAtPath(row.bytes, bodyOf(row), of.path);
       for (const id of ids) this.#series.set(id, [...(this.#series.get(id) ?? []), wanted]);
+    }
+  }
+
+  #addDocuments(row: StoredRow, projected: string | null): void {
+    let body: unknown;
+    for (const { path, text, wanted } of this.#query.include.paths) {
+      const isField = path.length === 1 && path[0]?.name === text;
+      if (projected === null && isField && wanted.format === null) {
+        for (const id of idsAtPath(row.bytes, bodyOf(row), path)) this.#addId(id);
+        continue;
+      }
+      body ??= JSON.parse(projected ?? textOf(row));
+      if (projected !== null) for (const id of idsAtKey(projected, text)) this.#addId(id);
+      includedIds(body, wanted, (id) => this.#addId(id));
     }
   }
 
@@ -134,6 +142,10 @@ export class IncludeCollector {
     }
     return documents;
   }
+}
+
+function textOf({ bytes, start }: StoredRow): string {
+  return start < 0 ? bytes.toString() : bodyTextOf(bytes, start);
 }
 
 /** A column whose key is the whole text of the path. */

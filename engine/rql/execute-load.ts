@@ -3,7 +3,14 @@
  */
 import { byteArrayOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
-import { decodeString, eachAtPath, type PathStep } from "../json/field-access.ts";
+import {
+  decodeString,
+  findMember,
+  firstElement,
+  nextElement,
+  skipValue,
+  ValueSpan,
+} from "../json/field-access.ts";
 import type { AnalyzedQuery, LoadStep } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
 import { bodyOf } from "./compile-filter.ts";
@@ -58,21 +65,43 @@ function textsOf(value: ParameterValue): string[] {
   return value.type === "array" ? value.items.flatMap(textsOf) : [];
 }
 
-/** The strings that a path leads to; an array at its end gives each of its strings. */
+/**
+ * The strings that a path leads to; an array at its end gives each of its strings. As RavenDB 7.2.7 follows it: it goes
+ * through arrays with or without `[]`, and the strings of an array with `[]` count even where the path goes on.
+ */
 export function idsAtPath(bytes: Buffer, at: number, path: readonly PathPart[]): string[] {
-  const steps: PathStep[] = path.flatMap((part) => [
-    quoteString(part.name),
-    ...Array.from({ length: part.arrays }, () => null),
-  ]);
   const ids: string[] = [];
-  const add = (from: number, to: number) => {
-    if (bytes[from] === byteQuote) ids.push(decodeString(bytes, from, to));
-  };
-  eachAtPath(bytes, at, steps, 0, (from, to) => {
-    if (bytes[from] === byteArrayOpen) eachAtPath(bytes, from, [null], 0, add);
-    else add(from, to);
-  });
+  addIdsAtPath(bytes, at, path, 0, ids);
   return ids;
+}
+
+function addIdsAtPath(
+  bytes: Buffer,
+  at: number,
+  path: readonly PathPart[],
+  depth: number,
+  ids: string[],
+): void {
+  if (bytes[at] === byteArrayOpen) {
+    const isEnd = depth === path.length;
+    const areIds = isEnd || (depth > 0 && (path[depth - 1]?.arrays ?? 0) > 0);
+    for (let i = firstElement(bytes, at); i >= 0; ) {
+      const to = skipValue(bytes, i);
+      if (bytes[i] !== byteQuote) {
+        if (!isEnd) addIdsAtPath(bytes, i, path, depth, ids);
+      } else if (areIds) ids.push(decodeString(bytes, i, to));
+      i = nextElement(bytes, to);
+    }
+    return;
+  }
+  const part = path[depth];
+  if (part === undefined) {
+    if (bytes[at] === byteQuote) ids.push(decodeString(bytes, at, skipValue(bytes, at)));
+    return;
+  }
+  const found = new ValueSpan();
+  if (!findMember(bytes, at, quoteString(part.name), found)) return;
+  addIdsAtPath(bytes, found.from, path, depth + 1, ids);
 }
 
 /** The whole text of the document with this id, or null. */

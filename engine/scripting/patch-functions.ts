@@ -12,14 +12,7 @@ import { neverText } from "../timestamp.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { formatDate, formatNumber, ticksOfText, timeSpanText } from "./format-text.ts";
 import { compileTextTest } from "./regular-expression.ts";
-import {
-  documentText,
-  metadataKey,
-  metadataText,
-  ScriptDocument,
-  valueOfText,
-  valueText,
-} from "./script-document.ts";
+import { documentText, metadataText, ScriptDocument, valueText } from "./script-document.ts";
 import type { ScriptContext, ScriptHost, ScriptTimeSeries } from "./script-host.ts";
 import { toNumber, toText } from "./script-operators.ts";
 import { getProperty } from "./script-properties.ts";
@@ -41,6 +34,8 @@ import {
   setOwn,
   type Value,
 } from "./script-values.ts";
+import { valueOfText } from "./text-source.ts";
+import { metadataKey } from "./value-printer.ts";
 import { numberText } from "./value-text.ts";
 
 function contextOf(run: Run): ScriptContext {

@@ -16,6 +16,7 @@
  */
 
 import { EngineError } from "../errors.ts";
+import type { KeyNode } from "./shape-hint.ts";
 
 /** A property that is not there: a deleted one that keeps its place, or a hole of an array. */
 export const ABSENT: unique symbol = Symbol("absent");
@@ -47,9 +48,8 @@ export const kinds = {
   pattern: 6,
 } as const;
 
-/** Makes the value of a lazy property; implemented by script-document.ts. */
+/** Makes the value of a lazy property; implemented by text-source.ts. */
 export interface Source {
-  readonly text: string;
   materialize(owner: ScriptObject, position: number): Value;
 }
 
@@ -63,8 +63,12 @@ export class ScriptObject {
   source: Source | null;
   start: number;
   end: number;
-  /** For each key that the text has: key start, value start, value end; null until they are asked for. */
-  spans: number[] | null;
+  /** The list of keys that the text has; null when a script made it. */
+  shape: KeyNode | null;
+  /** Where the places of its properties are noted, see text-source.ts; -1 when they are not. */
+  spanAt: number;
+  /** Properties that were there when it was read: the first ones. */
+  readCount: number;
   /** A property was set, added or deleted since it was read. */
   written: boolean;
   /** Bits of the positions that were set; the highest one for all from 31 on. See `markSet`. */
@@ -79,7 +83,9 @@ export class ScriptObject {
     this.source = null;
     this.start = 0;
     this.end = 0;
-    this.spans = null;
+    this.shape = null;
+    this.spanAt = -1;
+    this.readCount = 0;
     this.written = false;
     this.set = 0;
     this.traits = null;
@@ -128,6 +134,8 @@ export class ScriptArray {
   source: Source | null = null;
   start = 0;
   end = 0;
+  /** Containers around it there. */
+  depth = 0;
   written = false;
   frozen = false;
   /** Spelling of the whole numbers that a double cannot hold, by position, while they are not written. */

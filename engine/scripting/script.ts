@@ -15,13 +15,7 @@ import { globals } from "./built-ins.ts";
 import { indexGlobals } from "./index-functions.ts";
 import { completions, type Expression, Frame, type Statement } from "./script-code.ts";
 import { ScriptCompiler } from "./script-compiler.ts";
-import {
-  isChanged,
-  type ScriptDocument,
-  ShapeHint,
-  valueOfText,
-  valueText,
-} from "./script-document.ts";
+import { isChanged, type ScriptDocument, valueText } from "./script-document.ts";
 import type { ScriptContext, ScriptHost } from "./script-host.ts";
 import { type Node, parseBody, parseWholeExpression, positionOfOffset } from "./script-parser.ts";
 import {
@@ -44,6 +38,8 @@ import {
   setOwn,
   type Value,
 } from "./script-values.ts";
+import { ShapeHint } from "./shape-hint.ts";
+import { valueOfText } from "./text-source.ts";
 import { numberText } from "./value-text.ts";
 
 /**

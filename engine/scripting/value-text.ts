@@ -66,12 +66,3 @@ export function dateText(time: number): string | null {
   if (!(time >= dateTimeMin && time <= dateTimeMax)) return null;
   return `${new Date(Math.trunc(time)).toISOString().slice(0, -1)}0000Z`;
 }
-
-/** True when a JSON number is spelled with a point or exponent: a double to the reference. */
-export function isDoubleSpelling(text: string, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 46 || code === 101 || code === 69) return true;
-  }
-  return false;
-}

@@ -135,10 +135,17 @@ export class EtagList {
     const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
     const base = this.#bases[at] as number;
     const count = this.#counts[at] as number;
-    const kept = new Uint32Array(2 * count);
+    let first = 0;
+    while (
+      first < count &&
+      !rows.isEtagSeen(chunk[first * 2] as number, base + (chunk[first * 2 + 1] as number))
+    ) {
+      first++;
+    }
+    const kept = new Uint32Array(2 * (count - first));
     let keptCount = 0;
     let keptBase = 0;
-    for (let entry = 0; entry < count; entry++) {
+    for (let entry = first; entry < count; entry++) {
       const docNum = chunk[entry * 2] as number; // entry < count
       const delta = chunk[entry * 2 + 1] as number;
       if (!rows.isEtagSeen(docNum, base + delta)) continue;

@@ -5,7 +5,7 @@ import { flagsText } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
-import { formatTimestamp } from "../timestamp.ts";
+import { firstMillisecond, formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
@@ -221,7 +221,7 @@ function timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand):
 function timeSeriesCopy({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const source = endOf(command, "Id", "Name");
   const target = endOf(command, "DestinationId", "DestinationName");
-  const from = optionalTime(command.value("From"));
+  const from = optionalTime(command.value("From"), firstMillisecond);
   const to = optionalTime(command.value("To"));
   const etag = copySeries(transaction, { ...source, from, to }, target);
   return seriesRow(transaction, target.documentId, etag, command);

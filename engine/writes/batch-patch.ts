@@ -57,7 +57,7 @@ export function patchMany({ transaction }: BatchRun, command: BatchCommand): Bat
   return () => '{"Type":"BatchPATCH"}';
 }
 
-/** `{"Type":"JsonPatch","Id","JsonPatch":{"Operations":[…]},"ChangeVector"?}` */
+/** `{"Type":"JsonPatch","Id","JsonPatch":{"Operations":[…]},"ChangeVector"?,"ReturnDocument"?}` */
 export function patchJson({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const span = command.span("JsonPatch");
   if (span === undefined) {
@@ -73,10 +73,11 @@ export function patchJson({ transaction }: BatchRun, command: BatchCommand): Bat
   const expected = command.text("ChangeVector") ?? undefined;
   const result = patchByJson(transaction, id, operations, expected);
   const { changeVector, lastModified, status, etag } = result;
+  const modified = command.isSet("ReturnDocument") ? `,"ModifiedDocument":${result.modified}` : "";
   const modifiedAt = changeVector === null ? neverText : formatTimestamp(lastModified);
   const row =
     `{"Id":${JSON.stringify(id)},"ChangeVector":${JSON.stringify(changeVector)},"LastModified":"${modifiedAt}"` +
-    `,"Type":"JsonPatch","PatchStatus":"${status}","Etag":${etag}}`;
+    `,"Type":"JsonPatch","PatchStatus":"${status}","Etag":${etag}${modified}}`;
   return () => row;
 }
 

@@ -30,7 +30,9 @@ import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
+import { documentBytesMax } from "../limits.ts";
 import { sealRecord } from "../log/record.ts";
+import type { ValuePrinter } from "../scripting/value-printer.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { removeAttachment } from "./attachments.ts";
@@ -383,19 +385,22 @@ export function storedIdOf(transaction: Transaction, document: number): string {
 }
 
 /**
- * Stores the body that the parser parsed last, which has no `@metadata`, in place of a document's body: the rest of its
- * record is taken as it is. Not for documents that keep revisions.
- * @throws RecordNotResident
+ * Stores the body that a script left, which has no `@metadata`, in place of a document's body: the rest of its record is
+ * taken as it is. Not for documents that keep revisions.
+ * @throws RecordNotResident, EngineError json-…, too-large
  */
-export function putBody(transaction: Transaction, document: number): void {
+export function putPrinted(transaction: Transaction, document: number, body: ValuePrinter): void {
   const { state, scratch } = transaction;
   const { bytes, start } = transaction.recordOf(document);
+  const isStored = body.isStored && body.length <= documentBytesMax;
+  if (!isStored) state.parser.parse(body.bytes, 0, body.length);
   const etag = transaction.nextEtag();
   const flags = transaction.flagsOf(document) & keptFlags;
   const collectionId = transaction.collectionOf(document);
   const vector = writtenVector(transaction, document, etag);
   fields.setAllButBody(bytes, start);
-  fields.setBody(state.parser);
+  if (isStored) setPrinted(state, body);
+  else fields.setBody(state.parser);
   fields.setChangeVector(vector);
   fields.etag = etag;
   fields.lastModified = state.nextModified();
@@ -410,6 +415,17 @@ export function putBody(transaction: Transaction, document: number): void {
   const changeVector = vector === "" ? state.changeVectorAt(etag) : vector;
   const id = idOf(bytes, start);
   transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
+}
+
+/** Takes body, shape and offsets of what was printed as it is stored. */
+function setPrinted({ shapes }: DatabaseState, body: ValuePrinter): void {
+  fields.bodySource = body.bytes;
+  fields.bodyStart = 0;
+  fields.bodyLength = body.length;
+  fields.isAscii = body.isAscii;
+  fields.shapeId = shapes.define(body.bytes, body.keySpans, 0, 2, body.fieldCount);
+  fields.fieldCount = fields.shapeId === 0 ? 0 : body.fieldCount;
+  fields.fieldOffsets = body.valueStarts;
 }
 
 /** Writes a touched document again now, for who must know its change vector. */

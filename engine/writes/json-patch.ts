@@ -4,7 +4,9 @@ import { EngineError } from "../errors.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
 import { ReplyText } from "../reply-text.ts";
 import type { Transaction } from "../transaction.ts";
+import { scriptDocumentOf } from "../transaction-script-host.ts";
 import { currentChangeVector, putParsed, storedIdOf } from "./documents.ts";
+import { shownText } from "./patch.ts";
 
 /** What became of the document. */
 export interface JsonPatchResult {
@@ -14,12 +16,22 @@ export interface JsonPatchResult {
   /** Microseconds since 1970; 0 when nothing was written. */
   readonly lastModified: number;
   readonly etag: number;
+  readonly collection: string | null;
+  /** The document as replies show what was patched, with stored metadata only; null when nothing was written. */
+  readonly modified: string | null;
 }
 
-const unwritten = { changeVector: null, lastModified: 0, etag: 0 } as const;
+const unwritten = {
+  changeVector: null,
+  lastModified: 0,
+  etag: 0,
+  collection: null,
+  modified: null,
+} as const;
 
 /**
- * Carries out the operations, an array of `{"op","path","from"?,"value"?}`; all of them or none.
+ * Carries out the operations, an array of `{"op","path","from"?,"value"?}`; all of them or none. As RavenDB 7.2.7 reads
+ * them, the letters of `op` can be large, and a path can do without its first slash.
  * @param expected the document's change vector; undefined for no check.
  * @throws EngineError concurrency, invalid-argument for what is no operation, invalid-operation for one that cannot be
  */
@@ -37,7 +49,7 @@ export function patchByJson(
   const { bytes, start } = transaction.recordOf(document);
   const shown = new ReplyText(1024).addDocument(state, bytes, start).bytes;
   const before = readTree(shown, 0);
-  const after = operations.reduce<TextNode>(applyOperation, copyTree(before));
+  const after = applied(id, operations, copyTree(before));
   if (equalTrees(before, after)) return { status: "NotModified", ...unwritten };
   const text = Buffer.from(treeText(after));
   const storedId = storedIdOf(transaction, document);
@@ -49,7 +61,20 @@ export function patchByJson(
     changeVector: stored.changeVector,
     lastModified: stored.lastModified,
     etag: etagOf(record.bytes, record.start),
+    collection: state.keyspaces.collections.nameOf(transaction.collectionOf(stored.document)),
+    modified: shownText(scriptDocumentOf(state, record.bytes, record.start)),
   };
+}
+
+/** @throws EngineError invalid-operation, and then says of which document */
+function applied(id: string, operations: readonly TextNode[], root: TextNode): TextNode {
+  try {
+    return operations.reduce<TextNode>(applyOperation, root);
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== "invalid-operation") throw error;
+    const message = `An error occurred while trying to apply json patch operation to document ${id}.`;
+    throw new EngineError("invalid-operation", `${message} ${error.message}`, { cause: error });
+  }
 }
 
 /** @returns the tree after the operation; it may be changed in place. */
@@ -57,7 +82,7 @@ function applyOperation(root: TextNode, operation: TextNode): TextNode {
   if (!(operation instanceof Map)) throw malformed("An operation must be an object");
   const path = pathOf(operation, "path");
   const op = textOf(operation.get("op")) ?? "";
-  switch (op) {
+  switch (op.toLowerCase()) {
     case "add":
       return add(root, path, newValueOf(operation));
     case "remove":
@@ -142,10 +167,8 @@ function positionOf(part: string): number {
 
 function pathOf(operation: Map<string, TextNode>, key: string): string[] {
   const text = textOf(operation.get(key));
-  if (text === undefined || (text !== "" && !text.startsWith("/"))) {
-    throw malformed(`'${key}' must be a JSON pointer`);
-  }
-  return text
+  if (text === undefined) throw malformed(`'${key}' must be a JSON pointer`);
+  return (text === "" || text.startsWith("/") ? text : `/${text}`)
     .split("/")
     .slice(1)
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));

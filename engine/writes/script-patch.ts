@@ -21,9 +21,8 @@ import {
   type ScriptActions,
   scriptDocumentOf,
   TransactionScriptHost,
-  withMetadata,
 } from "../transaction-script-host.ts";
-import { putBody, putParsed } from "./documents.ts";
+import { putParsed, putPrinted } from "./documents.ts";
 import { deletedMeanwhile, isToStore, shownText } from "./patch.ts";
 
 /** What a patch did, with texts as replies show them. */
@@ -99,15 +98,15 @@ export class ScriptPatch {
       return false;
     }
     if (!isToStore(transaction, document, target, etag)) return false;
-    const body = target.bodyText();
     const { revisionRules } = transaction.keyspaces;
     const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
     if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {
-      state.parseText(withMetadata(body, target.metadataText()));
+      state.parseText(shownText(target));
       putParsed(transaction, target.id ?? state.documents.lowerIdOf(document));
     } else {
-      state.parseText(body);
-      putBody(transaction, document);
+      const body = target.printedBody();
+      assert(body !== null, "a body that changed was written");
+      putPrinted(transaction, document, body);
     }
     return true;
   }

@@ -2,12 +2,13 @@
  * Changes of time series as they come over the wire, in batches, bulk inserts and at their own endpoint: parsing, and
  * carrying them out. Error texts are those of RavenDB 7.2.7.
  *
- * Stricter than it: a value or a time that is null, true or false is refused, where RavenDB stores 0, 1 or the year 1.
+ * Stricter than it: a value that is true or false and a time that is null are refused, where RavenDB stores 0, 1 or the
+ * year 1. A value that is null is 0, as it has it: clients send null for what a typed entry has not.
  */
 import { EngineError } from "../errors.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import { seriesTimeText, timeMax, timeMin } from "../keyspaces/time-series.ts";
-import { parseTimestamp } from "../timestamp.ts";
+import { lastMillisecond, parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import {
   appendToSeries,
@@ -101,14 +102,15 @@ export function applySeriesOperations(
   return appendToSeries(transaction, documentId, name, appends) || etag;
 }
 
-/** Milliseconds of a time's text; what is finer is cut off. @throws EngineError invalid-format */
-export function seriesTime(value: unknown): number {
-  return parsedTime(value).time;
-}
-
-/** As `seriesTime`; undefined for null and for what is absent. @throws EngineError invalid-format */
-export function optionalTime(value: unknown): number | undefined {
-  return value === undefined || value === null ? undefined : seriesTime(value);
+/**
+ * Milliseconds of a time's text; undefined for null and for what is absent.
+ * @param millisecondOf what becomes of what is finer. @throws EngineError invalid-format
+ */
+export function optionalTime(value: unknown, millisecondOf = lastMillisecond): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  const bound = typeof value === "string" ? millisecondOf(value) : null;
+  if (bound === null) throw unfit(value, "System.DateTime");
+  return bound.ms;
 }
 
 interface ParsedAppend {
@@ -149,12 +151,9 @@ function requiredTime(value: unknown): { time: number; micros: number } {
 
 function parsedTime(value: unknown): { time: number; micros: number } {
   if (typeof value !== "string") throw unfit(value, "System.DateTime");
-  const micros = parseTimestamp(value);
-  if (Number.isNaN(micros)) throw unfit(value, "System.DateTime");
-  // Not from the microseconds: far from 1970 they are not exact.
-  const seconds = Date.parse(`${value.slice(0, 19)}Z`);
-  const fraction = /\.(\d+)/.exec(value)?.[1] ?? "";
-  return { time: seconds + Number(fraction.padEnd(3, "0").slice(0, 3)), micros };
+  const bound = lastMillisecond(value);
+  if (bound === null) throw unfit(value, "System.DateTime");
+  return { time: bound.ms, micros: parseTimestamp(value) };
 }
 
 function checkedTime(time: number, sent: unknown): number {
@@ -170,6 +169,7 @@ function valuesOf(value: unknown): number[] {
 
 function numberOf(value: unknown): number {
   if (typeof value === "number") return value;
+  if (value === null) return 0;
   if (value === "NaN") return Number.NaN;
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : Number.NaN;
   if (Number.isNaN(number)) throw unfit(value, "System.Double");

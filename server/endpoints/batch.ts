@@ -69,7 +69,7 @@ async function readParts(
   boundary: string,
   bytesMax: number,
 ): Promise<{ batch: Batch; contents: Lease[] }> {
-  const parts = multipartContents(exchange.bodyStream(), boundary);
+  const parts = multipartContents(exchange.bodyStream(), boundary, true);
   const main = await parts.next();
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
   const batch = parseBatch(await collect(main.value, bytesMax));

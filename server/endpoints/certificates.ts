@@ -1,5 +1,5 @@
 /**
- * Client certificates: make, register, list, change, delete; who am I. Shapes are those of RavenDB 7.2.7.
+ * Client certificates: make, register, list, change, delete; who am I; and another certificate for the server. Shapes are those of RavenDB 7.2.7.
  *
  * Invariants:
  * - Nobody gives, changes or takes a clearance above the own; a ClusterNode counts as a ClusterAdmin.
@@ -23,6 +23,7 @@ import { parseObject } from "../json-body.ts";
 import { forbidden } from "../request-error.ts";
 import type { Context, Route } from "../route.ts";
 import type { ServerServices } from "../services.ts";
+import { StartError } from "../start-error.ts";
 import { zip } from "../zip.ts";
 
 const path = "/admin/certificates";
@@ -38,6 +39,20 @@ export const certificateRoutes: readonly Route[] = [
     path: `${path}/edit`,
     access: "operator",
     handle: editCertificate,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${path}/replace-cluster-cert`,
+    access: "cluster-admin",
+    handle: replaceServerCertificate,
+  },
+  {
+    kind: "server",
+    method: "POST",
+    path: `${path}/refresh`,
+    access: "cluster-admin",
+    handle: refreshServerCertificate,
   },
   { kind: "server", method: "GET", path: "/certificates/whoami", access: "open", handle: whoAmI },
 ];
@@ -192,6 +207,49 @@ async function editCertificate(exchange: Exchange, { server }: Context): Promise
     terms,
   );
   exchange.reply(201);
+}
+
+/**
+ * Shows another certificate from now on: body `{"Certificate","Password"?}`, the base64 of a PFX or of PEM with its key. One node
+ * has nobody to wait for, so `?replaceImmediately` makes no difference.
+ */
+async function replaceServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
+  exchange.query.bool("replaceImmediately", false);
+  const body: CertificateBody = parseObject(await exchange.body());
+  const password = typeof body.Password === "string" ? body.Password : "";
+  const { shownCertificate } = server;
+  if (shownCertificate === undefined) throw notShown();
+  await orRefuse(shownCertificate.replace(bytesOf(body.Certificate), password));
+  exchange.reply(201);
+}
+
+/** Reads the configured certificate again, as the server does by itself soon after its file has changed. */
+async function refreshServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
+  const { shownCertificate } = server;
+  if (shownCertificate === undefined) throw notShown();
+  await orRefuse(shownCertificate.reload());
+  exchange.reply(204);
+}
+
+function notShown(): EngineError {
+  return new EngineError(
+    "invalid-operation",
+    "This server is unsecured and shows no certificate: there is none to replace.",
+  );
+}
+
+/** @throws EngineError invalid-argument for a certificate that is not fit to be shown */
+async function orRefuse(change: Promise<unknown>): Promise<void> {
+  try {
+    await change;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    throw new EngineError(
+      "invalid-argument",
+      `Unable to load the provided certificate. The server goes on with the one before. ${error.message}.`,
+      { cause: error },
+    );
+  }
 }
 
 /** The caller's own; 204 when it is not known. */
@@ -350,11 +408,15 @@ function readNotAfter(value: unknown): Date | undefined {
   return date;
 }
 
+/** What a field `Certificate` has: text of PEM, or base64. */
+function bytesOf(value: unknown): Buffer {
+  if (typeof value !== "string") return Buffer.alloc(0);
+  return value.includes("-----BEGIN") ? Buffer.from(value) : Buffer.from(value, "base64");
+}
+
 function readCertificate(value: unknown): X509Certificate {
   try {
-    if (typeof value !== "string") throw new TypeError("there is none");
-    const bytes = value.includes("-----BEGIN") ? Buffer.from(value) : Buffer.from(value, "base64");
-    return new X509Certificate(bytes);
+    return new X509Certificate(bytesOf(value));
   } catch (error) {
     throw new EngineError(
       "invalid-argument",

@@ -283,8 +283,12 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
       `Could not convert '${String(mode)}' to DatabaseLockMode: it is one of ${[...lockModes].join(", ")}.`,
     );
   }
+  const names = namesOf(body);
+  if (names.length === 0) {
+    throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
+  }
   const databases: Database[] = [];
-  for (const name of namesOf(body)) {
+  for (const name of names) {
     const database = await server.databases.find(name);
     if (database === undefined) throw databaseMissing(name);
     databases.push(database);
@@ -299,7 +303,15 @@ async function changeRecord(database: Database, index: number, changes: JsonObje
   await database.changeSettings((record) => ({ ...record, ...changes, ChangedIndex: index }));
 }
 
+/** What is not text among them names no database. @throws EngineError invalid-format */
 function namesOf(body: JsonObject): string[] {
-  const names = body["DatabaseNames"];
-  return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
+  const names = body["DatabaseNames"] ?? [];
+  if (!Array.isArray(names)) {
+    const text = typeof names === "string" ? names : JSON.stringify(names);
+    throw new EngineError(
+      "invalid-format",
+      `Could not convert 'DatabaseNames' ('${text}') to an array of names`,
+    );
+  }
+  return names.map((name) => (typeof name === "string" ? name : JSON.stringify(name)));
 }

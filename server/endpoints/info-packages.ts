@@ -42,7 +42,7 @@ export const infoPackageRoutes: readonly Route[] = [
 const nodeFolder = "Node - [A]";
 
 async function getClusterPackage(exchange: Exchange, { server }: Context): Promise<void> {
-  const admin = server.certificate?.admin;
+  const admin = server.shownCertificate?.current.admin;
   const entries: ZipEntry[] = [
     ...(admin === undefined ? [] : await adminEntries(admin)),
     { name: "settings.json", content: settingsText(server) },

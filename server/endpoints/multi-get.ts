@@ -9,6 +9,7 @@ import { ReplyText } from "../../engine/reply-text.ts";
 import type { Exchange } from "../exchange.ts";
 import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
 import { jsonBody } from "../json-body.ts";
+import { QueryString } from "../request.ts";
 import { errorBody } from "../response.ts";
 import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
 
@@ -104,14 +105,16 @@ function addResult(text: ReplyText, item: Item, captured: CapturedReply | undefi
   const isJson = String(headers["content-type"] ?? "").startsWith("application/json");
   text.addText('{"Result":');
   if (body.length > 0 && isJson) text.addBytes(body);
-  else text.addText(status === 404 ? emptyResultOf(item.path) : "null");
+  else text.addText(status === 404 ? emptyResultOf(item) : "null");
   const { etag } = headers;
   const shown = etag === undefined ? "" : `"ETag":${JSON.stringify(etag)}`;
   text.addText(`,"StatusCode":${status},"Headers":{${shown}}}`);
 }
 
-function emptyResultOf(itemPath: string): string {
+function emptyResultOf({ path: itemPath, target }: Item): string {
   if (itemPath.endsWith("/docs")) return '{"Results":[null],"Includes":{}}';
-  if (itemPath.endsWith("/cmpxchg")) return '{"Results":[]}';
-  return "null";
+  if (!itemPath.endsWith("/cmpxchg")) return "null";
+  // As for one of several keys: some clients take an empty list for a broken reply.
+  const [key] = new QueryString(target.slice(target.indexOf("?") + 1)).all("key");
+  return `{"Results":[{"Key":${JSON.stringify(key)},"Value":null,"Index":-1}]}`;
 }

@@ -1,9 +1,14 @@
-/** Patching one document by a script: `PATCH docs?id=…`. Replies are those of RavenDB 7.2.7. */
+/**
+ * Patching one document, by a script (`PATCH docs?id=…`) or by JSON Patch (`PATCH json-patch?id=…`). Replies are those of
+ * RavenDB 7.2.7.
+ */
 import { assert } from "../../engine/assert.ts";
 import { EngineError } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, skipValue, ValueSpan } from "../../engine/json/field-access.ts";
+import { readTree } from "../../engine/json/text-tree.ts";
 import { formatTimestamp, neverText } from "../../engine/timestamp.ts";
+import { patchByJson } from "../../engine/writes/json-patch.ts";
 import { type PatchResult, type PatchScript, patchDocument } from "../../engine/writes/patch.ts";
 import { expectedVector } from "../conditional.ts";
 import type { Exchange } from "../exchange.ts";
@@ -18,6 +23,13 @@ export const patchRoutes: readonly Route[] = [
     path: "/databases/:database/docs",
     access: "write",
     handle: patchOne,
+  },
+  {
+    kind: "database",
+    method: "PATCH",
+    path: "/databases/:database/json-patch",
+    access: "write",
+    handle: patchOneByJson,
   },
 ];
 
@@ -55,6 +67,33 @@ async function patchOne(exchange: Exchange, { database }: DatabaseContext): Prom
     const status = result.status === "Created" ? 201 : 200;
     exchange.replyJson(status, replyText(result, isDebug, isTest));
   }
+}
+
+/** PATCH json-patch?id=…, body `{"Operations":[…]}`, If-Match */
+async function patchOneByJson(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("id");
+  const expected = expectedVector(exchange);
+  const { text } = await jsonBodyWithText(exchange);
+  const request = readTree(text, 0);
+  const operations = request instanceof Map ? request.get("Operations") : undefined;
+  const result = await database.write((transaction) =>
+    patchByJson(transaction, id, operations, expected),
+  );
+  const { status, modified, lastModified, changeVector, collection } = result;
+  if (status === "DocumentDoesNotExist") {
+    throw new EngineError(
+      "document-missing",
+      `Cannot apply json patch because the document ${id} does not exist`,
+    );
+  }
+  if (status === "NotModified") {
+    exchange.replyJson(200, '{"Status":"NotModified"}');
+    return;
+  }
+  exchange.replyJson(
+    200,
+    `{"Status":"Patched","ModifiedDocument":${modified},"LastModified":"${formatTimestamp(lastModified)}","ChangeVector":${JSON.stringify(changeVector)},"Collection":${JSON.stringify(collection)}}`,
+  );
 }
 
 function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): string {

@@ -17,7 +17,6 @@ import {
 import {
   applySeriesOperations,
   parseSeriesOperations,
-  seriesTime,
 } from "../../engine/writes/time-series-operations.ts";
 import { isUnchanged, quoted, StateHash } from "../conditional.ts";
 import type { Exchange } from "../exchange.ts";
@@ -27,6 +26,7 @@ import type { DatabaseContext, Route } from "../route.ts";
 import type { Database } from "../services.ts";
 import { StreamedReply } from "../streamed-reply.ts";
 import {
+  boundsOf,
   type EntryForm,
   entryFormOf,
   rangeHead,
@@ -77,7 +77,7 @@ async function getSeries(exchange: Exchange, { database }: DatabaseContext): Pro
   const { query } = exchange;
   const id = query.required("docId");
   const name = query.required("name");
-  const bounds = { from: query.dateMs("from", undefined), to: query.dateMs("to", undefined) };
+  const bounds = boundsOf([query.get("from"), query.get("to")], ["from", "to"]);
   const paging = pagingOf(exchange);
   const options = optionsOf(exchange);
   const planner = new RangePlanner(database, id, options);
@@ -204,18 +204,8 @@ function wantedRanges({ query }: Exchange): { name: string; bounds: SeriesBounds
   }
   return names.map((name, position) => ({
     name,
-    bounds: { from: boundOf(name, froms[position]), to: boundOf(name, tos[position]) },
+    bounds: boundsOf([froms[position], tos[position]], [name, name]),
   }));
-}
-
-/** @throws EngineError invalid-argument */
-function boundOf(name: string, text: string | undefined): number | undefined {
-  if (!text) return undefined;
-  try {
-    return seriesTime(text);
-  } catch {
-    throw invalid(`Could not parse query string '${name}' as date, val '${text}'`);
-  }
 }
 
 function invalid(message: string): EngineError {

@@ -72,7 +72,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET ~/hilo/next
     PUT ~/hilo/return
     POST ~/identity/next ~/identity/seed
-    POST ~/smuggler/import ~/smuggler/import/csv`,
+    POST ~/smuggler/import ~/smuggler/import/csv ~/studio/sample-data`,
   read: `
     POST ~/docs ~/queries ~/streams/queries ~/multi_get ~/smuggler/export ~/timeseries/ranges
     POST ~/attachments ~/attachments/bulk ~/indexes/has-changed ~/smuggler/validate-options
@@ -97,6 +97,7 @@ const levels = [
 const stricter: Readonly<Record<string, Access>> = {
   "GET /admin/debug/cluster-info-package": "cluster-admin",
   "POST ~/timeseries/names/config": "database-admin",
+  "POST /admin/certificates/refresh": "cluster-admin",
 };
 
 /** The level of `METHOD path` by the specification; undefined: it is not there. */

@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { multipartBoundary, multipartContents } from "../../server/multipart.ts";
@@ -11,9 +13,14 @@ async function* pieces(body: Buffer, cuts: readonly number[]): AsyncGenerator<Bu
   }
 }
 
-async function read(body: Buffer, cuts: readonly number[], boundary: string): Promise<string[]> {
+async function read(
+  body: Buffer,
+  cuts: readonly number[],
+  boundary: string,
+  isUnfolding = false,
+): Promise<string[]> {
   const contents: string[] = [];
-  for await (const content of multipartContents(pieces(body, cuts), boundary)) {
+  for await (const content of multipartContents(pieces(body, cuts), boundary, isUnfolding)) {
     const chunks: Buffer[] = [];
     for await (const chunk of content) chunks.push(chunk);
     contents.push(Buffer.concat(chunks).toString("latin1"));
@@ -53,6 +60,47 @@ describe("multipartContents", () => {
       ),
       { numRuns: 200 },
     );
+  });
+
+  test("unfolds a part that says it is folded, and no other, for those who want it", async () => {
+    const part = (headers: string, content: Buffer) =>
+      Buffer.concat([Buffer.from(`--b\r\n${headers}\r\n`), content, Buffer.from("\r\n")]);
+    const small = Buffer.from("small");
+    const long = Buffer.from("long ".repeat(50_000));
+    // A zstd frame of one raw block, as RFC 8878 draws it.
+    const zstd = Buffer.from("28b52ffd200529000 0736d616c6c".replace(" ", ""), "hex");
+    const body = Buffer.concat([
+      part("A: b\r\ncontent-encoding: gzip\r\n", gzipSync(long)),
+      part("Content-Encoding: zstd\r\n", zstd),
+      part("Content-Encoding: deflate\r\n", small),
+      part("A: Content-Encoding: gzip\r\n", small),
+      part("Content-Encoding: GZIP\r\nA: b\r\n", gzipSync(small)),
+      Buffer.from("--b--"),
+    ]);
+    const expected = [long, small, small, small, small].map((each) => each.toString("latin1"));
+    expect(await read(body, [], "b", true)).toEqual(expected);
+    expect(await read(body, [70, 71, 300, 480, 490], "b", true)).toEqual(expected);
+    expect(await read(body, [], "b")).toContain(zstd.toString("latin1"));
+    const broken = Buffer.concat([part("Content-Encoding: gzip\r\n", small), Buffer.from("--b--")]);
+    await expect(read(broken, [], "b", true)).rejects.toThrow("gzip");
+  });
+
+  test("passes over what was not read of a folded part", async () => {
+    const noise = randomBytes(300_000);
+    const body = Buffer.concat([
+      Buffer.from("--b\r\nContent-Encoding: gzip\r\n\r\n"),
+      gzipSync(noise),
+      Buffer.from("\r\n--b\r\n\r\ntwo\r\n--b--"),
+    ]);
+    const cuts = Array.from({ length: 30 }, (_, at) => at * 10_000);
+    const found: string[] = [];
+    for await (const part of multipartContents(pieces(body, cuts), "b", true)) {
+      for await (const chunk of part) {
+        if (found.push(chunk.toString("latin1")) === 1) break;
+      }
+    }
+    expect(noise.toString("latin1").startsWith(found[0] ?? "")).toBe(true);
+    expect(found.slice(1).join("")).toBe("two");
   });
 
   test("passes over what was not read of a part", async () => {

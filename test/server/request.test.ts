@@ -66,7 +66,7 @@ function message(read: () => unknown): string {
 
 describe("values", () => {
   const query = new QueryString(
-    "one=1&neg=-5&big=2147483648&huge=9007199254740992&text=x&yes=TRUE&no=false&blank=&two=1&two=2" +
+    "one=1&neg=-5&big=2147483648&huge=9223372036854775808&greatest=9223372036854775807&least=-9223372036854775808&text=x&yes=TRUE&no=false&blank=&two=1&two=2" +
       "&span=1.02:03:04.5&ms=250&date=2020-01-02T03:04:05.1234567Z&day=2020-01-02&float=1.5e3",
   );
 
@@ -76,6 +76,8 @@ describe("values", () => {
     expect(query.int("blank", 7)).toBe(7);
     expect(query.int("none", undefined)).toBeUndefined();
     expect(query.long("big", 0)).toBe(2147483648);
+    expect(query.long("greatest", 0)).toBe(Number.MAX_SAFE_INTEGER);
+    expect(query.long("least", 0)).toBe(-Number.MAX_SAFE_INTEGER);
     expect(query.float("float", 0)).toBe(1500);
     expect(query.bool("yes", false)).toBe(true);
     expect(query.bool("no", true)).toBe(false);

@@ -202,6 +202,34 @@ describe("a secured start", () => {
     }
   });
 
+  test("looks at its certificate again on SIGHUP, and is not ended by it", async () => {
+    const authority = await makeAuthority("x");
+    const bring = async () => {
+      const pair = await makeServerCertificate(authority, ["localhost", "127.0.0.1"]);
+      writeFileSync(folder("again.crt"), pair.certificate + pair.key);
+      return pair;
+    };
+    await bring();
+    const started = await start([
+      `--Security.Certificate.Path=${folder("again.crt")}`,
+      `--DataDir=${folder("again")}`,
+      "--ServerUrl=https://localhost:0",
+    ]);
+    let output = "";
+    started.child.stdout!.on("data", (chunk) => {
+      output += String(chunk);
+    });
+    started.child.kill("SIGHUP");
+    await expect.poll(() => output).toContain("certificate is the same as before");
+    const { certificate: cert, key } = await bring();
+    started.child.kill("SIGHUP");
+    await expect.poll(() => output).toMatch(/certificate was renewed: .*again\.crt, until \d{4}-/);
+    const tls = { ca: authority.certificate, cert, key };
+    const reply = await requestHttp1(`${started.url}/certificates/whoami`, { tls });
+    expect(reply.json).toMatchObject({ SecurityClearance: "ClusterNode" });
+    started.child.kill("SIGKILL");
+  });
+
   test("warns of a certificate that ends soon", async () => {
     const authority = await makeAuthority("x");
     const nearlyOver = new Date(Date.now() - 815 * 86_400_000);

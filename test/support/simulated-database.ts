@@ -6,6 +6,7 @@ import type { Lease } from "../../engine/blob-store.ts";
 import { Database, type DatabaseOptions } from "../../engine/database.ts";
 import type { Environment } from "../../engine/environment.ts";
 import { EngineError } from "../../engine/errors.ts";
+import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import { rewriteTouched } from "../../engine/writes/documents.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
@@ -77,7 +78,7 @@ export function logOptions(options: SimulatedOptions = {}): DatabaseOptions {
       segmentBytesMax: 4096,
       diskReserveBytes: 0,
       ...log,
-      cache: new SegmentCache(cacheBytes ?? 8192),
+      cache: new SegmentCache(cacheBytes ?? 8192, new ImagePool(true)),
     },
     ...(maintenance === undefined ? {} : { maintenance }),
   };

@@ -100,7 +100,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const admin = server.certificate?.admin;
   const authority = {
     certificate: read(server.certificate?.authorityPath),
-    key: admin === undefined ? "" : read(join(folder, "certs", "ca.key")),
+    key: admin === undefined ? "" : read(server.certificate?.authorityPath?.replace(/crt$/, "key")),
   };
   const { url, port } = server.address;
   const result: TestServer = {

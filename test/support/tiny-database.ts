@@ -5,6 +5,7 @@
 import { expect } from "vitest";
 import type { EngineError } from "../../engine/errors.ts";
 import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
+import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import { SeededRandom } from "./random.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
@@ -112,7 +113,7 @@ export class TinyDatabase {
       clock,
       random: (count) => random.bytes(count),
       owner,
-      cache: new SegmentCache(options.cacheBytes ?? 4096),
+      cache: new SegmentCache(options.cacheBytes ?? 4096, new ImagePool(true)),
       listener: {
         durable(count) {
           owner.durable(count);

@@ -4,7 +4,6 @@ import { quoteString } from "../../../engine/json/escape.ts";
 import {
   decodeNumber,
   decodeString,
-  eachAtPath,
   findMember,
   findPath,
   firstElement,
@@ -109,27 +108,6 @@ describe("a path", () => {
   const bytes = Buffer.from(
     '{"A":{"B":{"C":1}},"L":[{"P":"x","T":[1,2]},{"P":"y","T":[]},{"Q":0},7],"E":[],"N":null,"M":[[3],[4,5]]}',
   );
-  const valuesAt = (path: string): JsonValue[] => {
-    const values: JsonValue[] = [];
-    eachAtPath(bytes, 0, parsePath(path), 0, (from, to) => values.push(readValue(bytes, from, to)));
-    return values;
-  };
-
-  it.each([
-    ["A.B.C", [1]],
-    ["A.B", [{ C: 1 }]],
-    ["A.X", []],
-    ["N", [null]],
-    ["N.X", []],
-    ["L[].P", ["x", "y"]],
-    ["L[].T[]", [1, 2]],
-    ["L[].T", [[1, 2], []]],
-    ["E[]", []],
-    ["A[]", []],
-    ["M[][]", [3, 4, 5]],
-    ["M[]", [[3], [4, 5]]],
-  ])("%s leads to %j", (path, values) => expect(valuesAt(path)).toEqual(values));
-
   it("of names leads to one value or none", () => {
     const found = new ValueSpan();
     expect(findPath(bytes, 0, parsePath("A.B.C"), 0, found)).toBe(true);

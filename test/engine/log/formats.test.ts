@@ -77,7 +77,7 @@ describe("a segment's header", () => {
     encodeSegmentHeader(bytes, header);
     expect(bytes.toString("hex").match(/.{32}/g)).toMatchInlineSnapshot(`
       [
-        "4a41434b444157319eb6afee01000000",
+        "4a41434b4441573189b2fa5402000000",
         "000102030405060708090a0b0c0d0e0f",
         "090000000000000098badcfe01000000",
         "00000000020000000000000000000000",

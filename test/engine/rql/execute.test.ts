@@ -129,6 +129,53 @@ describe("load and include", () => {
     expect(all.outcome.includes[0]?.text.toString()).toContain('"Name":"Ann"');
   });
 
+  // Each was put to RavenDB 7.2.7: a query follows paths as a load does.
+  it.each([
+    ["from Orders include Lines.User", ["users/1", "users/2"]],
+    ["from Orders include Lines[].User", ["users/1", "users/2"]],
+    ["from Orders include 'Lines.User'", ["users/1", "users/2"]],
+    ["from Orders as o include o.Lines.Others.User", ["users/2"]],
+    ["from Orders include 'Number(users/)'", ["users/1"]],
+    ["from Orders include 'Lines[].User(none/)'", ["users/1", "users/2"]],
+    ["from Orders include 'Lines[].N(users/)'", ["users/1", "users/2"]],
+    ["from Orders include 'Lines.N(users/)'", []],
+    ["from Orders include 'Roles.$Keys'", ["users/2"]],
+    ["from Orders include 'Roles.$Values[]'", ["users/1"]],
+    ["from Orders include Nested", []],
+    ["from Orders include Nested[]", []],
+    ["from Orders as o select o.Lines include o.Lines.User", ["users/1", "users/2"]],
+    ["from Orders select Lines[].User as Users include Users", ["users/1", "users/2"]],
+  ])("%s", async (text, ids) => {
+    putPosts();
+    const Others = [{ User: "users/2" }];
+    const Lines = [
+      { User: "users/1", N: 1 },
+      { User: "users/2", N: 2, Others },
+    ];
+    const Roles = { "users/2": "users/1" };
+    put("orders/1", { Lines, Number: "1", Roles, Nested: [["users/1"]] }, "Orders");
+    const { outcome } = await database.query(text);
+    expect(outcome.includes.map((one) => one.id).sort()).toEqual(ids);
+  });
+
+  it("loads what a path leads to through arrays, with or without brackets", async () => {
+    putPosts();
+    put("orders/1", { Lines: [{ User: "users/1" }, { User: "users/2" }] }, "Orders");
+    for (const path of ["Lines.User", "Lines[].User"]) {
+      const { rows } = await database.query(
+        `from Orders as o load o.${path} as u[] select u[].Name as N`,
+      );
+      expect(textsOf(rows)).toEqual(['{"N":["Ann","Bob"]}']);
+    }
+    put("orders/2", { Users: ["users/1"], Pairs: [["users/2"]] }, "Orders");
+    const ids = async (path: string) => {
+      const text = `from Orders as o where id() = 'orders/2' load o.${path} as u[] select u[].Name as N`;
+      return textsOf((await database.query(text)).rows);
+    };
+    expect(await ids("Users[].Name")).toEqual(['{"N":["Ann"]}']);
+    expect(await ids("Users.Name")).toEqual(await ids("Pairs[]"));
+  });
+
   it("compares with a compare-exchange value", async () => {
     putPosts();
     database.compareExchange.set("vip", '"users/2"');

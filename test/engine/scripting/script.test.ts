@@ -6,6 +6,7 @@ import { compileScript, resultTexts, ScriptParameters } from "../../../engine/sc
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { fieldsRead, simpleUpdates } from "../../../engine/scripting/script-reading.ts";
 import { defaultLimits, liftedLimits } from "../../../engine/scripting/script-values.ts";
+import { storedDocument } from "./stored-document.ts";
 import { stubHost } from "./stub-host.ts";
 
 const metadata =
@@ -150,8 +151,7 @@ describe("a document", () => {
     }
   });
   it("reads bytes", () => {
-    const bytes = new TextEncoder().encode('{"a":"é"}');
-    const document = ScriptDocument.fromText(bytes, metadata, "x");
+    const document = storedDocument('{"a":"é"}', metadata, "x");
     compileScript("this.b = this.a", { kind: "patch" }).run({ host: stubHost(), document });
     expect(document.bodyText()).toBe('{"a":"é","b":"é"}');
   });

@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { byteRangeOf } from "../../../server/byte-range.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
@@ -143,5 +144,89 @@ describe("attachments", () => {
     expect(reply.status).toBe(200);
     expect(reply.headers["x-evil"]).toBeUndefined();
     expect(reply.headers["content-disposition"]).toMatch(/^attachment;/);
+  });
+});
+
+describe("POST attachments/bulk", () => {
+  const bulk = (body: object, headers = {}) => client.send("POST attachments/bulk", body, headers);
+
+  /** What a client makes of the reply: it reads one JSON object, then as many bytes as each row says. */
+  function split(body: Buffer): { readonly rows: Record<string, unknown>[]; contents: string[] } {
+    const end = body.indexOf("]}") + 2;
+    const { AttachmentsMetadata: rows } = JSON.parse(body.toString("utf8", 0, end)) as {
+      AttachmentsMetadata: Record<string, unknown>[];
+    };
+    let at = end;
+    const contents = rows.map(({ Size }) => {
+      at += Size as number;
+      return body.toString("utf8", at - (Size as number), at);
+    });
+    expect(at).toBe(body.length);
+    return { rows, contents };
+  }
+
+  test("gives many attachments in one reply, in the order asked for, without those that are missing", async () => {
+    const big = "0123456789".repeat(60_000);
+    await client.send("PUT docs?id=many%2F1", {});
+    await client.send("PUT docs?id=many%2F2", {});
+    await client.send("PUT attachments?id=many%2F1&name=one&contentType=text%2Fplain", "hello");
+    await client.send("PUT attachments?id=many%2F2&name=empty", "");
+    await client.send("PUT attachments?id=many%2F2&name=big%C3%A9", big);
+    const asked = [
+      { DocumentId: "many/2", Name: "bigé" },
+      { DocumentId: "many/1", Name: "ONE" },
+      { DocumentId: "nobody", Name: "one" },
+      { DocumentId: "many/2", Name: "empty" },
+      { DocumentId: "many/1", Name: "one" },
+    ];
+    const reply = await bulk({ AttachmentType: "Document", Attachments: asked });
+    expect(reply.status).toBe(200);
+    expect(reply.headers["content-type"]).toBe("application/json; charset=utf-8");
+    const { rows, contents } = split(reply.body);
+    expect(contents).toEqual([big, "hello", "", "hello"]);
+    expect(rows.map((row) => row["DocumentId"])).toEqual(["many/2", "many/1", "many/2", "many/1"]);
+    const { ChangeVector } = rows[1] as { ChangeVector: string };
+    expect(rows[1]).toEqual({
+      Name: "one",
+      Hash: "Mk3PAn3UowqTLEQfNlol6GsXPe+kuOWJSCU0cbgbcs8=",
+      ContentType: "text/plain",
+      Size: 5,
+      ChangeVector,
+      DocumentId: "many/1",
+      RemoteParameters: null,
+    });
+    const folded = await bulk(
+      { AttachmentType: "Document", Attachments: asked },
+      { "accept-encoding": "gzip" },
+    );
+    expect(folded.headers["content-encoding"]).toBe("gzip");
+    expect(split(gunzipSync(folded.body)).contents).toEqual(contents);
+    const none = await bulk({ AttachmentType: "Document", Attachments: [] });
+    expect(none.text).toBe('{"AttachmentsMetadata":[]}');
+  });
+
+  test("says what is wrong before anything is sent", async () => {
+    const Attachments = [{ DocumentId: "u/1", Name: "range" }];
+    const messages: string[] = [];
+    for (const body of [
+      { Attachments },
+      { AttachmentType: "document", Attachments },
+      { AttachmentType: "Document" },
+      { AttachmentType: "Document", Attachments: [...Attachments, 5] },
+      { AttachmentType: "Document", Attachments: [{ DocumentId: "u/1" }] },
+      { AttachmentType: "Revision", Attachments },
+    ]) {
+      const reply = await bulk(body);
+      expect(reply.status).toBe(400);
+      messages.push((reply.json as { Message: string }).Message);
+    }
+    expect(messages).toEqual([
+      "The 'AttachmentType' field in the body request is mandatory",
+      "The 'AttachmentType' field in the body request is mandatory",
+      "The 'Attachments' field in the body request is mandatory",
+      "Could not parse DocumentId",
+      "Could not parse Name",
+      "Change Vector cannot be empty for attachment type Revision",
+    ]);
   });
 });

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type EndpointClient,
@@ -276,6 +277,31 @@ describe("POST bulk_docs with attachments", () => {
     expect((await get("empty")).body).toHaveLength(0);
   });
 
+  test("takes commands and contents that are folded, each as its part says", async () => {
+    const main = JSON.stringify({
+      Commands: [
+        { Type: "PUT", Id: "a/2", Document: { "@metadata": { "@collection": "As" } } },
+        { Type: "AttachmentPUT", Id: "a/2", Name: "folded" },
+        { Type: "AttachmentPUT", Id: "a/2", Name: "plain" },
+      ],
+    });
+    const part = (headers: string, content: Buffer | string) => [
+      Buffer.from(`--XyZ\r\nContent-Disposition: form-data; name="p"\r\n${headers}\r\n`),
+      Buffer.from(content),
+      Buffer.from("\r\n"),
+    ];
+    const body = Buffer.concat([
+      ...part("Content-Encoding: gzip\r\n", gzipSync(main)),
+      ...part("Content-Encoding: gzip\r\n", gzipSync("folded content")),
+      ...part("Command-Type: AttachmentStream\r\n", "plain content"),
+      Buffer.from("--XyZ--\r\n"),
+    ]);
+    expect((await client.send("POST bulk_docs", body, type)).status).toBe(201);
+    const get = (name: string) => client.send(`GET attachments?id=a%2F2&name=${name}`);
+    expect((await get("folded")).text).toBe("folded content");
+    expect((await get("plain")).text).toBe("plain content");
+  });
+
   test("copies, moves and deletes", async () => {
     await client.send("PUT docs?id=src", {});
     await client.send("PUT docs?id=dst", {});
@@ -442,7 +468,7 @@ describe("JsonPatch in a batch", () => {
       [{ op: "add", path: "/list/9", value: 2 }, "System.InvalidOperationException"],
       [{ op: "move", from: "/list", path: "/list/0" }, "System.InvalidOperationException"],
       [{ op: "foo", path: "/moved" }, "System.ArgumentException"],
-      [{ op: "add", path: "moved", value: 1 }, "System.ArgumentException"],
+      [{ op: "add", value: 1 }, "System.ArgumentException"],
       [{ op: "add", path: "/moved" }, "System.ArgumentException"],
     ] as const) {
       const reply = await patch({ op: "add", path: "/never", value: 1 }, operation);
@@ -460,5 +486,55 @@ describe("JsonPatch in a batch", () => {
       JsonPatch: { Operations: [] },
     };
     expect((await batch(stale)).status).toBe(409);
+  });
+
+  test("gives the document back to who asks for it", async () => {
+    await client.send("PUT docs?id=j%2F2", '{"a":1.50,"@metadata":{"@collection":"Js","n":1}}');
+    const row = async (value: number, ReturnDocument: boolean, Id = "j/2") => {
+      const JsonPatch = { Operations: [{ op: "Replace", path: "a", value }] };
+      const { text } = await batch({ Type: "JsonPatch", Id, JsonPatch, ReturnDocument });
+      return /"PatchStatus.*/.exec(text)?.[0].replace(/"Etag":\d+/, '"Etag":_');
+    };
+    expect(await row(2, true)).toBe(
+      '"PatchStatus":"Patched","Etag":_,"ModifiedDocument":{"a":2,"@metadata":{"@collection":"Js","n":1}}}]}',
+    );
+    expect(await row(2, true)).toBe(
+      '"PatchStatus":"NotModified","Etag":_,"ModifiedDocument":null}]}',
+    );
+    expect(await row(3, false)).toBe('"PatchStatus":"Patched","Etag":_}]}');
+    expect(await row(3, true, "j/none")).toBe(
+      '"PatchStatus":"DocumentDoesNotExist","Etag":_,"ModifiedDocument":null}]}',
+    );
+  });
+});
+
+describe("PATCH json-patch", () => {
+  const patch = (Operations: unknown, id = "j%2F3", headers = {}) =>
+    client.send(`PATCH json-patch?id=${id}`, { Operations }, headers);
+
+  test("changes one document, and shows it", async () => {
+    await client.send("PUT docs?id=j%2F3", { a: 1, "@metadata": { "@collection": "Js" } });
+    expect((await patch([{ op: "add", path: "/list", value: [1] }])).json).toEqual({
+      Status: "Patched",
+      ModifiedDocument: { a: 1, list: [1], "@metadata": { "@collection": "Js" } },
+      LastModified: expect.stringMatching(/Z$/),
+      ChangeVector: expect.stringMatching(/^A:\d+-/),
+      Collection: "Js",
+    });
+    const same = await patch([{ op: "test", path: "/list/0", value: 1 }]);
+    expect([same.status, same.json]).toEqual([200, { Status: "NotModified" }]);
+  });
+
+  test("refuses what cannot be done", async () => {
+    const failed = await patch([{ op: "test", path: "/list/0", value: 2 }]);
+    expect([failed.status, typeOf(failed)]).toEqual([400, "System.InvalidOperationException"]);
+    expect(failed.text).toContain(
+      "An error occurred while trying to apply json patch operation to document j/3.",
+    );
+    expect(typeOf(await patch([], "none"))).toMatch(/DocumentDoesNotExistException$/);
+    expect(typeOf(await patch(undefined))).toBe("System.ArgumentException");
+    const stale = await patch([{ op: "remove", path: "/a" }], "j%2F3", { "if-match": '"A:1-x"' });
+    expect(stale.status).toBe(409);
+    expect((await client.send("PATCH json-patch", { Operations: [] })).status).toBe(400);
   });
 });

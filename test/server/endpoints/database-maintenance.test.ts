@@ -112,7 +112,7 @@ describe("POST /admin/compact", () => {
 
 describe("the configuration of clients", () => {
   const put = (path: string, body: object) => client.send(`PUT ${path}`, body);
-  const refreshes = async (etag: number) =>
+  const refreshes = async (etag: number | string) =>
     (
       await client.send("GET docs?id=users/1", undefined, {
         "client-configuration-etag": `${etag}`,
@@ -124,7 +124,10 @@ describe("the configuration of clients", () => {
     await put("admin/configuration/client", { MaxNumberOfRequestsPerSession: 5 });
     const { Etag } = (await client.json("GET configuration/client")) as { Etag: number };
     expect(await refreshes(0)).toBe("true");
+    expect(await refreshes('"0"')).toBe("true");
     expect(await refreshes(Etag)).toBeUndefined();
+    expect(await refreshes(`"${Etag}"`)).toBeUndefined();
+    expect(await refreshes("old")).toBeUndefined();
   });
 
   test("is that of the server where the database has none, or a disabled one", async () => {

@@ -79,3 +79,22 @@ describe("DELETE /admin/databases", () => {
     expect((await client.send("GET /databases?name=kept")).status).toBe(404);
   });
 });
+
+describe("POST /admin/databases/set-lock", () => {
+  test("locks all that are named, or none", async () => {
+    await create("locked");
+    const lock = async (DatabaseNames: unknown) => {
+      const body = { DatabaseNames, Mode: "PreventDeletesError" };
+      const reply = await client.send("POST /admin/databases/set-lock", body);
+      return reply.status === 204 ? 204 : (reply.json as { Type: string }).Type;
+    };
+    expect(await lock(["locked", "missing"])).toMatch(/DatabaseDoesNotExistException$/);
+    expect(await lock([["locked"]])).toMatch(/DatabaseDoesNotExistException$/);
+    expect(await lock([])).toBe("System.ArgumentException");
+    expect(await lock(undefined)).toBe("System.ArgumentException");
+    expect(await lock("locked")).toBe("System.FormatException");
+    expect((await recordOf("locked"))["LockMode"]).toBe("Unlock");
+    expect(await lock(["LOCKED"])).toBe(204);
+    expect((await recordOf("locked"))["LockMode"]).toBe("PreventDeletesError");
+  });
+});

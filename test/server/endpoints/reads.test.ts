@@ -146,11 +146,15 @@ describe("POST multi_get", () => {
     expect(
       await get(
         { Url: url, Query: "?id=none" },
-        { Url: "/databases/db/cmpxchg", Query: "?key=none" },
+        { Url: "/databases/db/cmpxchg", Query: "?&key=a%2Fb" },
       ),
     ).toEqual([
       { Result: { Results: [null], Includes: {} }, StatusCode: 404, Headers: {} },
-      { Result: { Results: [] }, StatusCode: 404, Headers: {} },
+      {
+        Result: { Results: [{ Key: "a/b", Value: null, Index: -1 }] },
+        StatusCode: 404,
+        Headers: {},
+      },
     ]);
   });
 

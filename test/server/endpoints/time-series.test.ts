@@ -115,6 +115,31 @@ describe("GET timeseries", () => {
     expect(await statusOf(`docId=${id}&name=Heart&pageSize=-1`)).toBe(400);
   });
 
+  it("keeps bounds that are finer than a millisecond", async () => {
+    await fill();
+    const [from, to] = ["2020-01-01T00:00:01.0000001Z", "2020-01-01T00:00:03.0000009Z"];
+    const range = { From: from, To: to, Entries: [entry(2, [2]), entry(3, [3, 4.5])] };
+    expect(await get(`name=Heart&from=${from}&to=${to}`)).toEqual(range);
+    expect(await get(`name=Heart&from=${at(1)}&to=2020-01-01T00:00:01.9999999Z`)).toMatchObject({
+      Entries: [entry(1, [1], "watches/1")],
+    });
+    const ranges = await client.json(
+      `GET timeseries/ranges?docId=${id}&name=Heart&from=${from}&to=${to}`,
+    );
+    expect(ranges).toEqual({ Id: id, Values: { Heart: [range] } });
+    const loaded = await client.json(`GET docs?id=${id}&timeseries=Heart&from=${from}&to=${to}`);
+    expect(loaded).toMatchObject({ TimeSeriesIncludes: { [id]: { Heart: [range] } } });
+    const Query = `from Users where id() = '${id}' include timeseries('Heart', '${from}', $to)`;
+    const found = await client.json("POST queries", { Query, QueryParameters: { to } });
+    expect(found).toMatchObject({ TimeSeriesIncludes: { [id]: { Heart: [range] } } });
+  });
+
+  it("takes the first and the last moment for open bounds", async () => {
+    await fill();
+    const bounds = "from=0001-01-01T00:00:00.0000000Z&to=9999-12-31T23:59:59.9999999Z";
+    expect(await get(`name=Heart&${bounds}`)).toMatchObject({ From: null, To: null });
+  });
+
   it("streams a long series", async () => {
     const appends = Array.from({ length: 20_000 }, (_, i) => [1_577_836_800_000 + i, 2, i, i / 3]);
     await client.send("POST bulk_docs", {
@@ -229,7 +254,6 @@ describe("POST timeseries", () => {
     ["System.FormatException", { Appends: [{ Timestamp: "2020-01-01", Values: [1] }] }],
     ["System.FormatException", { Appends: [{ Timestamp: 5, Values: [1] }] }],
     ["System.FormatException", { Appends: [{ Timestamp: at(1), Values: ["a"] }] }],
-    ["System.FormatException", { Appends: [{ Timestamp: at(1), Values: [null] }] }],
     ["System.FormatException", { Appends: [{ Timestamp: at(1), Values: 5 }] }],
     ["System.FormatException", { Appends: "x" }],
     ["System.FormatException", { Deletes: [{ From: "x" }] }],
@@ -320,7 +344,7 @@ describe("a batch", () => {
     await fill();
     const copy = { Type: "TimeSeriesCopy", Id: id, Name: "heart", DestinationId: "watches/1" };
     const reply = await batch(
-      { ...copy, DestinationName: "Copy", From: at(2), To: at(3) },
+      { ...copy, DestinationName: "Copy", From: "2020-01-01T00:00:01.0000001Z", To: at(3) },
       { ...copy, Name: "none", DestinationName: "Nothing" },
     );
     expect(reply.json).toMatchObject({
@@ -355,6 +379,7 @@ describe("a batch", () => {
           Appends: [
             [1_577_836_801_000, 1, 5],
             [1_577_836_802_000, 2, 1, 2.5, "watches/1"],
+            [1_577_836_803_000, 3, 1, null, null],
           ],
         },
       },
@@ -362,7 +387,7 @@ describe("a batch", () => {
     const reply = await client.send("POST bulk_insert?id=1", JSON.stringify(commands));
     expect(reply.status).toBe(201);
     expect(await client.json(`GET timeseries?docId=${id}/b&name=hr`)).toMatchObject({
-      Entries: [entry(1, [5]), entry(2, [1, 2.5], "watches/1")],
+      Entries: [entry(1, [5]), entry(2, [1, 2.5], "watches/1"), entry(3, [1, 0, 0])],
     });
     const wrong = {
       Type: "TimeSeriesBulkInsert",

@@ -1,0 +1,493 @@
+/**
+ * Reads JSON text, as UTF-8, into script values: what scripts ask for, when they ask for it.
+ *
+ * A script is run on one document after the other, and most of them look alike. So each place in a document (the root,
+ * a property, the elements of an array) has a `ShapeHint`, which remembers the lists of keys that objects had there
+ * and which properties scripts wanted: those are read at once, the others are passed over and stay LAZY. A key that is
+ * expected is recognised by comparing bytes.
+ *
+ * It does not know documents or metadata. The text is trusted to be valid JSON.
+ *
+ * Hot: bench/script.bench.ts, bench/patch.bench.ts.
+ *
+ * Invariants:
+ * - an object read from a text lists its properties in the text's order, deleted ones keep their place;
+ * - objects at one place that have the same keys share one list of them;
+ * - where an object's properties stand (`spansOf`) is noted in memory that the next document's root takes over: it is
+ *   found again when it is needed later.
+ */
+
+import { EngineError } from "../errors.ts";
+import {
+  LAZY,
+  ScriptArray,
+  ScriptObject,
+  type Slot,
+  type Source,
+  type Value,
+} from "./script-values.ts";
+import { KeyNode, ShapeHint, spanSlots } from "./shape-hint.ts";
+
+/** Objects and arrays inside each other in one property that a script touches, or that it makes. */
+export const treeDepthMax = 500;
+/** Texts up to this many bytes become one string, which the values are slices of. */
+const wholeTextBytesMax = 8 * 1024;
+
+const powersOfTen = Array.from({ length: 17 }, (_, i) => 10 ** i);
+
+// Declared here: V8 folds a module's own constants into the code, but loads imported ones from their cells.
+const quote = 0x22;
+const comma = 0x2c;
+const objectOpen = 0x7b;
+const objectClose = 0x7d;
+const arrayOpen = 0x5b;
+const arrayClose = 0x5d;
+const backslash = 0x5c;
+const zero = 0x30;
+const nine = 0x39;
+
+/** A property whose value is not in the text: the `@metadata` of documents. */
+export interface Elsewhere {
+  readonly name: string;
+  read(): Value;
+}
+
+/** Reads one JSON text: `bytes[from, to)`. `at` is its cursor. */
+export class TextSource implements Source {
+  readonly bytes: Buffer;
+  readonly from: number;
+  readonly to: number;
+  readonly isAscii: boolean;
+  /** The text is spelled as documents are stored, see json-parser.ts: parts of it may be stored as they are. */
+  readonly isStored: boolean;
+  /** The document whose root it was read for: script-document.ts sets and reads it. */
+  document: object | null = null;
+  /** A last property of the root that is not in the text. */
+  private readonly elsewhere: Elsewhere | null;
+  private at: number;
+  private readonly hint: ShapeHint;
+  private text: string | null;
+
+  /** `text`: what the bytes say, if it is at hand. */
+  constructor(
+    bytes: Buffer,
+    from: number,
+    to: number,
+    isAscii: boolean,
+    isStored: boolean,
+    hint: ShapeHint,
+    text: string | null,
+    elsewhere: Elsewhere | null,
+  ) {
+    this.bytes = bytes;
+    this.from = from;
+    this.to = to;
+    this.isAscii = isAscii;
+    this.isStored = isStored;
+    this.at = from;
+    this.hint = hint;
+    this.text = text;
+    this.elsewhere = elsewhere;
+  }
+
+  static ofText(text: string, hint: ShapeHint, elsewhere: Elsewhere | null = null): TextSource {
+    const bytes = Buffer.from(text);
+    const isAscii = bytes.length === text.length;
+    return new TextSource(bytes, 0, bytes.length, isAscii, false, hint, text, elsewhere);
+  }
+
+  /** All of it. */
+  wholeText(): string {
+    this.text ??= this.isAscii
+      ? this.bytes.latin1Slice(this.from, this.to)
+      : this.bytes.utf8Slice(this.from, this.to);
+    return this.text;
+  }
+
+  /** The text of `[from, to)`. */
+  slice(from: number, to: number): string {
+    if (!this.isAscii) return this.bytes.utf8Slice(from, to);
+    if (this.text === null) {
+      if (this.to - this.from > wholeTextBytesMax) return this.bytes.latin1Slice(from, to);
+      this.text = this.bytes.latin1Slice(this.from, this.to);
+    }
+    return this.text.slice(from - this.from, to - this.from);
+  }
+
+  /** The object that the text is. What a script is not known to want stays unread. */
+  root(): ScriptObject {
+    this.hint.memory.forget();
+    this.at = this.from;
+    this.skipSpace();
+    const start = this.at;
+    try {
+      return this.object(this.hint, true);
+    } catch (error) {
+      // What is nested too deeply matters only when this script touches it in this document.
+      if (!(error instanceof EngineError) || error.code !== "too-large") throw error;
+      this.at = start;
+      return this.object(new ShapeHint(), true);
+    }
+  }
+
+  /** The value that the text is. */
+  whole(): Value {
+    this.at = this.from;
+    this.skipSpace();
+    return this.value(this.hint);
+  }
+
+  /** Reads a lazy property. */
+  materialize(owner: ScriptObject, position: number): Value {
+    let node = owner.shape as KeyNode;
+    const at = this.spansOf(owner) + position * spanSlots;
+    const start = node.hint.memory.spans[at + 1] as number;
+    if (start < 0) return this.elsewhere === null ? null : this.elsewhere.read();
+    this.at = start;
+    while (node.count > position + 1 && node.parent !== null) node = node.parent;
+    node.wanted = true;
+    return this.value(node.below);
+  }
+
+  /**
+   * Where the properties of an object that was read from this text stand: the position in the memory of its hint.
+   * Objects of the next documents at its place note that as they are read.
+   */
+  spansOf(object: ScriptObject): number {
+    const { hint } = object.shape as KeyNode;
+    const { memory } = hint;
+    if (object.spanAt >= memory.base) return object.spanAt - memory.base;
+    hint.isWritten = true;
+    const at = memory.length;
+    this.at = object.start + 1;
+    while (this.skipSpace() !== objectClose) {
+      const next = memory.reserve(spanSlots);
+      const { spans } = memory;
+      spans[next] = this.at;
+      this.skipString();
+      this.skipSpace();
+      this.at += 1;
+      this.skipSpace();
+      spans[next + 1] = this.at;
+      this.skipValue();
+      spans[next + 2] = this.at;
+      if (this.skipSpace() !== comma) break;
+      this.at += 1;
+    }
+    memory.spans.fill(-1, memory.reserve(spanSlots), memory.length);
+    object.spanAt = memory.base + at;
+    return at;
+  }
+
+  private skipSpace(): number {
+    const { bytes, to } = this;
+    let code = bytes[this.at] as number;
+    while (code <= 32 && this.at < to) {
+      this.at += 1;
+      code = bytes[this.at] as number;
+    }
+    return code;
+  }
+
+  /** The value at the cursor; `hint` is of its place. */
+  private value(hint: ShapeHint): Value {
+    switch (this.bytes[this.at]) {
+      case quote:
+        return this.string();
+      case objectOpen:
+        return this.object(hint, false);
+      case arrayOpen:
+        return this.array(hint);
+      case 0x74:
+        this.at += 4;
+        return true;
+      case 0x66:
+        this.at += 5;
+        return false;
+      case 0x6e:
+        this.at += 4;
+        return null;
+      default:
+        return this.number();
+    }
+  }
+
+  private number(): number {
+    const { bytes } = this;
+    const start = this.at;
+    const isNegative = bytes[start] === 0x2d;
+    let at = isNegative ? start + 1 : start;
+    const first = at;
+    let whole = 0;
+    let code = bytes[at] as number;
+    while (code >= zero && code <= nine) {
+      whole = whole * 10 + code - zero;
+      at += 1;
+      code = bytes[at] as number;
+    }
+    let digits = at - first;
+    let value = whole;
+    if (code === 0x2e && digits < 16) {
+      // With at most 15 digits in all, both the digits and the power of ten are exact doubles, so that one
+      // division rounds as reading the text does.
+      const point = at;
+      at += 1;
+      code = bytes[at] as number;
+      while (code >= zero && code <= nine) {
+        value = value * 10 + code - zero;
+        at += 1;
+        code = bytes[at] as number;
+      }
+      const decimals = at - point - 1;
+      digits += decimals;
+      if (digits < 16) value /= powersOfTen[decimals] as number;
+    }
+    if (digits === 0 || digits > 15 || code === 0x65 || code === 0x45 || code === 0x2e) {
+      return this.anyNumber(start);
+    }
+    this.at = at;
+    return isNegative ? -value : value;
+  }
+
+  private anyNumber(start: number): number {
+    const { bytes } = this;
+    let at = start;
+    let code = bytes[at] as number;
+    while ((code >= 43 && code <= 57 && code !== comma) || code === 101 || code === 69) {
+      at += 1;
+      code = bytes[at] as number;
+    }
+    if (at === start) throw new EngineError("json-invalid", `not JSON at offset ${at}`);
+    this.at = at;
+    return Number(this.bytes.latin1Slice(start, at));
+  }
+
+  /** Reads a string; the cursor is on its opening quote. */
+  private string(): string {
+    const start = this.at;
+    if (!this.skipString()) return this.slice(start + 1, this.at - 1);
+    return JSON.parse(this.slice(start, this.at)) as string;
+  }
+
+  /** Moves behind a string. @returns true when it has a backslash */
+  private skipString(): boolean {
+    const { bytes, to } = this;
+    let at = this.at + 1;
+    let escaped = false;
+    for (;;) {
+      const code = bytes[at] as number;
+      if (code === quote) break;
+      if (code === backslash) {
+        escaped = true;
+        at += 1;
+      }
+      if (at >= to) throw new EngineError("json-truncated", "a string does not end");
+      at += 1;
+    }
+    this.at = at + 1;
+    return escaped;
+  }
+
+  /** Moves behind a value of any kind, without recursion. */
+  private skipValue(): void {
+    const { bytes, to } = this;
+    let depth = 0;
+    for (;;) {
+      const code = bytes[this.at] as number;
+      if (code === quote) {
+        this.skipString();
+        if (depth === 0) return;
+      } else if (code === objectOpen || code === arrayOpen) {
+        depth += 1;
+        this.at += 1;
+      } else if (code === objectClose || code === arrayClose) {
+        if (depth === 0) return;
+        depth -= 1;
+        this.at += 1;
+        if (depth === 0) return;
+      } else if (depth === 0 && (code === comma || code <= 32)) return;
+      else this.at += 1;
+      if (this.at >= to) {
+        if (depth === 0) return;
+        throw new EngineError("json-truncated", "a value does not end");
+      }
+    }
+  }
+
+  private array(hint: ShapeHint): ScriptArray {
+    if (hint.depth > treeDepthMax) throw nestedTooDeeply();
+    const items: Slot[] = [];
+    const array = new ScriptArray(items);
+    array.source = this;
+    array.depth = hint.depth;
+    array.start = this.at;
+    this.at += 1;
+    const { element } = hint;
+    if (this.skipSpace() === arrayClose) this.at += 1;
+    else {
+      for (;;) {
+        const start = this.at;
+        const value = this.value(element);
+        if (typeof value === "number" && this.at - start > 15) this.keepExact(array, start);
+        items.push(value);
+        const code = this.skipSpace();
+        this.at += 1;
+        if (code !== comma) break;
+        this.skipSpace();
+      }
+    }
+    array.end = this.at;
+    return array;
+  }
+
+  private keepExact(array: ScriptArray, start: number): void {
+    if (isDoubleSpelling(this.bytes, start, this.at)) return;
+    array.exact ??= new Map();
+    array.exact.set(array.items.length, this.bytes.latin1Slice(start, this.at));
+  }
+
+  /** Reads the object at the cursor. */
+  private object(hint: ShapeHint, isRoot: boolean): ScriptObject {
+    if (hint.depth > treeDepthMax) throw nestedTooDeeply();
+    const { bytes } = this;
+    const { memory, last } = hint;
+    const start = this.at;
+    const more = isRoot && this.elsewhere !== null ? 1 : 0;
+    const values = last.blank(more).slice();
+    let note = isRoot || hint.isWritten ? memory.reserve((last.count + 1) * spanSlots) : -1;
+    const spanAt = note < 0 ? -1 : memory.base + note;
+    let node = hint.start;
+    this.at += 1;
+    if (this.skipSpace() === objectClose) this.at += 1;
+    else {
+      for (;;) {
+        const keyStart = this.at;
+        let next = node.next;
+        if (next !== null && matches(bytes, keyStart, next.text)) this.at += next.text.length;
+        else {
+          next = this.key(node);
+          if (next === null) return this.looseObject(hint, start, isRoot);
+          node.next = next;
+        }
+        if ((bytes[this.at] as number) <= 32) this.skipSpace();
+        const valueStart = this.at;
+        if (next.wanted) {
+          const code = bytes[valueStart];
+          const isContainer = code === objectOpen || code === arrayOpen;
+          values[node.count] = this.value(isContainer ? next.below : hint);
+        } else {
+          this.skipValue();
+          values[node.count] = LAZY;
+        }
+        if (note >= 0 && node.count < last.count) {
+          const { spans } = memory;
+          spans[note] = keyStart;
+          spans[note + 1] = valueStart;
+          spans[note + 2] = this.at;
+          note += spanSlots;
+        }
+        node = next;
+        const code = this.skipSpace();
+        this.at += 1;
+        if (code !== comma) break;
+        if ((bytes[this.at] as number) <= 32) this.skipSpace();
+      }
+    }
+    hint.last = node;
+    if (node !== last) {
+      values.length = node.count;
+      if (more > 0) values.push(LAZY);
+    }
+    const object = this.finish(node, values, start, isRoot);
+    if (node.count > last.count) return object;
+    object.spanAt = spanAt;
+    if (note >= 0) memory.spans.fill(-1, note, note + spanSlots);
+    return object;
+  }
+
+  /** The object that begins at `start` and ends before the cursor. */
+  private finish(node: KeyNode, values: Slot[], start: number, isRoot: boolean): ScriptObject {
+    const { elsewhere } = this;
+    const hasMore = isRoot && elsewhere !== null;
+    const keys = hasMore ? node.keysAnd(elsewhere.name) : node.keys;
+    const object = new ScriptObject(keys, true, values);
+    object.source = this;
+    object.shape = node;
+    object.start = start;
+    object.end = this.at;
+    object.readCount = values.length;
+    return object;
+  }
+
+  /** The node of the key at the cursor, which moves behind its colon; null when no more are remembered. */
+  private key(node: KeyNode): KeyNode | null {
+    const { bytes } = this;
+    const start = this.at;
+    for (const other of node.others) {
+      if (!matches(bytes, start, other.text)) continue;
+      this.at += other.text.length;
+      return other;
+    }
+    const name = this.string();
+    const end = this.at;
+    this.skipSpace();
+    this.at += 1;
+    // One that is spelled otherwise, or has white space behind it.
+    const known = node.others.find((other) => other.name === name);
+    if (known !== undefined) return known;
+    if (!node.hint.memory.admits(node)) return null;
+    const text = new Uint8Array(end - start + 1);
+    text.set(bytes.subarray(start, end));
+    text[end - start] = 0x3a;
+    const made = new KeyNode(node.hint, node, name, text, node.count + 1);
+    node.others.push(made);
+    return made;
+  }
+
+  /** Reads the object at `start` with a list of keys of its own. */
+  private looseObject(hint: ShapeHint, start: number, isRoot: boolean): ScriptObject {
+    const keys: string[] = [];
+    const values: Slot[] = [];
+    const place = new ShapeHint(undefined, hint.depth + 1);
+    this.at = start + 1;
+    while (this.skipSpace() !== objectClose) {
+      keys.push(this.string());
+      this.skipSpace();
+      this.at += 1;
+      this.skipSpace();
+      if (isRoot) {
+        this.skipValue();
+        values.push(LAZY);
+      } else values.push(this.value(place));
+      if (this.skipSpace() !== comma) break;
+      this.at += 1;
+    }
+    this.at += 1;
+    if (isRoot && this.elsewhere !== null) values.push(LAZY);
+    return this.finish(KeyNode.loose(keys, hint.depth), values, start, isRoot);
+  }
+}
+
+export function nestedTooDeeply(): EngineError {
+  return new EngineError("too-large", `A script's value is nested deeper than ${treeDepthMax}.`);
+}
+
+/** Do these bytes stand at `at`? */
+function matches(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
+  for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
+  return true;
+}
+
+/** True when a JSON number is spelled with a point or exponent: a double to the reference. */
+export function isDoubleSpelling(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) {
+    const code = bytes[at];
+    if (code === 0x2e || code === 0x65 || code === 0x45) return true;
+  }
+  return false;
+}
+
+/** A script value of JSON text that is known to be valid. */
+export function valueOfText(text: string): Value {
+  return TextSource.ofText(text, new ShapeHint()).whole();
+}

@@ -1,0 +1,601 @@
+/**
+ * Writes script values as the text that documents are stored in: bytes of UTF-8, of which stretches that a script left
+ * alone are copied as they are.
+ *
+ * It does not know how documents are stored, nor what a script may change.
+ *
+ * Hot: bench/script.bench.ts, bench/patch.bench.ts.
+ *
+ * Invariants:
+ * - a property that still has its value is written as the part of the text that it was read from;
+ * - what is made anew is on the run's account, so that a small script cannot print one object a million times; so is
+ *   what is copied beyond the length of the document;
+ * - there is one printer, and what it printed is good until it prints again: printing calls nothing back.
+ */
+
+import { EngineError } from "../errors.ts";
+import { copyBytes } from "../json/bytes.ts";
+import { writeString } from "../json/escape.ts";
+import { numberBytesMax, writeDouble, writeWhole } from "../json/number-bytes.ts";
+import {
+  ABSENT,
+  getOwn,
+  isReference,
+  kinds,
+  LAZY,
+  type Reference,
+  type Run,
+  type ScriptArray,
+  type ScriptObject,
+  type Slot,
+  type Value,
+  wasSet,
+} from "./script-values.ts";
+import { type KeyNode, spanSlots } from "./shape-hint.ts";
+import { isDoubleSpelling, nestedTooDeeply, TextSource, treeDepthMax } from "./text-source.ts";
+import { dateText, doubleText, numberText } from "./value-text.ts";
+
+export const metadataKey = "@metadata";
+
+/** Metadata that is derived from the record: scripts see it, and what they write there is not kept. */
+export const derivedMetadata: ReadonlySet<string> = new Set([
+  "@id",
+  "@change-vector",
+  "@last-modified",
+  "@flags",
+  "@etag",
+  "@index-score",
+]);
+
+const none: ReadonlySet<string> = new Set();
+const outputBytesMin = 16 * 1024;
+/** An output above this is given back before the next print. */
+const outputBytesKept = 4 * 1024 * 1024;
+/** Bytes that are written between two looks at the run's account. */
+const unpaidBytesMax = 4096;
+/** Longer strings are looked through by the host before they are written. */
+const shortStringMax = 64;
+/** Characters of a long string that are written at once. */
+const stringPieceMax = 4096;
+const needsCare = /["\\\p{Cc}\p{Surrogate}]/u;
+
+const quote = 0x22;
+const comma = 0x2c;
+const colon = 0x3a;
+const objectOpen = 0x7b;
+const objectClose = 0x7d;
+const arrayOpen = 0x5b;
+const arrayClose = 0x5d;
+
+/** A tree that can be part of a text. */
+type Tree = ScriptObject | ScriptArray;
+
+export class ValuePrinter {
+  /** What was printed: `bytes[0, length)`. */
+  bytes: Buffer = Buffer.allocUnsafeSlow(outputBytesMin);
+  length = 0;
+  /** Counts prints: what was printed is still there while it is the same. */
+  printCount = 0;
+  isAscii = true;
+  /** The text is spelled as documents are stored: it need not be read again before it is. */
+  isStored = true;
+  /** Top-level properties of a document, or -1 when they were not counted. */
+  fieldCount = -1;
+  /** Where each begins: key and its end, without the colon, in turn. */
+  keySpans = new Int32Array(128);
+  /** Where the value of each begins. */
+  valueStarts = new Uint32Array(64);
+  private run: Run | null = null;
+  private unpaidBytes = 0;
+  /** Bytes that may be copied for nothing: those of the document. */
+  private freeBytes = 0;
+  private readonly open: Reference[] = [];
+  /** Keys of documents' `@metadata` that are left out. */
+  private derived: ReadonlySet<string> = derivedMetadata;
+
+  /** What was printed, as a string. */
+  get text(): string {
+    return this.isAscii
+      ? this.bytes.latin1Slice(0, this.length)
+      : this.bytes.utf8Slice(0, this.length);
+  }
+
+  /**
+   * Prints a document without its `@metadata`. It does not count as being written: where it holds itself there is a
+   * copy, in which it is null, as RavenDB 7.2.7 writes it.
+   * @throws EngineError script-failed, too-large, invalid-operation
+   */
+  printBody(run: Run | null, object: ScriptObject): void {
+    const { source } = object;
+    this.begin(run, derivedMetadata);
+    if (source instanceof TextSource) this.freeBytes = source.to - source.from;
+    if (!(source instanceof TextSource && source.isStored && this.spliceBody(object, source))) {
+      this.begin(run, derivedMetadata);
+      if (source instanceof TextSource) this.freeBytes = source.to - source.from;
+      this.isStored = false;
+      this.list(object, metadataOnly);
+    }
+    this.pay(0, true);
+  }
+
+  /** Prints an object without some properties. @throws as `printBody` */
+  printMembers(run: Run | null, object: ScriptObject, omit: ReadonlySet<string>): void {
+    this.begin(run, derivedMetadata);
+    this.members(object, omit);
+    this.pay(0, true);
+  }
+
+  /** Prints any value; `derived` are keys that the metadata of documents in it lose. @throws as `printBody` */
+  printValue(run: Run | null, value: Value, derived: ReadonlySet<string>): void {
+    this.begin(run, derived);
+    this.value(value, "");
+    this.pay(0, true);
+  }
+
+  private begin(run: Run | null, derived: ReadonlySet<string>): void {
+    if (this.bytes.length > outputBytesKept) this.bytes = Buffer.allocUnsafeSlow(outputBytesMin);
+    this.printCount += 1;
+    this.length = 0;
+    this.isAscii = true;
+    this.isStored = true;
+    this.fieldCount = -1;
+    this.run = run;
+    this.unpaidBytes = 0;
+    this.freeBytes = 0;
+    this.open.length = 0;
+    this.derived = derived;
+  }
+
+  private pay(bytes: number, isLast = false): void {
+    this.unpaidBytes += bytes;
+    if (this.unpaidBytes < unpaidBytesMax && !isLast) return;
+    if (this.run !== null) this.run.grow(this.unpaidBytes);
+    this.unpaidBytes = 0;
+  }
+
+  /** Makes room for `count` more bytes. */
+  private need(count: number): void {
+    if (this.length + count > this.bytes.length) this.enlarge(count);
+  }
+
+  private enlarge(count: number): void {
+    const larger = Buffer.allocUnsafeSlow(2 * (this.length + count));
+    this.bytes.copy(larger, 0, 0, this.length);
+    this.bytes = larger;
+  }
+
+  private byte(code: number): void {
+    this.need(1);
+    this.bytes[this.length++] = code;
+  }
+
+  private ascii(text: string): void {
+    this.need(text.length);
+    const { bytes } = this;
+    let { length } = this;
+    for (let i = 0; i < text.length; i += 1) bytes[length++] = text.charCodeAt(i);
+    this.length = length;
+  }
+
+  private string(text: string): void {
+    if (text.length > shortStringMax) {
+      this.longString(text);
+      return;
+    }
+    this.need(6 * text.length + 2);
+    const { bytes, length } = this;
+    let next = length + 1;
+    bytes[length] = quote;
+    for (let i = 0; i < text.length; i += 1) {
+      const code = text.charCodeAt(i);
+      if (code < 0x20 || code === quote || code === 0x5c || code >= 0x80) {
+        if (code >= 0x80) this.isAscii = false;
+        else if (this.isAscii) this.isAscii = isAsciiText(text);
+        this.length = length + writeString(bytes, length, text);
+        return;
+      }
+      bytes[next++] = code;
+    }
+    bytes[next] = quote;
+    this.length = next + 1;
+  }
+
+  private longString(text: string): void {
+    this.byte(quote);
+    if (needsCare.test(text)) {
+      for (let from = 0; from < text.length; ) {
+        let to = Math.min(text.length, from + stringPieceMax);
+        // Both halves of a pair are written at once.
+        if ((text.charCodeAt(to - 1) & 0xfc00) === 0xd800) to += 1;
+        const piece = text.slice(from, to);
+        this.need(6 * piece.length + 2);
+        // Without the quotes: they are overwritten.
+        const at = this.length - 1;
+        const kept = this.bytes[at] as number;
+        this.length = at + writeString(this.bytes, at, piece) - 1;
+        this.bytes[at] = kept;
+        if (this.isAscii) this.isAscii = isAsciiText(piece);
+        from = to;
+      }
+    } else {
+      this.need(3 * text.length);
+      const written = this.bytes.utf8Write(text, this.length);
+      if (written !== text.length) this.isAscii = false;
+      this.length += written;
+    }
+    this.byte(quote);
+  }
+
+  private number(value: number, asDouble: boolean): void {
+    this.need(numberBytesMax);
+    let end = -1;
+    if (asDouble || !Number.isInteger(value)) end = writeDouble(this.bytes, this.length, value);
+    else if (Number.isSafeInteger(value)) end = writeWhole(this.bytes, this.length, value);
+    if (end >= 0) this.length = end;
+    else this.ascii(asDouble ? doubleText(value) : numberText(value));
+  }
+
+  /** Copies a stretch of a text. */
+  private copy(source: TextSource, from: number, to: number): void {
+    const count = to - from;
+    this.need(count);
+    copyBytes(this.bytes, this.length, source.bytes, from, to);
+    this.length += count;
+    this.freeBytes -= count;
+    if (this.freeBytes < 0) {
+      this.pay(-this.freeBytes);
+      this.freeBytes = 0;
+    }
+    if (!source.isAscii) this.isAscii = false;
+    if (!source.isStored) this.isStored = false;
+  }
+
+  private value(value: Value, name: string): void {
+    this.pay(16);
+    if (typeof value === "string") {
+      this.pay(value.length);
+      this.string(value);
+    } else if (typeof value === "number") this.number(value, false);
+    else if (typeof value === "boolean") this.ascii(value ? "true" : "false");
+    else if (value === null || value === undefined) this.ascii("null");
+    else this.reference(value, name);
+  }
+
+  private reference(value: Reference, name: string): void {
+    switch (value.kind) {
+      case kinds.object:
+        this.members(value, none);
+        return;
+      case kinds.array:
+        this.array(value, name);
+        return;
+      case kinds.date: {
+        const text = dateText(value.time);
+        if (text === null) throw invalidDate(name, value.time);
+        this.string(text);
+        return;
+      }
+      case kinds.function:
+        this.ascii("null");
+        return;
+      case kinds.pattern:
+        this.ascii(`{"lastIndex":${value.lastIndex}}`);
+        return;
+      case kinds.map:
+      case kinds.set:
+        this.ascii("{}");
+    }
+  }
+
+  /** Enters a container; false when it is being written already: what it holds of itself is null. */
+  private enter(node: Tree, depth: number): boolean {
+    const { open } = this;
+    if (open.length > 0 && open.includes(node)) {
+      this.ascii("null");
+      return false;
+    }
+    if (open.length >= treeDepthMax) throw nestedTooDeeply();
+    // The search above is in proportion to the depth: it is paid for.
+    this.pay(open.length * 16);
+    open.push(node);
+    // What stands deeper than it did may hold something that is too deep now.
+    if (node.source !== null && depth !== open.length) this.isStored = false;
+    return true;
+  }
+
+  private array(array: ScriptArray, name: string): void {
+    if (!this.enter(array, array.depth)) return;
+    this.byte(arrayOpen);
+    const { items, exact } = array;
+    let isFirst = true;
+    for (let i = 0; i < items.length; i += 1) {
+      const item = items[i];
+      if (item === ABSENT) {
+        this.pay(1);
+        continue;
+      }
+      if (!isFirst) this.byte(comma);
+      isFirst = false;
+      const spelling = exact?.get(i);
+      if (spelling !== undefined && item === Number(spelling)) this.ascii(spelling);
+      else this.item(array, item as Value, name);
+    }
+    this.byte(arrayClose);
+    this.open.pop();
+  }
+
+  /** An element: one that is as it was read is copied. */
+  private item(array: ScriptArray, item: Value, name: string): void {
+    if (!isReference(item) || !isTree(item) || item.source === null) this.value(item, name);
+    else if (item.source === array.source && !changedDeep(item)) {
+      this.pay(16);
+      this.copy(item.source as TextSource, item.start, item.end);
+    } else this.value(item, name);
+  }
+
+  /** An object, without some properties. */
+  private members(object: ScriptObject, omit: ReadonlySet<string>): void {
+    const { source } = object;
+    if (!this.enter(object, object.shape === null ? 0 : object.shape.hint.depth)) return;
+    const isSpliced =
+      source instanceof TextSource &&
+      source.isStored &&
+      omit.size === 0 &&
+      this.splice(object, source, false);
+    if (!isSpliced) this.list(object, omit);
+    this.open.pop();
+  }
+
+  private spliceBody(object: ScriptObject, source: TextSource): boolean {
+    const count = object.keys.length;
+    if (this.valueStarts.length < count) {
+      this.valueStarts = new Uint32Array(2 * count);
+      this.keySpans = new Int32Array(4 * count);
+    }
+    return this.splice(object, source, true);
+  }
+
+  /**
+   * Writes an object that was read from stored text: the text with new values in the place of those that changed.
+   * @param isBody it is a document: without `@metadata`, and where its fields begin is noted.
+   * @returns false when a property was deleted, or is elsewhere: then nothing was written.
+   */
+  private splice(object: ScriptObject, source: TextSource, isBody: boolean): boolean {
+    const { keys, values, readCount } = object;
+    const { memory } = (object.shape as KeyNode).hint;
+    const base = source.spansOf(object);
+    const begin = this.length;
+    let copied = object.start;
+    let count = 0;
+    for (let i = 0; i < readCount; i += 1) {
+      const slot = values[i] as Slot;
+      const at = base + i * spanSlots;
+      const { spans } = memory;
+      const start = spans[at + 1] as number;
+      // Only `@metadata` is elsewhere.
+      if (start < 0 && isBody) continue;
+      if (start < 0 || slot === ABSENT) {
+        this.length = begin;
+        return false;
+      }
+      if (isBody) {
+        const shift = this.length - copied;
+        this.keySpans[2 * count] = (spans[at] as number) + shift;
+        this.keySpans[2 * count + 1] = start - 1 + shift;
+        this.valueStarts[count] = start + shift;
+      }
+      count += 1;
+      if (slot === LAZY) continue;
+      const end = spans[at + 2] as number;
+      if (this.keeps(object, source, i, slot as Value, start, end)) continue;
+      this.copy(source, copied, start);
+      this.replace(source, slot as Value, keys[i] as string, start, end);
+      copied = end;
+    }
+    this.copy(source, copied, object.end - 1);
+    for (let i = readCount; i < keys.length; i += 1) {
+      const slot = values[i] as Slot;
+      const key = keys[i] as string;
+      if (slot === ABSENT || slot === undefined || (isBody && key === metadataKey)) continue;
+      if (count > 0) this.byte(comma);
+      const keyStart = this.length;
+      this.key(key);
+      if (isBody) {
+        this.keySpans[2 * count] = keyStart;
+        this.keySpans[2 * count + 1] = this.length - 1;
+        this.valueStarts[count] = this.length;
+      }
+      count += 1;
+      this.value(slot as Value, key);
+    }
+    this.byte(objectClose);
+    if (isBody) this.fieldCount = count;
+    return true;
+  }
+
+  /** Does a property that the text has still have its value? Then its part of the text can be copied. */
+  private keeps(
+    object: ScriptObject,
+    source: TextSource,
+    position: number,
+    value: Value,
+    start: number,
+    end: number,
+  ): boolean {
+    if (typeof value === "object" && value !== null) {
+      if (value.kind !== kinds.object && value.kind !== kinds.array) return false;
+      if (value.start !== start || value.source !== source) return false;
+      return !changedDeep(value);
+    }
+    return !wasSet(object, position) || sameAsText(value, source, start, end);
+  }
+
+  /** Writes the new value of a property: a number where a double was goes on as one. */
+  private replace(source: TextSource, value: Value, key: string, start: number, end: number): void {
+    if (typeof value !== "number" || !Number.isFinite(value)) {
+      this.value(value, key);
+      return;
+    }
+    this.pay(16);
+    const { bytes } = source;
+    const wasDouble = isNumberStart(bytes[start]) && isDoubleSpelling(bytes, start, end);
+    this.number(value, wasDouble);
+  }
+
+  private key(key: string): void {
+    this.pay(key.length + 16);
+    this.string(key);
+    this.byte(colon);
+  }
+
+  /** An object of which properties were deleted or are left out, or that a script made. */
+  private list(object: ScriptObject, omit: ReadonlySet<string>): void {
+    const { keys, values } = object;
+    const source = object.source instanceof TextSource ? object.source : null;
+    const base = source === null ? 0 : source.spansOf(object);
+    const memory = object.shape === null ? null : object.shape.hint.memory;
+    this.byte(objectOpen);
+    if (object.boxed !== undefined && object.className === "String") {
+      this.ascii(`"length":${String(object.boxed).length}`);
+    }
+    let isFirst = true;
+    // A stretch of properties that are as they were is copied at once.
+    let from = -1;
+    let to = -1;
+    for (let i = 0; i < keys.length; i += 1) {
+      const slot = values[i] as Slot;
+      const key = keys[i] as string;
+      const isRead = i < object.readCount && source !== null && memory !== null;
+      if (slot === ABSENT || (omit.size > 0 && omit.has(key))) continue;
+      if (!isRead && slot === undefined && object.source !== null) continue;
+      const at = base + i * spanSlots;
+      const start = isRead ? (memory.spans[at + 1] as number) : -1;
+      const end = isRead ? (memory.spans[at + 2] as number) : -1;
+      if (
+        start >= 0 &&
+        (slot === LAZY || this.keeps(object, source as TextSource, i, slot as Value, start, end))
+      ) {
+        const keyStart = memory?.spans[at] as number;
+        if (from < 0 || keyStart !== to + 1) {
+          isFirst = this.flush(source, from, to, isFirst);
+          from = keyStart;
+        }
+        to = end;
+        continue;
+      }
+      isFirst = this.flush(source, from, to, isFirst);
+      from = -1;
+      if (!isFirst) this.byte(comma);
+      isFirst = false;
+      this.member(object, key, slot, start, end);
+    }
+    this.flush(source, from, to, isFirst);
+    this.byte(objectClose);
+  }
+
+  /** Copies a stretch of an object's text. @returns whether nothing has been written yet */
+  private flush(source: TextSource | null, from: number, to: number, isFirst: boolean): boolean {
+    if (from < 0 || source === null) return isFirst;
+    if (!isFirst) this.byte(comma);
+    this.copy(source, from, to);
+    return false;
+  }
+
+  /** `start` and `end` are of the value that the text has; -1 when it has none. */
+  private member(object: ScriptObject, key: string, slot: Slot, start: number, end: number): void {
+    // Only the unread `@metadata` is lazy here: it is not in this text.
+    const value = slot === LAZY ? getOwn(object, key) : (slot as Value);
+    this.key(key);
+    if (key === metadataKey && isReference(value) && value.kind === kinds.object) {
+      this.members(value, this.derived);
+    } else if (start < 0) this.value(value, key);
+    else this.replace(object.source as TextSource, value, key, start, end);
+  }
+}
+
+const metadataOnly: ReadonlySet<string> = new Set([metadataKey]);
+
+/** The one printer. */
+export const printer = new ValuePrinter();
+
+function isAsciiText(text: string): boolean {
+  for (let i = 0; i < text.length; i += 1) if (text.charCodeAt(i) >= 0x80) return false;
+  return true;
+}
+
+function isTree(value: Reference): value is Tree {
+  return value.kind === kinds.object || value.kind === kinds.array;
+}
+
+function isNumberStart(code: number | undefined): boolean {
+  return code !== undefined && (code === 0x2d || (code >= 0x30 && code <= 0x39));
+}
+
+/** True when something in a tree that was read from a text was written. Marks the way to it as written. */
+export function changedDeep(node: Reference): boolean {
+  if (node.kind === kinds.object) {
+    if (node.written) return true;
+    const { values } = node;
+    for (let i = 0; i < values.length; i += 1) {
+      const slot = values[i];
+      if (typeof slot !== "object" || slot === null || !changedDeep(slot)) continue;
+      node.written = true;
+      return true;
+    }
+    return false;
+  }
+  if (node.kind !== kinds.array) return false;
+  if (node.written) return true;
+  const { items } = node;
+  for (let i = 0; i < items.length; i += 1) {
+    const slot = items[i];
+    if (typeof slot !== "object" || slot === null || !changedDeep(slot)) continue;
+    node.written = true;
+    return true;
+  }
+  return false;
+}
+
+/** True when a primitive equals the one that is spelled in a text. */
+function sameAsText(value: Value, source: TextSource, start: number, end: number): boolean {
+  const { bytes } = source;
+  const code = bytes[start] as number;
+  switch (typeof value) {
+    case "string": {
+      // A character has at most three bytes for each of its units, or is spelled by more.
+      if (code !== quote || value.length > end - start - 2) return false;
+      const spelling = source.slice(start, end);
+      if (spelling.includes("\\")) return JSON.parse(spelling) === value;
+      return value.length === spelling.length - 2 && spelling.startsWith(value, 1);
+    }
+    case "number":
+      return isNumberStart(code) && numberOf(bytes, start, end) === value && !Object.is(value, -0);
+    case "boolean":
+      return code === (value ? 0x74 : 0x66);
+    default:
+      return value === null && code === 0x6e;
+  }
+}
+
+/** The value of the number that is spelled in a text; short whole ones without a string for it. */
+function numberOf(bytes: Buffer, start: number, end: number): number {
+  if (end - start <= 15) {
+    let value = 0;
+    let at = start;
+    for (; at < end; at += 1) {
+      const digit = (bytes[at] as number) - 0x30;
+      if (digit < 0 || digit > 9) break;
+      value = value * 10 + digit;
+    }
+    if (at === end) return value;
+  }
+  return Number(bytes.latin1Slice(start, end));
+}
+
+function invalidDate(name: string, time: number): EngineError {
+  return new EngineError(
+    "invalid-operation",
+    `Invalid 'JsDate' on property '${name}'. Date value : '${time}'. Note that JavaScripts 'Date' ` +
+      "measures time as the number of milliseconds that have passed since the Unix epoch.",
+  );
+}

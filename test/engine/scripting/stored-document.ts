@@ -1,0 +1,36 @@
+/** Documents as the database gives them to scripts: bytes in the middle of others. */
+
+import { DocumentParser } from "../../../engine/json/json-parser.ts";
+import { ShapeTable } from "../../../engine/keyspaces/shapes.ts";
+import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
+import type { ShapeHint } from "../../../engine/scripting/shape-hint.ts";
+
+const shapes = new ShapeTable();
+const parser = new DocumentParser(shapes);
+
+/** `text` as it is stored. */
+export function storedForm(text: string): { text: string; names: readonly string[] } {
+  const bytes = Buffer.from(text);
+  parser.parse(bytes, 0, bytes.length);
+  const names = parser.shapeId === 0 ? [] : shapes.get(parser.shapeId).names;
+  const body = Buffer.from(parser.body.subarray(0, parser.bodyLength));
+  // The last byte is a brace, whatever stands there.
+  body[body.length - 1] = 0x7d;
+  return { text: body.toString(), names };
+}
+
+/** A document of a body in stored form. */
+export function storedDocument(
+  text: string,
+  metadata: string,
+  id: string,
+  hint?: ShapeHint,
+): ScriptDocument {
+  const bytes = Buffer.from(`,"x"${text},"y":`);
+  const to = bytes.length - 5;
+  const isAscii = bytes.length === text.length + 9;
+  return ScriptDocument.fromStored(
+    { bytes, from: 4, to, isAscii, id, metadataText: metadata },
+    hint,
+  );
+}
