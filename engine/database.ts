@@ -36,6 +36,7 @@ import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
+import { RevisionBin } from "./revision-bin.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { SubscriptionSet } from "./subscriptions/subscription-set.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
@@ -125,6 +126,8 @@ export class Database implements LogListener {
   readonly expiration: DueDocuments;
   /** Writes documents again at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
+  /** Drops revisions of documents that were deleted long ago. */
+  readonly revisionBin: RevisionBin;
   /**
    * Grows with each get, query and write: who works in the background sees from it that others are served. Indexes that
    * follow are not counted.
@@ -177,6 +180,7 @@ export class Database implements LogListener {
     const { clock } = parts.environment;
     this.expiration = new DueDocuments(this, clock, expirationOptions, stop);
     this.refresh = new DueDocuments(this, clock, refreshOptions, stop);
+    this.revisionBin = new RevisionBin(this, clock, stop);
     this.#followSettings();
     this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
   }
@@ -628,6 +632,7 @@ export class Database implements LogListener {
     if (this.isDisabled) this.feed.tellEnd(`Database '${this.name}' is disabled.`);
     this.expiration.configure();
     this.refresh.configure();
+    this.revisionBin.configure();
     if (this.isDisabled) {
       const message = `The database '${this.name}' has been disabled`;
       this.subscriptions.endAll(new EngineError("database-disabled", message));
@@ -662,6 +667,7 @@ export class Database implements LogListener {
     await this.maintenance.close();
     await this.expiration.close();
     await this.refresh.close();
+    await this.revisionBin.close();
     await this.#snapshot;
     const isWhole = !hadFailed && (await this.#settleWrites());
     let view: ReturnType<DatabaseState["documents"]["view"]> | undefined;

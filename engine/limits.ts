@@ -61,6 +61,9 @@ export const seriesTagBytesMax = 255;
 export const seriesSegmentNumbersMax = 1024;
 /** Milliseconds between looks for documents that expire or are to be refreshed, when nothing else is configured. */
 export const dueDocumentsIntervalMs = 60_000;
+/** Minutes that revisions of deleted documents stay, and seconds between looks for them, when nothing else is configured. */
+export const revisionBinMinutes = 30 * 24 * 60;
+export const revisionBinIntervalSeconds = 300;
 /** Documents that background work of many documents changes in one transaction. */
 export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */

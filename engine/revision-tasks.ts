@@ -22,6 +22,7 @@ import {
   dropOld,
   dropRevision,
   findRevision,
+  keepDeletion,
   keepUnkeptState,
 } from "./writes/revisions.ts";
 
@@ -80,6 +81,46 @@ function enforceOn(transaction: Transaction, document: number, includesForced: b
   } else dropped = dropOld(transaction, document, { ...rule, dropsMax: null });
   forgetRevisions(transaction, document);
   return dropped;
+}
+
+/**
+ * Marks documents as deleted that are not there any more and whose newest revision does not say so: then they are in the
+ * bin again. @returns the figures of RavenDB's result
+ */
+export async function adoptOrphanedRevisions(
+  database: Database,
+  scope: RevisionScope,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<OperationFigures> {
+  let scannedRevisions = 0;
+  let adopted = 0;
+  const scanned = await eachDocument(database, scope, signal, (transaction, document) => {
+    const count = transaction.revisionCountOf(document);
+    const isAdopted = adopt(transaction, document);
+    return () => {
+      scannedRevisions += count;
+      if (isAdopted) adopted++;
+      progress({ ScannedRevisions: scannedRevisions, AdoptedCount: adopted });
+    };
+  });
+  return {
+    Message: null,
+    ScannedRevisions: scannedRevisions,
+    ScannedDocuments: scanned,
+    Warnings: {},
+    AdoptedCount: adopted,
+  };
+}
+
+function adopt(transaction: Transaction, document: number): boolean {
+  const newest = [...transaction.revisionsOf(document)].at(-1);
+  if (newest === undefined || transaction.exists(document)) return false;
+  if ((newest.flags & DeleteRevision) !== 0) return false;
+  const record = copyOfRevision(transaction, newest);
+  const changeVector = transaction.changeVectorAt(transaction.nextEtag());
+  keepDeletion(transaction, document, record, changeVector, transaction.state.lastModified);
+  return true;
 }
 
 /** Takes the flag from a document that has lost its last revision. */

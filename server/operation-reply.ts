@@ -19,6 +19,7 @@ const statusNames: Readonly<Record<OperationState["status"], string>> = {
 const resultTypes: Readonly<Record<string, string>> = {
   DatabaseRevert: "Operations.Revisions.RevertResult",
   EnforceRevisionConfiguration: "Operations.Revisions.EnforceConfigurationResult",
+  AdoptOrphanedRevisions: "Operations.Revisions.AdoptOrphanedRevisionsResult",
   DatabaseExport: "Smuggler.SmugglerResult",
   DatabaseImport: "Smuggler.SmugglerResult",
 };

@@ -44,6 +44,7 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["BatchPATCH", patchMany],
   ["JsonPatch", patchJson],
   ["ForceRevisionCreation", forceRevision],
+  ["BatchTrackChanges", trackChanges],
   ["HeartBeat", () => null],
   // Only cluster-wide transactions carry these out: RavenDB 7.2.7 passes over them in others.
   ["CompareExchangePUT", () => null],
@@ -225,6 +226,35 @@ function timeSeriesCopy({ transaction }: BatchRun, command: BatchCommand): Batch
   const to = optionalTime(command.value("To"));
   const etag = copySeries(transaction, { ...source, from, to }, target);
   return seriesRow(transaction, target.documentId, etag, command);
+}
+
+/**
+ * `{"Type":"BatchTrackChanges","TrackedEntities":{id: change vector}}`: the batch is refused when one of the documents is
+ * another by then, or with "" when it is there. Null is not checked.
+ */
+function trackChanges({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+  const tracked = command.value("TrackedEntities");
+  if (typeof tracked !== "object" || tracked === null || Array.isArray(tracked)) {
+    throw new EngineError(
+      "invalid-operation",
+      "BatchTrackChanges command must have a 'TrackedEntities' object",
+    );
+  }
+  for (const [id, expected] of Object.entries(tracked)) {
+    if (expected === null) continue;
+    if (typeof expected !== "string") {
+      throw new EngineError("invalid-format", `The change vector of '${id}' must be a string.`);
+    }
+    const document = transaction.find(id);
+    const actual = document < 0 ? "" : currentChangeVector(transaction, document);
+    if (actual === expected) continue;
+    throw new EngineError(
+      "concurrency",
+      `Document '${id}' has been modified since it was loaded. The expected change vector '${expected || "string.Empty"}' does not match the current change vector '${actual || "string.Empty"}'.`,
+      { details: { Id: id, ExpectedChangeVector: expected, ActualChangeVector: actual } },
+    );
+  }
+  return () => '{"Type":"BatchTrackChanges","Result":1}';
 }
 
 /** @param etag 0 when nothing was changed. */

@@ -5,6 +5,7 @@
  */
 import { EngineError } from "../../engine/errors.ts";
 import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
+import { revisionBinIntervalSeconds, revisionBinMinutes } from "../../engine/limits.ts";
 import { clientConfigurationOf, keptClientConfiguration } from "../client-configuration.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
@@ -16,6 +17,7 @@ const prefix = "/databases/:database";
 export const databaseConfigurationRoutes: readonly Route[] = [
   ...routesOf("revisions", "Revisions", revisionsOf),
   ...routesOf("revisions/conflicts", "RevisionsForConflicts", ruleOf),
+  ...routesOf("revisions/bin-cleaner", "RevisionsBin", binOf),
   ...routesOf("expiration", "Expiration", (body, name) =>
     frequencyOf(body, "DeleteFrequencyInSec", `Expiration delete frequency for database '${name}'`),
   ),
@@ -153,6 +155,23 @@ function ruleOf(sent: unknown): JsonObject {
     MaximumRevisionsToDeleteUponDocumentUpdate: wholeOf(
       rule["MaximumRevisionsToDeleteUponDocumentUpdate"],
     ),
+  };
+}
+
+/** RavenDB 7.2.7 takes any numbers, and none for 0: here an entry's age and a pause have to make sense. */
+function binOf(body: JsonObject): JsonObject {
+  const minutes = wholeOf(body["MinimumEntriesAgeToKeepInMin"]) ?? revisionBinMinutes;
+  const seconds = wholeOf(body["CleanerFrequencyInSec"]) ?? revisionBinIntervalSeconds;
+  if (minutes < 0 || seconds <= 0) {
+    throw new EngineError(
+      "invalid-operation",
+      "'MinimumEntriesAgeToKeepInMin' must not be negative, and 'CleanerFrequencyInSec' must be greater than 0.",
+    );
+  }
+  return {
+    Disabled: booleanOf(body["Disabled"]),
+    MinimumEntriesAgeToKeepInMin: minutes,
+    CleanerFrequencyInSec: seconds,
   };
 }
 

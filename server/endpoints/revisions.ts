@@ -5,6 +5,7 @@ import { EngineError } from "../../engine/errors.ts";
 import type { OperationWork } from "../../engine/operations.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
 import {
+  adoptOrphanedRevisions,
   deleteRevisions,
   enforceRevisionRules,
   type RevisionScope,
@@ -56,6 +57,13 @@ export const revisionRoutes: readonly Route[] = [
     path: `${adminPath}/config/enforce`,
     access: "database-admin",
     handle: postEnforce,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${adminPath}/orphaned/adopt`,
+    access: "database-admin",
+    handle: postAdopt,
   },
   {
     kind: "database",
@@ -226,6 +234,18 @@ async function postEnforce(exchange: Exchange, { database }: DatabaseContext): P
     "EnforceRevisionConfiguration",
     `Enforce revision configuration in database '${database.name}'.`,
     (progress, signal) => enforceRevisionRules(database, scope, progress, signal),
+  );
+}
+
+/** POST admin/revisions/orphaned/adopt `{"Collections"?}`: an operation */
+async function postAdopt(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const scope = scopeOf(await jsonBody(exchange));
+  await start(
+    exchange,
+    database,
+    "AdoptOrphanedRevisions",
+    `Adopt orphaned revisions in database '${database.name}'.`,
+    (progress, signal) => adoptOrphanedRevisions(database, scope, progress, signal),
   );
 }
 

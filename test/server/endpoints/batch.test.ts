@@ -538,3 +538,43 @@ describe("PATCH json-patch", () => {
     expect((await client.send("PATCH json-patch", { Operations: [] })).status).toBe(400);
   });
 });
+
+describe("BatchTrackChanges", () => {
+  const rows = async (...commands: object[]) => {
+    const reply = await batch(...commands);
+    return reply.status === 201 ? (reply.json as { Results: object[] }).Results : reply;
+  };
+  const track = (TrackedEntities: unknown) => ({ Type: "BatchTrackChanges", TrackedEntities });
+  const put = { Type: "PUT", Id: "track/2", Document: { n: 1 } };
+
+  test("lets a batch pass while the documents are as they were read", async () => {
+    const { ChangeVector } = (await client.json("PUT docs?id=track%2F1", { n: 1 })) as {
+      ChangeVector: string;
+    };
+    const unread = { "track/2": "", "track/1": ChangeVector, "track/3": null };
+    expect(await rows(track(unread), put)).toMatchObject([
+      { Type: "BatchTrackChanges", Result: 1 },
+      { Type: "PUT", "@id": "track/2" },
+    ]);
+  });
+
+  test("refuses it whole when one has changed, is gone or is there by now", async () => {
+    const never = { ...put, Id: "track/never" };
+    for (const [id, vector] of [
+      ["track/1", "A:1-other"],
+      ["track/gone", "A:1-other"],
+      ["track/2", ""],
+    ] as const) {
+      const reply = await batch(never, track({ [id]: vector }));
+      expect(reply.status).toBe(409);
+      expect(reply.json).toMatchObject({ Id: id, ExpectedChangeVector: vector });
+    }
+    expect((await client.send("GET docs?id=track%2Fnever")).status).toBe(404);
+  });
+
+  test("needs an object of change vectors", async () => {
+    for (const tracked of [undefined, null, [1], { "track/1": 5 }]) {
+      expect((await batch(track(tracked))).status).toBe(400);
+    }
+  });
+});

@@ -159,6 +159,46 @@ describe("revisions", () => {
     expect(await client.json("GET revisions/count?id=f3")).toEqual({ RevisionsCount: 0 });
   });
 
+  test("adopt what is left of documents that no revision says to be deleted", async () => {
+    await put("w1", { n: 1 });
+    await client.send("DELETE docs?id=w1");
+    const [marker] = (await revisions("id=w1")).Results;
+    const RevisionsChangeVectors = [marker?.["@metadata"]["@change-vector"]];
+    expect(await drop({ DocumentIds: ["w1"], RevisionsChangeVectors })).toEqual({
+      TotalDeletes: 1,
+    });
+    const adopt = async (body: object) =>
+      resultOf(await client.json("POST admin/revisions/orphaned/adopt", body));
+    expect(await adopt({ Collections: ["others"] })).toMatchObject({ AdoptedCount: 0 });
+    expect(await adopt({ Collections: ["users"] })).toMatchObject({
+      $type:
+        "Raven.Client.Documents.Operations.Revisions.AdoptOrphanedRevisionsResult, Raven.Client",
+      AdoptedCount: 1,
+    });
+    expect(flags(await revisions("id=w1"))).toEqual([
+      "HasRevisions, DeleteRevision",
+      "HasRevisions, Revision",
+    ]);
+    expect(await adopt({})).toMatchObject({ AdoptedCount: 0, Warnings: {} });
+    expect((await client.send("GET revisions/bin")).text).toContain('"@id":"w1"');
+  });
+
+  test("are dropped from the bin when the database is configured to", async () => {
+    expect((await client.send("GET revisions/bin-cleaner/config")).status).toBe(404);
+    const configure = async (body: object) =>
+      (await client.send("POST admin/revisions/bin-cleaner/config", body)).status;
+    expect(await configure({ CleanerFrequencyInSec: 0 })).toBe(400);
+    expect(await configure({ MinimumEntriesAgeToKeepInMin: -1 })).toBe(400);
+    expect(await configure({ MinimumEntriesAgeToKeepInMin: "x" })).toBe(400);
+    expect(await configure({})).toBe(200);
+    expect(await client.json("GET revisions/bin-cleaner/config")).toEqual({
+      Disabled: false,
+      MinimumEntriesAgeToKeepInMin: 43_200,
+      CleanerFrequencyInSec: 300,
+    });
+    expect(await configure({ Disabled: true })).toBe(200);
+  });
+
   test("bring documents back to a moment or to a named state", async () => {
     const first = await put("v1", { n: 1 });
     await put("v2", { n: 1 });

@@ -1,0 +1,109 @@
+/**
+ * The bin of revisions, emptied now and then: when a document was deleted long enough ago, its revisions go too. At
+ * work while the database's configuration asks for it.
+ *
+ * Invariants:
+ * - Only revisions of documents that do not exist go, and then all of one document in one transaction: the
+ *   transaction looks again.
+ */
+import { BackgroundTask } from "./background-task.ts";
+import type { Database } from "./database.ts";
+import { documentFlags } from "./document.ts";
+import type { Clock } from "./environment.ts";
+import { documentsPerTask, revisionBinIntervalSeconds, revisionBinMinutes } from "./limits.ts";
+import type { Transaction } from "./transaction.ts";
+import { dropAll } from "./writes/revisions.ts";
+
+const { DeleteRevision } = documentFlags;
+const microsPerMinute = 60_000_000;
+/** A longer timer of Node rings at once. */
+const timerMsMax = 2 ** 31 - 1;
+
+interface Configuration {
+  readonly minutesToKeep: number;
+  readonly intervalSeconds: number;
+}
+
+export class RevisionBin {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #task: BackgroundTask;
+  #isClosed = false;
+
+  constructor(database: Database, clock: Clock, failed: (error: unknown) => void) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#task = new BackgroundTask(
+      clock,
+      async () => {
+        await this.run();
+        this.#arm();
+      },
+      failed,
+    );
+  }
+
+  /** The database's record may have changed: plans the next run anew, if it asks for any. */
+  configure(): void {
+    this.#task.disarm();
+    this.#arm();
+  }
+
+  /** Drops what is due now. @returns the revisions of how many documents. Cost: all documents with revisions. */
+  async run(): Promise<number> {
+    const configuration = this.#configuration();
+    if (configuration === null) return 0;
+    const { revisions } = this.#database.state.keyspaces;
+    const newest = this.#clock.nowMicros() - configuration.minutesToKeep * microsPerMinute;
+    const due = revisions
+      .deletedDocuments(DeleteRevision)
+      .filter((row) => revisions.lastModifiedOf(row) <= newest)
+      .map((row) => revisions.documentOf(row));
+    let done = 0;
+    for (let at = 0; at < due.length && !this.#isClosed; at += documentsPerTask) {
+      const some = due.slice(at, at + documentsPerTask);
+      done += await this.#database.write((transaction) => emptyOf(transaction, some, newest));
+    }
+    return done;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#task.close();
+  }
+
+  #arm(): void {
+    const configuration = this.#configuration();
+    if (configuration === null) return;
+    this.#task.armIn(Math.min(configuration.intervalSeconds * 1000, timerMsMax));
+  }
+
+  #configuration(): Configuration | null {
+    const kept = this.#database.settings["RevisionsBin"];
+    if (typeof kept !== "object" || kept === null) return null;
+    const { Disabled, MinimumEntriesAgeToKeepInMin, CleanerFrequencyInSec } = kept as Readonly<
+      Record<string, unknown>
+    >;
+    if (Disabled === true) return null;
+    return {
+      minutesToKeep: numberOr(MinimumEntriesAgeToKeepInMin, revisionBinMinutes),
+      intervalSeconds: numberOr(CleanerFrequencyInSec, revisionBinIntervalSeconds),
+    };
+  }
+}
+
+function numberOr(value: unknown, fallback: number): number {
+  return typeof value === "number" ? value : fallback;
+}
+
+function emptyOf(transaction: Transaction, documents: readonly number[], newest: number): number {
+  let done = 0;
+  for (const document of documents) {
+    const last = [...transaction.revisionsOf(document)].at(-1);
+    if (last === undefined || transaction.exists(document)) continue;
+    if ((last.flags & DeleteRevision) === 0 || last.lastModified > newest) continue;
+    dropAll(transaction, document);
+    done++;
+  }
+  return done;
+}
