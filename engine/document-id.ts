@@ -1,8 +1,8 @@
 /**
  * The rules for document ids: length, characters, and the forms that ask the server to make one.
  *
- * RavenDB 7.2.7 answers with the same error types and texts: ids have at most 512 bytes of UTF-8, no control
- * characters below U+0002 (others, as a newline, are allowed), and are compared without regard to case.
+ * RavenDB 7.2.7 answers with the same error types and texts: ids have at most 512 bytes of UTF-8, no characters below
+ * U+0020 but backspace, tab, line feed, form feed and carriage return, and are compared without regard to case.
  */
 import { EngineError } from "./errors.ts";
 import { nameBytesMax } from "./limits.ts";
@@ -26,7 +26,7 @@ export function serverMadeId(prefix: string, etag: number, nodeTag: string): str
   return `${prefix}${etag.toString().padStart(19, "0")}-${nodeTag}`;
 }
 
-/** @throws EngineError invalid-argument when the id is too long, not-supported for NUL and U+0001. */
+/** @throws EngineError invalid-argument when the id is too long, not-supported for a control character. */
 export function checkDocumentId(id: string): void {
   if (id.length * 3 > nameBytesMax) {
     const bytes = Buffer.byteLength(id);
@@ -38,14 +38,23 @@ export function checkDocumentId(id: string): void {
     }
   }
   for (let i = 0; i < id.length; i++) {
-    if (id.charCodeAt(i) < 2) {
-      const escaped = id.replaceAll("\u0000", "\\u0000").replaceAll("\u0001", "\\u0001");
+    if (isRefused(id.charCodeAt(i))) {
+      const escaped = [...id].map((one) => (isRefused(one.charCodeAt(0)) ? escapeOf(one) : one));
       throw new EngineError(
         "not-supported",
-        `Document ID cannot contain control characters: '${escaped}' (escaped version)`,
+        `Document ID cannot contain control characters: '${escaped.join("")}' (escaped version)`,
       );
     }
   }
+}
+
+/** Of the control characters those with an escape of their own in JSON (`\\n`) are let through. */
+function isRefused(code: number): boolean {
+  return code < 32 && !(code >= 8 && code <= 13 && code !== 11);
+}
+
+function escapeOf(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 /** The form under which ids and names are looked up. */
