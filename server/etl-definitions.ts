@@ -1,6 +1,6 @@
 /**
- * Definitions of ETL tasks and of the connection strings that they name: members of a database's record, kept for clients
- * that write and read them. Nothing here moves a document. Shapes and texts are those of RavenDB 7.2.7.
+ * Definitions of ETL tasks, of queue sinks, and of the connection strings that they name: members of a database's record,
+ * kept for clients that write and read them. Nothing here moves a document. Shapes and texts are those of RavenDB 7.2.7.
  *
  * Invariants:
  * - A task's id is the index of the command that made it: no two tasks of a server have the same.
@@ -24,10 +24,20 @@ export type ConnectionType = (typeof connectionTypes)[number];
 
 /** Where ETL goes to; each has a list in the record, `RavenEtls`, and `RavenEtl` is the type of its tasks. */
 const etlTypes = ["Raven", "Sql", "Olap", "ElasticSearch", "Queue", "Snowflake"] as const;
-export type EtlType = (typeof etlTypes)[number];
+type EtlType = (typeof etlTypes)[number];
 
-const notCarriedOut =
-  "This server keeps the definition of the task, and does not carry it out: ETL is not supported.";
+/** What is kept here: ETL, and what takes messages from a queue. */
+const taskKinds = [...etlTypes, "QueueSink"] as const;
+export type TaskKind = (typeof taskKinds)[number];
+
+function taskTypeOf(kind: TaskKind): string {
+  return kind === "QueueSink" ? kind : `${kind}Etl`;
+}
+
+function notCarriedOut(kind: TaskKind): string {
+  const what = kind === "QueueSink" ? "queue sinks are" : "ETL is";
+  return `This server keeps the definition of the task, and does not carry it out: ${what} not supported.`;
+}
 
 /** @throws EngineError not-supported */
 export function connectionTypeOf(text: string): ConnectionType {
@@ -43,10 +53,15 @@ export function etlTypeOf(text: string): EtlType {
   throw new EngineError("not-supported", `Unknown ETL configuration type: ${text}`);
 }
 
-/** The ETL type of a task's type (`SqlEtl`); undefined when it is another kind of task. */
-export function etlTypeOfTask(taskType: string): EtlType | undefined {
-  const name = /^(.+)Etl$/i.exec(taskType)?.[1]?.toLowerCase();
-  return etlTypes.find((known) => known.toLowerCase() === name);
+/** The kind of a task's type (`SqlEtl`, `QueueSink`); undefined when it is another kind of task. */
+export function taskKindOf(taskType: string): TaskKind | undefined {
+  const lower = taskType.toLowerCase();
+  return taskKinds.find((kind) => taskTypeOf(kind).toLowerCase() === lower);
+}
+
+/** Of the connection strings that tasks of the kind name. */
+export function connectionTypeOfTask(kind: TaskKind): ConnectionType {
+  return kind === "QueueSink" ? "Queue" : kind;
 }
 
 /** By name, as they were sent. */
@@ -54,61 +69,70 @@ export function connectionStringsOf(record: JsonObject, type: ConnectionType): J
   return (record[`${type}ConnectionStrings`] ?? {}) as JsonObject;
 }
 
-export function etlsOf(record: JsonObject, type: EtlType): readonly JsonObject[] {
-  return (record[`${type}Etls`] ?? []) as JsonObject[];
+export function definitionsOf(record: JsonObject, kind: TaskKind): readonly JsonObject[] {
+  return (record[`${taskTypeOf(kind)}s`] ?? []) as JsonObject[];
 }
 
-/** All ETL tasks with their types. */
-export function allEtls(record: JsonObject): readonly (readonly [EtlType, JsonObject])[] {
-  return etlTypes.flatMap((type) =>
-    etlsOf(record, type).map((definition) => [type, definition] as const),
+/** All tasks with their kinds. */
+export function allDefinitions(record: JsonObject): readonly (readonly [TaskKind, JsonObject])[] {
+  return taskKinds.flatMap((kind) =>
+    definitionsOf(record, kind).map((definition) => [kind, definition] as const),
   );
 }
 
 /** The record with `definition` under its id, in place of one of the same id. */
-export function withEtl(record: JsonObject, type: EtlType, definition: JsonObject): JsonObject {
-  const others = etlsOf(record, type).filter(({ TaskId }) => TaskId !== definition["TaskId"]);
-  return { ...record, [`${type}Etls`]: [...others, definition] };
+export function withDefinition(
+  record: JsonObject,
+  kind: TaskKind,
+  definition: JsonObject,
+): JsonObject {
+  const others = definitionsOf(record, kind).filter(
+    ({ TaskId }) => TaskId !== definition["TaskId"],
+  );
+  return { ...record, [`${taskTypeOf(kind)}s`]: [...others, definition] };
 }
 
-export function withoutEtl(record: JsonObject, type: EtlType, id: number): JsonObject {
-  const left = etlsOf(record, type).filter(({ TaskId }) => TaskId !== id);
-  return { ...record, [`${type}Etls`]: left };
+export function withoutDefinition(record: JsonObject, kind: TaskKind, id: number): JsonObject {
+  const left = definitionsOf(record, kind).filter(({ TaskId }) => TaskId !== id);
+  return { ...record, [`${taskTypeOf(kind)}s`]: left };
 }
 
 /** A task by its id, else by its name. */
-export function findEtl(
+export function findDefinition(
   database: Database,
-  type: EtlType,
+  kind: TaskKind,
   id: number | undefined,
   name: string | undefined,
 ): JsonObject | undefined {
-  return etlsOf(database.settings, type).find(({ TaskId, Name }) =>
+  return definitionsOf(database.settings, kind).find(({ TaskId, Name }) =>
     id === undefined ? Name === name : TaskId === id,
   );
 }
 
 /** What clients are told of a task. */
-export function etlInfo(
+export function definitionInfo(
   database: Database,
   baseUrl: string,
-  type: EtlType,
+  kind: TaskKind,
   definition: JsonObject,
 ): JsonObject {
   const name = String(definition["ConnectionStringName"] ?? "");
-  const to = (connectionStringsOf(database.settings, type)[name] ?? {}) as JsonObject;
+  const known = connectionStringsOf(database.settings, connectionTypeOfTask(kind));
+  const to = (known[name] ?? {}) as JsonObject;
   return {
     TaskId: definition["TaskId"],
-    TaskType: `${type}Etl`,
+    TaskType: taskTypeOf(kind),
     ResponsibleNode: { NodeTag: nodeTag, NodeUrl: baseUrl, ResponsibleNode: null },
     TaskState: definition["Disabled"] === true ? "Disabled" : "Enabled",
     TaskConnectionStatus: "NotActive",
     TaskName: definition["Name"],
     MentorNode: definition["MentorNode"] ?? null,
     PinToMentorNode: definition["PinToMentorNode"] === true,
-    Error: notCarriedOut,
+    Error: notCarriedOut(kind),
+    ...(kind === "QueueSink" ? { BrokerType: definition["BrokerType"] ?? null } : {}),
     ConnectionStringName: name,
-    ...(type === "Raven"
+    ...(kind === "QueueSink" ? { Url: brokerUrlOf(to) } : {}),
+    ...(kind === "Raven"
       ? {
           DestinationUrl: null,
           DestinationDatabase: to["Database"] ?? null,
@@ -117,4 +141,13 @@ export function etlInfo(
       : {}),
     Configuration: definition,
   };
+}
+
+/** Where a queue is, without names and passwords; null when the connection string says not. */
+function brokerUrlOf(connection: JsonObject): string | null {
+  const { KafkaConnectionSettings, RabbitMqConnectionSettings } = connection;
+  const servers = ((KafkaConnectionSettings ?? {}) as JsonObject)["BootstrapServers"];
+  const address = ((RabbitMqConnectionSettings ?? {}) as JsonObject)["ConnectionString"];
+  if (typeof servers === "string") return servers;
+  return typeof address === "string" ? address.slice(address.lastIndexOf("@") + 1) : null;
 }

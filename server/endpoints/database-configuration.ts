@@ -25,16 +25,22 @@ export const databaseConfigurationRoutes: readonly Route[] = [
     frequencyOf(body, "RefreshFrequencyInSec", `Refresh frequency for database '${name}'`),
   ),
   ...routesOf("documents-compression", "DocumentsCompression", compressionOf),
-  // Features that this database has not: clients that ask learn that nothing is configured.
-  ...["data-archival", "configuration/studio"].map(
-    (path): Route => ({
-      kind: "database",
-      method: "GET",
-      path: `${prefix}/${path === "configuration/studio" ? path : `${path}/config`}`,
-      access: "read",
-      handle: (exchange) => exchange.reply(404, { "content-type": jsonContentType }),
-    }),
-  ),
+  ...routesOf("data-archival", "DataArchival", archivalOf),
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/replication/conflicts/solver`,
+    access: "read",
+    handle: getConflictSolver,
+  },
+  // A feature that this database has not: clients that ask learn that nothing is configured.
+  {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/configuration/studio`,
+    access: "read",
+    handle: (exchange) => exchange.reply(404, { "content-type": jsonContentType }),
+  },
   {
     kind: "database",
     method: "GET",
@@ -57,6 +63,13 @@ export const databaseConfigurationRoutes: readonly Route[] = [
     handle: putSettings,
   },
 ];
+
+/** GET replication/conflicts/solver: 404 until it is set, with POST /admin/replication/conflicts/solver */
+function getConflictSolver(exchange: Exchange, { database }: DatabaseContext): void {
+  const kept = database.settings["ConflictSolverConfig"] ?? null;
+  if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
+  else exchange.replyJson(200, kept);
+}
 
 /** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null when there is none */
 function getClientConfiguration(exchange: Exchange, { database, server }: DatabaseContext): void {
@@ -195,6 +208,20 @@ function frequencyOf(body: JsonObject, key: string, what: string): JsonObject {
     [key]: seconds,
     MaxItemsToProcess: wholeOf(body["MaxItemsToProcess"]),
   };
+}
+
+/**
+ * Documents are not archived here, so archival can only be switched off. (Without a licence RavenDB 7.2.7 keeps no other
+ * configuration either.) @throws EngineError not-supported
+ */
+function archivalOf(body: JsonObject, name: string): JsonObject {
+  const kept = frequencyOf(
+    body,
+    "ArchiveFrequencyInSec",
+    `Archive frequency for database '${name}'`,
+  );
+  if (kept["Disabled"] === true) return kept;
+  throw new EngineError("not-supported", "Archiving of documents is not supported by this server.");
 }
 
 function booleanOf(value: unknown): boolean {

@@ -1,13 +1,15 @@
-/** Connection strings and definitions of ETL tasks. Shapes and texts are those of RavenDB 7.2.7. */
+/** Connection strings, and definitions of ETL tasks and queue sinks. Shapes and texts are those of RavenDB 7.2.7. */
 import { EngineError } from "../../engine/errors.ts";
 import {
-  allEtls,
+  allDefinitions,
   connectionStringsOf,
   connectionTypeOf,
+  connectionTypeOfTask,
   connectionTypes,
   etlTypeOf,
-  withEtl,
-  withoutEtl,
+  type TaskKind,
+  withDefinition,
+  withoutDefinition,
 } from "../etl-definitions.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
@@ -32,6 +34,7 @@ export const etlRoutes: readonly Route[] = [
   route("DELETE", "connection-strings", deleteConnectionString),
   route("PUT", "etl", putEtl),
   route("RESET", "etl", resetEtl),
+  route("PUT", "queue-sink", putQueueSink),
 ];
 
 /**
@@ -97,8 +100,9 @@ async function deleteConnectionString(
   const type = connectionTypeOf(exchange.query.required("type"));
   const index = await server.commandIndex.next();
   await database.changeSettings((record) => {
-    const user = allEtls(record).find(
-      ([etlType, etl]) => etlType === type && etl["ConnectionStringName"] === name,
+    const user = allDefinitions(record).find(
+      ([kind, task]) =>
+        connectionTypeOfTask(kind) === type && task["ConnectionStringName"] === name,
     );
     if (user !== undefined) {
       throw new EngineError(
@@ -113,34 +117,73 @@ async function deleteConnectionString(
 }
 
 /** PUT admin/etl[?id] `{"EtlType","Name","ConnectionStringName","Transforms",…}`: a new task, or one in place of another */
-async function putEtl(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
+async function putEtl(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { EtlType, ...sent } = await jsonBody(exchange);
-  const type = etlTypeOf(String(EtlType ?? ""));
+  await putDefinition(exchange, context, etlTypeOf(String(EtlType ?? "")), sent);
+}
+
+/** PUT admin/queue-sink[?id] `{"Name","ConnectionStringName","BrokerType","Scripts":[{"Name","Queues","Script"}],…}` */
+async function putQueueSink(exchange: Exchange, context: DatabaseContext): Promise<void> {
+  const sent = await jsonBody(exchange);
+  const { Scripts } = sent;
+  if (!Array.isArray(Scripts) || Scripts.length === 0) {
+    throw new EngineError("invalid-operation", "'Scripts' list cannot be empty.");
+  }
+  const names = new Set<string>();
+  for (const each of Scripts as unknown[]) {
+    const { Name, Script } = (each ?? {}) as JsonObject;
+    const name = String(Name ?? "");
+    if (typeof Script !== "string" || Script === "") {
+      throw invalidSink(sent, `Script '${name}' must not be empty`);
+    }
+    if (names.has(name)) {
+      const complaint = `Script name '${name}' name is already defined. The script names need to be unique`;
+      throw invalidSink(sent, complaint);
+    }
+    names.add(name);
+  }
+  await putDefinition(exchange, context, "QueueSink", sent);
+}
+
+function invalidSink(sent: JsonObject, complaint: string): EngineError {
+  return new EngineError(
+    "invalid-operation",
+    `Invalid Queue Sink configuration.\nErrors:\n- ${complaint}\nConfiguration:\n${JSON.stringify(sent)}\n`,
+  );
+}
+
+/** Answers 201 `{"RaftCommandIndex","TaskId"}`. */
+async function putDefinition(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+  kind: TaskKind,
+  sent: JsonObject,
+): Promise<void> {
   const replaced = exchange.query.long("id", undefined);
   const index = await server.commandIndex.next();
   await database.changeSettings((record) => {
-    checkEtl(record, type, sent, replaced);
-    const base = replaced === undefined ? record : withoutEtl(record, type, replaced);
-    return { ...withEtl(base, type, { ...sent, TaskId: index }), ChangedIndex: index };
+    checkDefinition(record, kind, sent, replaced);
+    const base = replaced === undefined ? record : withoutDefinition(record, kind, replaced);
+    return { ...withDefinition(base, kind, { ...sent, TaskId: index }), ChangedIndex: index };
   });
   exchange.replyJson(201, { RaftCommandIndex: index, TaskId: index });
 }
 
-function checkEtl(
+function checkDefinition(
   record: JsonObject,
-  type: ReturnType<typeof etlTypeOf>,
+  kind: TaskKind,
   { Name, ConnectionStringName }: JsonObject,
   replaced: number | undefined,
 ): void {
-  const known = connectionStringsOf(record, type);
+  const known = connectionStringsOf(record, connectionTypeOfTask(kind));
   if (typeof ConnectionStringName !== "string" || !Object.hasOwn(known, ConnectionStringName)) {
     throw new EngineError(
       "invalid-operation",
       `Could not find connection string named '${String(ConnectionStringName)}'. Please supply an existing connection string.`,
     );
   }
-  const same = allEtls(record).find(
-    ([, etl]) => etl["Name"] === Name && etl["TaskId"] !== replaced,
+  const same = allDefinitions(record).find(
+    ([, task]) => task["Name"] === Name && task["TaskId"] !== replaced,
   );
   if (same !== undefined) {
     throw new EngineError(

@@ -46,6 +46,13 @@ export const revisionRoutes: readonly Route[] = [
   },
   {
     kind: "database",
+    method: "GET",
+    path: "/databases/:database/replication/conflicts",
+    access: "read",
+    handle: getConflicts,
+  },
+  {
+    kind: "database",
     method: "DELETE",
     path: adminPath,
     access: "database-admin",
@@ -188,6 +195,17 @@ async function getSize(exchange: Exchange, { database }: DatabaseContext): Promi
     HumaneAllocatedSize: humaneSize(bytes),
     IsCompressed: false,
   });
+}
+
+/** GET replication/conflicts[?docId]: versions of documents that nodes wrote apart from one another. There is one node. */
+function getConflicts(exchange: Exchange): void {
+  const id = exchange.query.get("docId") || null;
+  exchange.query.int("pageSize", 0);
+  if (id !== null) exchange.replyJson(200, { Id: id, LargestEtag: 0, Results: [] });
+  else {
+    const none = { TotalResults: 0, SkippedResults: 0, Results: [], ContinuationToken: null };
+    exchange.replyJson(200, none);
+  }
 }
 
 /** GET revisions/resolved: conflicts of nodes that were resolved. There is one node. */

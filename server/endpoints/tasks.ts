@@ -1,6 +1,6 @@
 /**
  * Ongoing tasks of a database: the list, one of them, switching it off and on, removing it. Subscriptions
- * are carried out here; of ETL there are definitions only. Shapes and texts are those of RavenDB 7.2.7.
+ * are carried out here; of ETL and queue sinks there are definitions only. Shapes and texts are those of RavenDB 7.2.7.
  */
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
@@ -11,13 +11,13 @@ import {
   setSubscriptionDisabled,
 } from "../../engine/writes/subscriptions.ts";
 import {
-  allEtls,
-  etlInfo,
-  etlsOf,
-  etlTypeOfTask,
-  findEtl,
-  withEtl,
-  withoutEtl,
+  allDefinitions,
+  definitionInfo,
+  definitionsOf,
+  findDefinition,
+  taskKindOf,
+  withDefinition,
+  withoutDefinition,
 } from "../etl-definitions.ts";
 import type { Exchange } from "../exchange.ts";
 import type { JsonObject } from "../json-body.ts";
@@ -62,8 +62,8 @@ function getTasks(exchange: Exchange, { database, server }: DatabaseContext): vo
     "@metadata": replyMetadata(server),
     OngoingTasks: [
       ...tasks.map((task) => infoOf(exchange, database, task)),
-      ...allEtls(database.settings).map(([type, etl]) =>
-        etlInfo(database, exchange.baseUrl, type, etl),
+      ...allDefinitions(database.settings).map(([kind, definition]) =>
+        definitionInfo(database, exchange.baseUrl, kind, definition),
       ),
     ],
     SubscriptionsCount: tasks.length,
@@ -78,10 +78,10 @@ function getTask(exchange: Exchange, { database, server }: DatabaseContext): voi
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
   const name = id === undefined ? query.required("taskName") : query.get("taskName");
-  const etlType = etlTypeOfTask(type);
-  const etl = etlType === undefined ? undefined : findEtl(database, etlType, id, name);
-  if (etlType !== undefined && etl !== undefined) {
-    const info = etlInfo(database, exchange.baseUrl, etlType, etl);
+  const kind = taskKindOf(type);
+  const definition = kind === undefined ? undefined : findDefinition(database, kind, id, name);
+  if (kind !== undefined && definition !== undefined) {
+    const info = definitionInfo(database, exchange.baseUrl, kind, definition);
     exchange.replyJson(200, { "@metadata": replyMetadata(server), ...info });
     return;
   }
@@ -105,13 +105,13 @@ async function postState(exchange: Exchange, { database, server }: DatabaseConte
   if (type === "") throw missingValue("type");
   if (!query.has("disable")) query.required("disable");
   const isDisabled = query.bool("disable", false);
-  const etlType = etlTypeOfTask(type);
-  if (etlType !== undefined) {
-    await changeEtl(exchange, { database, server }, (record) => {
-      const etl = etlsOf(record, etlType).find(({ TaskId }) => TaskId === id);
-      return etl === undefined
+  const kind = taskKindOf(type);
+  if (kind !== undefined) {
+    await changeDefinition(exchange, { database, server }, (record) => {
+      const kept = definitionsOf(record, kind).find(({ TaskId }) => TaskId === id);
+      return kept === undefined
         ? record
-        : withEtl(record, etlType, { ...etl, Disabled: isDisabled });
+        : withDefinition(record, kind, { ...kept, Disabled: isDisabled });
     });
     return;
   }
@@ -141,10 +141,10 @@ async function deleteTask(
   const id = idOf(exchange, "id");
   const type = query.get("type") ?? "";
   if (type === "") throw missingValue("type");
-  const etlType = etlTypeOfTask(type);
-  if (etlType !== undefined) {
-    await changeEtl(exchange, { database, server }, (record) =>
-      withoutEtl(record, etlType, id ?? 0),
+  const kind = taskKindOf(type);
+  if (kind !== undefined) {
+    await changeDefinition(exchange, { database, server }, (record) =>
+      withoutDefinition(record, kind, id ?? 0),
     );
     return;
   }
@@ -162,7 +162,7 @@ async function deleteTask(
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
 }
 
-async function changeEtl(
+async function changeDefinition(
   exchange: Exchange,
   { database, server }: Pick<DatabaseContext, "database" | "server">,
   change: (record: JsonObject) => JsonObject,
@@ -218,7 +218,7 @@ function requireKind(type: string): void {
   if (isSubscription(type)) return;
   throw new EngineError(
     "invalid-argument",
-    `Unknown task type: ${type} (this server has subscriptions and definitions of ETL only)`,
+    `Unknown task type: ${type} (this server has subscriptions, and definitions of ETL and queue sinks)`,
   );
 }
 

@@ -32,7 +32,9 @@ describe("the nodes of a database", () => {
 describe("the record of a database", () => {
   test("keeps conflict rules, unused ids and compression for who asks", async () => {
     const solver = { ResolveToLatest: true, ResolveByCollection: {} };
+    expect((await client.send("GET replication/conflicts/solver")).status).toBe(404);
     const put = await client.send("POST /admin/replication/conflicts/solver?name=db", solver);
+    expect(await client.json("GET replication/conflicts/solver")).toEqual(solver);
     expect(put.json).toMatchObject({ Key: "db", ConflictSolverConfig: solver });
     await client.send("POST /admin/databases/unused-ids?name=db", { DatabaseIds: ["x"] });
     const compression = { Collections: ["Users"], CompressRevisions: true };
@@ -42,6 +44,19 @@ describe("the record of a database", () => {
       UnusedDatabaseIds: ["x"],
       DocumentsCompression: { ...compression, CompressAllCollections: false },
     });
+  });
+
+  test("keeps that documents are not archived, and nothing else of archiving", async () => {
+    const post = (body: object) => client.send("POST admin/data-archival/config", body);
+    expect((await client.send("GET data-archival/config")).status).toBe(404);
+    expect((await post({ Disabled: true, ArchiveFrequencyInSec: 5 })).status).toBe(200);
+    const kept = { Disabled: true, ArchiveFrequencyInSec: 5, MaxItemsToProcess: null };
+    expect((await post({ Disabled: true, ArchiveFrequencyInSec: 0 })).text).toContain(
+      "Archive frequency for database 'db' must be greater than 0.",
+    );
+    expect((await post({ ArchiveFrequencyInSec: 5 })).text).toContain("not supported");
+    expect(await client.json("GET data-archival/config")).toEqual(kept);
+    expect(await recordOf()).toMatchObject({ DataArchival: kept });
   });
 
   test("lists automatic indexes with their fields", async () => {

@@ -102,3 +102,58 @@ describe("a definition of ETL", () => {
     expect((await client.send(reset, {})).status).toBe(200);
   });
 });
+
+describe("a definition of a queue sink", () => {
+  const script = { Name: "all", Queues: ["users"], Script: "put(this.Id, this)" };
+  const sink = {
+    Name: "sink",
+    ConnectionStringName: "broker",
+    BrokerType: "RabbitMq",
+    Disabled: true,
+    Scripts: [script],
+  };
+  const put = (body: object) => client.send("PUT admin/queue-sink", body);
+
+  test("is kept, replaced and deleted, and shows no password", async () => {
+    expect((await put(sink)).text).toContain("Could not find connection string named 'broker'");
+    await client.send("PUT admin/connection-strings", {
+      Type: "Queue",
+      Name: "broker",
+      BrokerType: "RabbitMq",
+      RabbitMqConnectionSettings: { ConnectionString: "amqp://me:secret@localhost:9050/" },
+    });
+    const { TaskId } = (await put(sink)).json as { TaskId: number };
+    const info = (await client.json(`GET task?key=${TaskId}&type=QueueSink`)) as Json;
+    expect(info).toMatchObject({
+      TaskId,
+      TaskType: "QueueSink",
+      TaskState: "Disabled",
+      TaskName: "sink",
+      BrokerType: "RabbitMq",
+      ConnectionStringName: "broker",
+      Url: "localhost:9050/",
+      Configuration: { ...sink, TaskId },
+    });
+    expect(info["Error"]).toContain("not supported");
+    const inUse = "DELETE admin/connection-strings?connectionString=broker&type=Queue";
+    expect((await client.send(inUse)).text).toContain("It is used by task: sink");
+
+    const kafka = { ...sink, Name: "next", Disabled: false };
+    const replaced = (await client.json(`PUT admin/queue-sink?id=${TaskId}`, kafka)) as Json;
+    const record = (await client.json("GET /admin/databases?name=db")) as Json;
+    expect(record["QueueSinks"]).toEqual([{ ...kafka, TaskId: replaced["TaskId"] }]);
+    await client.send(`DELETE admin/tasks?id=${replaced["TaskId"]}&type=QueueSink`);
+    expect((await client.send("GET task?taskName=next&type=QueueSink")).status).toBe(404);
+  });
+
+  test("is refused without scripts, or with scripts of no text or of one name", async () => {
+    expect((await put({ ...sink, Scripts: [] })).text).toContain("list cannot be empty");
+    expect((await put({ ...sink, Scripts: [{ ...script, Script: "" }] })).text).toContain(
+      "Script 'all' must not be empty",
+    );
+    expect((await put({ ...sink, Scripts: [null] })).text).toContain("must not be empty");
+    expect((await put({ ...sink, Scripts: [script, script] })).text).toContain(
+      "Script name 'all' name is already defined",
+    );
+  });
+});

@@ -301,3 +301,17 @@ describe("configurations", () => {
     expect(Configuration).toMatchObject({ MaxNumberOfRequestsPerSession: 7 });
   });
 });
+
+test("GET replication/conflicts says that one node has none", async () => {
+  expect(await client.json("GET replication/conflicts?docId=users%2F1")).toEqual({
+    Id: "users/1",
+    LargestEtag: 0,
+    Results: [],
+  });
+  expect(await client.json("GET replication/conflicts")).toEqual({
+    TotalResults: 0,
+    SkippedResults: 0,
+    Results: [],
+    ContinuationToken: null,
+  });
+});
