@@ -53,6 +53,7 @@ export type ErrorCode =
   | "index-deletion"
   | "index-compilation"
   | "index-stale"
+  | "sorter-missing"
   | "script-failed"
   | "script-syntax"
   | "script-recursion"

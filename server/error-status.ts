@@ -83,6 +83,10 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Indexes.IndexDoesNotExistException`,
   },
+  "sorter-missing": {
+    status: 400,
+    type: `${client}.Documents.Sorters.SorterDoesNotExistException`,
+  },
   "index-invalid": { status: 400, type: `${client}.Documents.Indexes.IndexInvalidException` },
   "index-creation": { status: 400, type: `${client}.Documents.Indexes.IndexCreationException` },
   "index-deletion": { status: 400, type: `${client}.Documents.Indexes.IndexDeletionException` },

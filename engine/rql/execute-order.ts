@@ -25,12 +25,13 @@ export interface OrderContext {
   readonly seed: string;
 }
 
-/** @throws not-supported for custom sorters. */
+/** @throws EngineError sorter-missing: nobody can bring a sorter of their own, so there is none of any name. */
 export function orderEntries(
   entries: Uint32Array,
   orderBy: readonly OrderKey[],
   context: OrderContext,
 ): Uint32Array {
+  for (const key of orderBy) if (key.kind === "custom") throw sorterMissing(key.sorter);
   if (orderBy.length === 0 || entries.length < 2) return entries;
   const isOnly = orderBy.length === 1;
   const keys = orderBy.map((key) => sortKeysOf(entries, key, isOnly, context));
@@ -60,10 +61,14 @@ function sortKeysOf(
     case "random":
       return randomSortKeys(entries, key.seed ?? context.seed, context);
     case "custom":
-      throw new EngineError("not-supported", `There is no sorter named '${key.sorter}'.`);
+      throw sorterMissing(key.sorter);
     default:
       return unreachable(key);
   }
+}
+
+function sorterMissing(name: string): EngineError {
+  return new EngineError("sorter-missing", `There is no sorter with '${name}' name.`);
 }
 
 function idSortKeys(

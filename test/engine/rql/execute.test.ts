@@ -278,7 +278,8 @@ describe("errors", () => {
     ["from Posts where Views > null", "not-supported"],
     ["from Posts filter search(Title, 'x')", "not-supported"],
     ["from Posts filter startsWith(Author, 'u')", "invalid-operation"],
-    ["from Posts order by custom(Title, 'S')", "not-supported"],
+    ["from Posts order by custom(Title, 'S')", "sorter-missing"],
+    ["from Posts where Title = 'of none' order by custom(Title, 'S')", "sorter-missing"],
   ])("%s: %s", async (text, code) => {
     putPosts();
     await expect(database.query(text)).rejects.toMatchObject({ code });
