@@ -25,7 +25,7 @@ const noMetadata = Buffer.from("{}");
 class PackedDatabase implements RowSource, IndexHost {
   readonly shapes = new ShapeTable();
   readonly indexes = new IndexSet(this, automaticIndexName);
-  readonly #compiler = new QueryCompiler();
+  readonly #compiler = new QueryCompiler(() => 0);
   readonly #starts: Uint32Array;
   readonly #bytes: Buffer;
   readonly #count: number;

@@ -76,13 +76,14 @@ export class DatabaseQueries {
   readonly administration: IndexAdministration;
   readonly #database: Database;
   readonly #clock: Clock;
-  readonly #compiler = new QueryCompiler();
+  readonly #compiler: QueryCompiler;
   /** Makes etags of stale answers different from all others. */
   #staleCount = 0;
 
   constructor(database: Database, clock: Clock) {
     this.#database = database;
     this.#clock = clock;
+    this.#compiler = new QueryCompiler(() => clock.nowMicros());
     this.administration = new IndexAdministration(database, clock);
   }
 
@@ -194,7 +195,7 @@ export class DatabaseQueries {
 
   /** What the query reads, as one number that changes when that does. */
   fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
-    const read = this.#readBy(query);
+    const read = query.moments.reduce(safeHash, this.#readBy(query));
     // Another index may have taken its place, and its maps may have read compare-exchange values.
     if (index?.isStatic !== true) return read;
     const { compareExchangeChanges } = this.administration.documents;

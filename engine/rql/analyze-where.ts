@@ -24,6 +24,7 @@ import type {
 } from "./ast.ts";
 import { type MethodKey, methodKey, methodNames } from "./functions/method-table.ts";
 import { describeArgument, literalTypeName } from "./print.ts";
+import { momentName, momentOf } from "./query-moment.ts";
 import {
   jsonText,
   number,
@@ -150,13 +151,19 @@ function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | n
 /** The left side of an operator: a path, `id()`, or what a group computes. */
 function comparedField(scope: QueryScope, left: Field | Call): FieldReference {
   if (left.kind === "field") return fieldReference(scope, left);
+  const moment = momentName(left);
+  if (moment !== undefined) throw notLeft(moment);
   const key = requireMethod(left.name);
   if (key === "id") return idField;
   if (key === "count") return { ...idField, name: "Count", path: [{ name: "Count", arrays: 0 }] };
   if (key === "sum") return fieldArgument(scope, left, 0);
-  throw new EngineError(
+  throw notLeft(methodNames[key]);
+}
+
+function notLeft(name: string): EngineError {
+  return new EngineError(
     "invalid-argument",
-    `The method ${methodNames[key]} on the left side inside the WHERE clause is not supported.`,
+    `The method ${name} on the left side inside the WHERE clause is not supported.`,
   );
 }
 
@@ -165,6 +172,7 @@ function comparedValue(scope: QueryScope, right: Comparison["right"]): Compariso
     throw invalid(scope, `Expected value, but got: ${describeArgument(right)}`);
   }
   if (right.kind !== "call") return scalarOrNone(scope, right);
+  if (momentName(right) !== undefined) return momentOf(scope, right);
   const key = requireMethod(right.name);
   if (key !== "cmpxchg") {
     throw new EngineError("invalid-argument", `Unknown method ${right.name}`);

@@ -1,6 +1,6 @@
 /**
  * Syntax tree and parameters -> a checked query with every name resolved. Pure: it sees no index and
- * no document, so two runs of one query with the same parameters give the same.
+ * no document, so two runs of one query with the same parameters at the same moment give the same.
  *
  * Mistakes in what a query means are found here and nowhere later, but those that only documents or
  * indexes show. Clauses that parse and have no engine are refused here, by name.
@@ -29,10 +29,11 @@ import type {
   LoadStep,
   QueryKind,
 } from "./analyzed-query.ts";
-import type { Argument, Expression, Query } from "./ast.ts";
+import type { Argument, Call, Expression, Query } from "./ast.ts";
 import { automaticIndexName } from "./auto-index-name.ts";
 import { methodKey, methodNames } from "./functions/method-table.ts";
 import { fieldText, printArgument } from "./print.ts";
+import { momentName } from "./query-moment.ts";
 import { plainText, type QueryParameters } from "./query-parameters.ts";
 import {
   fieldReference,
@@ -48,6 +49,8 @@ export interface AnalyzeOptions {
   readonly parameters: QueryParameters | null;
   /** What the request says about paging beside the text. */
   readonly paging?: RequestPaging;
+  /** When the query is asked, microseconds since 1970: `now()` and `today()` mean it. */
+  readonly nowMicros?: number;
 }
 
 /**
@@ -58,7 +61,7 @@ export interface AnalyzeOptions {
  */
 export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions): AnalyzedQuery {
   const { kind, parameters } = options;
-  const plainScope = scopeOf(text, query, parameters);
+  const plainScope = scopeOf(text, query, options);
   const source = analyzeSource(query, kind);
   if (kind === "subscription") checkSubscription(query);
   const load = analyzeLoad(plainScope, query, kind);
@@ -92,18 +95,21 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
     paging: analyzePaging(scope, query.paging, options.paging ?? {}),
     functions: query.declarations,
     parameters,
+    moments: scope.moments,
   };
 }
 
-function scopeOf(text: string, query: Query, parameters: QueryParameters | null): QueryScope {
+function scopeOf(text: string, query: Query, options: AnalyzeOptions): QueryScope {
   const names = [query.source.alias, ...query.load.map(({ alias }) => alias)];
   return {
     text,
-    parameters,
+    parameters: options.parameters,
     aliases: names.filter((name) => name !== null),
     functions: new Set(query.declarations.map(({ name }) => name)),
     isDynamic: query.source.form === "collection",
     computed: new Map(),
+    nowMicros: options.nowMicros ?? 0,
+    moments: [],
   };
 }
 
@@ -317,10 +323,18 @@ function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
     else if (node.kind === "comparison") open.push(node.left, node.right);
     else if (node.kind === "between" || node.kind === "in") open.push(node.left);
     else if (node.kind === "call") {
+      checkNoMoment(scope, node);
       checkFilterMethod(scope, node.name);
       open.push(...node.args);
     }
   }
+}
+
+function checkNoMoment(scope: QueryScope, call: Call): void {
+  if (momentName(call) === undefined || scope.functions.has(call.name)) return;
+  throw notSupported(
+    `'${call.name}()' function is not supported in filter or subscription expressions`,
+  );
 }
 
 function checkFilterMethod(scope: QueryScope, name: string): void {

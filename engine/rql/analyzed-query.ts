@@ -41,6 +41,8 @@ export interface AnalyzedQuery {
   readonly paging: AnalyzedPaging;
   readonly functions: readonly Declaration[];
   readonly parameters: QueryParameters | null;
+  /** What `now()` and `today()` in the condition meant, microseconds since 1970. */
+  readonly moments: readonly number[];
 }
 
 export interface AnalyzedSource {

@@ -26,6 +26,10 @@ export interface QueryScope {
   readonly isDynamic: boolean;
   /** Names that `select` gives to what groups compute; conditions and order may use them. */
   readonly computed: ReadonlyMap<string, FieldReference>;
+  /** When it is asked, microseconds since 1970. */
+  readonly nowMicros: number;
+  /** Takes down which moments were made of that: what is found depends on them. */
+  readonly moments: number[];
 }
 
 /** The id of the document, as a field. */

@@ -14,8 +14,13 @@ const keptMax = 512;
 const keptLengthMax = 16_384;
 
 export class QueryCompiler {
+  readonly #nowMicros: () => number;
   /** By kind and text; the least recently used first. */
   readonly #trees = new Map<string, Query>();
+
+  constructor(nowMicros: () => number) {
+    this.#nowMicros = nowMicros;
+  }
 
   /** @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation */
   compile(
@@ -24,7 +29,8 @@ export class QueryCompiler {
     parameters: QueryParameters | null,
     paging?: RequestPaging,
   ): AnalyzedQuery {
-    const options = { kind, parameters, ...(paging === undefined ? {} : { paging }) };
+    const nowMicros = this.#nowMicros();
+    const options = { kind, parameters, nowMicros, ...(paging === undefined ? {} : { paging }) };
     return analyzeQuery(text, this.#parse(text, kind), options);
   }
 

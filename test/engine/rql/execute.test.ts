@@ -290,7 +290,7 @@ describe("executeEntries", () => {
   it("gives the terms of the entries that a query finds", async () => {
     putPosts();
     const text = "from Posts where search(Title, 'lazy') or Tags = 'a' order by Views as long";
-    const query = new QueryCompiler().compile(text, "read", null);
+    const query = new QueryCompiler(() => 0).compile(text, "read", null);
     const host = { source: database, indexes: database.indexes, scripts: database.scripts };
     const request = {
       waitForNonStale: true,
@@ -332,7 +332,7 @@ describe("executeEntries", () => {
 describe("findDocuments", () => {
   it("gives ids in the order of the query", async () => {
     putPosts();
-    const query = new QueryCompiler().compile(
+    const query = new QueryCompiler(() => 0).compile(
       "from Posts where Views > 1 order by Views as long",
       "read",
       null,
@@ -350,7 +350,7 @@ describe("findDocuments", () => {
 
 describe("QueryCompiler", () => {
   it("keeps trees of texts, and their parameters apart", () => {
-    const compiler = new QueryCompiler();
+    const compiler = new QueryCompiler(() => 0);
     const text = "from Posts where A = 1 limit 3";
     expect(compiler.compile(text, "read", null)).toEqual(compiler.compile(text, "read", null));
     for (let i = 0; i < 600; i++) compiler.compile(`from Posts where A = ${i}`, "read", null);

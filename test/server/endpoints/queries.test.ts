@@ -55,6 +55,29 @@ describe("queries", () => {
     expect(idsOf(await client.send("POST queries", text("9007199254740992")))).toEqual([]);
   });
 
+  test("know what time it is, and that what they found then is not found again", async () => {
+    const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+    for (const [id, days] of [
+      ["past", -2],
+      ["future", 2],
+    ] as const) {
+      const metadata = { "@collection": "Events" };
+      await client.send(`PUT docs?id=${id}`, { At: inDays(days), "@metadata": metadata });
+    }
+    const found = async (condition: string, parameters?: object) =>
+      idsOf(await post(`from Events where ${condition}`, { QueryParameters: parameters }));
+    expect(await found("At > now()")).toEqual(["future"]);
+    expect(await found("At < today()")).toEqual(["past"]);
+    expect(await found("At > now($ago) and At < now('-12h')", { ago: "-1 month" })).toEqual([
+      "past",
+    ]);
+    const query = { Query: "from Events where At > now()", WaitForNonStaleResults: true };
+    const { etag = "" } = (await client.send("POST queries", query)).headers;
+    const again = await client.send("POST queries", query, { "if-none-match": String(etag) });
+    expect(again.status).toBe(200);
+    for (const id of ["past", "future"]) await client.send(`DELETE docs?id=${id}`);
+  });
+
   test("page by text, body and address, the narrower one", async () => {
     const reply = await post("from @all_docs limit 1, 2", { Start: 2, PageSize: 5 });
     expect(idsOf(reply)).toEqual(["n/1"]);
