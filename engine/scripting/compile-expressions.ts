@@ -9,7 +9,7 @@
 import type * as acorn from "acorn";
 import { compilePattern } from "./regular-expression.ts";
 import type { Assign, Compiler, Expression, Frame } from "./script-code.ts";
-import { readBinding, writeBinding } from "./script-code.ts";
+import { plainSlot, readBinding, variableSlot, writeBinding } from "./script-code.ts";
 import {
   add,
   arithmetic,
@@ -44,6 +44,7 @@ import {
   isFunction,
   isReference,
   kinds,
+  markSet,
   newObject,
   positionOf,
   type Run,
@@ -342,7 +343,7 @@ function compileUpdate(compiler: Compiler, node: acorn.UpdateExpression, scope: 
       compiler,
       node.argument,
       scope,
-      (frame, old) => toNumber(frame.run, old) + step,
+      (frame, old) => (typeof old === "number" ? old : toNumber(frame.run, old)) + step,
     );
   }
   const { argument } = node;
@@ -378,7 +379,9 @@ function compileReadWrite(
 ): Expression {
   if (node.type === "MemberExpression") {
     const base = compiler.expression(node.object, scope);
-    const key = compileKey(compiler, node, scope);
+    const constant = constantKey(node.property, node.computed);
+    if (constant !== null) return compileNamedChange(base, constant, change);
+    const key = compiler.expression(node.property, scope);
     return function changeMember(frame) {
       const object = base(frame);
       const name = key(frame);
@@ -389,6 +392,17 @@ function compileReadWrite(
       return value as Value;
     };
   }
+  const slot = variableSlot(node, scope);
+  if (slot >= 0) {
+    return function changeLocal(frame) {
+      const { slots } = frame;
+      const old = slots[slot] as Value;
+      const value = change(frame, old);
+      if (value === ABSENT) return old;
+      slots[slot] = value;
+      return value as Value;
+    };
+  }
   const read = compiler.expression(node, scope);
   const write = compiler.assign(node, scope, false);
   return function changeVariable(frame) {
@@ -396,6 +410,34 @@ function compileReadWrite(
     const value = change(frame, old);
     if (value === ABSENT) return old;
     write(frame, value as Value);
+    return value as Value;
+  };
+}
+
+/** As `compileReadWrite`, of a property of a fixed name; remembers where objects of one shape have it. */
+function compileNamedChange(base: Expression, key: string, change: Change): Expression {
+  let shape: string[] | null = null;
+  let position = 0;
+  return function changeNamed(frame) {
+    const object = base(frame);
+    let old: Slot = ABSENT;
+    const isObject = typeof object === "object" && object !== null && object.kind === kinds.object;
+    if (isObject) {
+      if (object.keys !== shape) {
+        const found = positionOf(object, key);
+        shape = found < 0 ? null : object.keys;
+        position = found;
+      }
+      if (shape !== null) old = object.values[position] as Slot;
+    }
+    if (typeof old === "symbol") old = getProperty(frame.run, object, key);
+    const value = change(frame, old);
+    if (value === ABSENT) return old;
+    // The change may have done anything to the object, and run this very code.
+    if (isObject && object.keys === shape && object.traits === null) {
+      markSet(object, position);
+      object.values[position] = value;
+    } else setProperty(frame.run, object, key, value as Value);
     return value as Value;
   };
 }
@@ -553,6 +595,9 @@ function compileAssignment(
         old === undefined || old === null ? right(frame) : ABSENT,
       );
     case "+=":
+      if (node.right.type === "Literal" && typeof node.right.value === "number") {
+        return compileReadWrite(compiler, target, scope, addConstant(node.right.value));
+      }
       return compileReadWrite(compiler, target, scope, function addTo(frame, old) {
         const value = right(frame);
         if (typeof old === "number" && typeof value === "number") return old + value;
@@ -566,6 +611,12 @@ function compileAssignment(
       });
     }
   }
+}
+
+function addConstant(term: number): Change {
+  return function addToConstant(frame, old) {
+    return typeof old === "number" ? old + term : add(frame.run, old, term);
+  };
 }
 
 function compileSet(
@@ -586,17 +637,38 @@ function compileSet(
       return value;
     };
   }
+  let shape: string[] | null = null;
+  let position = 0;
   return function setMember(frame) {
     const object = base(frame);
     const value = right(frame);
+    if (
+      typeof object === "object" &&
+      object !== null &&
+      object.kind === kinds.object &&
+      object.traits === null
+    ) {
+      if (object.keys !== shape) {
+        const found = positionOf(object, constant);
+        shape = found < 0 ? null : object.keys;
+        position = found;
+      }
+      if (shape !== null) {
+        markSet(object, position);
+        object.values[position] = value;
+        return value;
+      }
+    }
     setProperty(frame.run, object, constant, value);
     return value;
   };
 }
 
 function compileMember(compiler: Compiler, node: acorn.MemberExpression, scope: Scope): Expression {
-  const base = compiler.expression(node.object, scope);
   const constant = constantKey(node.property, node.computed);
+  const slot = plainSlot(node.object as Node, scope);
+  if (constant !== null && slot >= 0) return compileLocalMember(slot, constant);
+  const base = compiler.expression(node.object, scope);
   if (constant !== null) return compileNamedMember(base, constant);
   const key = compiler.expression(node.property, scope);
   return function getComputed(frame) {
@@ -620,6 +692,26 @@ function compileNamedMember(base: Expression, key: string): Expression {
       }
       const slot = object.values[position];
       if (typeof slot !== "symbol") return slot;
+    }
+    return getProperty(frame.run, object, key);
+  };
+}
+
+/** As `compileNamedMember`, of the object in a variable of the frame at hand. Hot. */
+function compileLocalMember(slot: number, key: string): Expression {
+  let shape: string[] | null = null;
+  let position = 0;
+  return function getLocalMember(frame) {
+    const object = frame.slots[slot] as Value;
+    if (typeof object === "object" && object !== null && object.kind === kinds.object) {
+      if (object.keys !== shape) {
+        const found = positionOf(object, key);
+        if (found < 0) return getProperty(frame.run, object, key);
+        shape = object.keys;
+        position = found;
+      }
+      const value = object.values[position];
+      if (typeof value !== "symbol") return value;
     }
     return getProperty(frame.run, object, key);
   };

@@ -19,6 +19,7 @@ import {
   completions,
   type Expression,
   Frame,
+  plainSlot,
   type Statement,
   tick,
 } from "./script-code.ts";
@@ -39,7 +40,7 @@ export function compileStatement(
   const at = compiler.place(node.start);
   switch (node.type) {
     case "ExpressionStatement": {
-      const expression = compiler.expression(node.expression, scope);
+      const expression = compileEffect(compiler, node.expression, scope);
       const weight = weightOf(node);
       return function expressionStatement(frame) {
         tick(frame.run, at, weight);
@@ -111,6 +112,12 @@ export function compileStatement(
   }
 }
 
+/** An expression whose value nobody asks for: then it is all the same whether `x++` gives the old one. */
+function compileEffect(compiler: Compiler, node: Node, scope: Scope): Expression {
+  if (node.type !== "UpdateExpression") return compiler.expression(node, scope);
+  return compiler.expression({ ...node, prefix: true }, scope);
+}
+
 function compileDeclaration(
   compiler: Compiler,
   node: acorn.VariableDeclaration,
@@ -175,8 +182,14 @@ export function compileSequence(
   scope: Scope,
 ): Statement {
   const parts = nodes.map((node) => compiler.statement(node, scope, []));
-  const [only] = parts;
-  if (parts.length === 1 && only !== undefined) return only;
+  const [first, second] = parts;
+  if (first !== undefined && parts.length === 1) return first;
+  if (first !== undefined && second !== undefined && parts.length === 2) {
+    return function pair(frame) {
+      const completion = first(frame);
+      return completion === normal ? second(frame) : completion;
+    };
+  }
   return function sequence(frame) {
     for (let i = 0; i < parts.length; i += 1) {
       const completion = (parts[i] as Statement)(frame);
@@ -242,7 +255,7 @@ function compileFor(
   const at = compiler.place(node.start);
   const init = compileInit(compiler, node.init ?? null, scope);
   const test = node.test ? compiler.expression(node.test, scope) : () => true;
-  const update = node.update ? compiler.expression(node.update, scope) : () => undefined;
+  const update = node.update ? compileEffect(compiler, node.update, scope) : () => undefined;
   const weight = 1 + weightOf(node.test ?? node.body) + weightOf(node.update ?? node.body);
   const body = compiler.statement(node.body, scope, []);
   const fresh = scope.ownFrame;
@@ -292,8 +305,10 @@ function compileForEach(
   const body = compiler.statement(node.body, scope, []);
   const fresh = scope.ownFrame;
   const entry = compiler.entry(scope);
-  const list: (run: Run, value: Value) => Value[] =
-    node.type === "ForOfStatement" ? elementsOf : namesIn;
+  const isOf = node.type === "ForOfStatement";
+  const list: (run: Run, value: Value) => Value[] = isOf ? elementsOf : namesIn;
+  const slot = isOf && !fresh && entry === null ? plainSlot(target, scope) : -1;
+  if (slot >= 0) return compileForOf({ at, startWeight, weight, slot, source, body, labels });
   return function forEach(outside) {
     const { run } = outside;
     tick(run, at, startWeight);
@@ -304,6 +319,36 @@ function compileForEach(
       if (entry !== null) entry(frame);
       assign(frame, elements[i]);
       const end = afterBody(run, body(frame), labels);
+      if (end !== null) return end;
+    }
+    return normal;
+  };
+}
+
+/** A loop over elements that become a variable of the frame at hand, one after the other. */
+interface ForOf {
+  readonly at: number;
+  readonly startWeight: number;
+  readonly weight: number;
+  readonly slot: number;
+  readonly source: Expression;
+  readonly body: Statement;
+  readonly labels: readonly string[];
+}
+
+function compileForOf(loop: ForOf): Statement {
+  const { at, startWeight, weight, slot, source, body, labels } = loop;
+  return function forOf(frame) {
+    const { run } = frame;
+    tick(run, at, startWeight);
+    const elements = elementsOf(run, source(frame));
+    const { slots } = frame;
+    for (let i = 0; i < elements.length; i += 1) {
+      run.burn(weight);
+      slots[slot] = elements[i];
+      const completion = body(frame);
+      if (completion === normal) continue;
+      const end = afterBody(run, completion, labels);
       if (end !== null) return end;
     }
     return normal;

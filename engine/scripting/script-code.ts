@@ -65,6 +65,21 @@ export function tick(run: Run, at: number, weight: number): void {
   if (run.stepsLeft < 0 || run.workLeft < 0) throw stepsExceeded(run.limits);
 }
 
+/** The slot of an expression that is only a variable of the frame at hand, which needs no check; else -1. */
+export function plainSlot(node: Node, scope: Scope): number {
+  if (node.type !== "Identifier") return -1;
+  const binding = scope.find(node.name);
+  if (binding === null || binding.checked || scope.hopsTo(binding) !== 0) return -1;
+  return binding.slot;
+}
+
+/** As `plainSlot`, of a variable that may be given another value. */
+export function variableSlot(node: Node, scope: Scope): number {
+  const slot = plainSlot(node, scope);
+  if (slot < 0 || node.type !== "Identifier") return -1;
+  return scope.find(node.name)?.kind === "const" ? -1 : slot;
+}
+
 export function frameAt(frame: Frame, hops: number): Frame {
   let at = frame;
   for (let i = 0; i < hops; i += 1) at = at.parent as Frame;

@@ -392,7 +392,7 @@ export function elementsOf(run: Run, value: Value): Value[] {
       case kinds.array:
         run.grow(value.items.length * 8);
         run.burn(value.items.length * 4);
-        return value.items.map((item) => (item === ABSENT ? undefined : (item as Value)));
+        return withoutHoles(value.items.slice());
       case kinds.set:
         run.grow(value.items.size * 8);
         return [...value.items];
@@ -406,6 +406,12 @@ export function elementsOf(run: Run, value: Value): Value[] {
     }
   }
   return throwError("TypeError", "The value is not iterable");
+}
+
+/** Holes become undefined. */
+function withoutHoles(items: Slot[]): Value[] {
+  for (let i = 0; i < items.length; i += 1) if (items[i] === ABSENT) items[i] = undefined;
+  return items as Value[];
 }
 
 /** The names that `for (… in value)` and `Object.keys` see. */

@@ -106,6 +106,8 @@ type Main =
   | { readonly kind: "expression"; readonly code: Expression }
   | { readonly kind: "call"; readonly slot: number };
 
+const noArguments: readonly Value[] = [];
+
 type Entry = ((frame: Frame) => void) | null;
 
 export class CompiledScript {
@@ -165,7 +167,11 @@ export class CompiledScript {
     const parameters = (input.parameters ?? ScriptParameters.none).values();
     const run = new Run(input.limits ?? defaultLimits, context, parameters);
     if (document !== null) document.run = run;
-    return this.guarded(run, document, () => this.execute(run, document, input.args ?? []));
+    try {
+      return { value: this.execute(run, document, input.args ?? noArguments), run };
+    } catch (error) {
+      throw this.failure(error, run, document);
+    }
   }
 
   /** Calls a function that an earlier run of this script gave, in a new run: an index's map. */
@@ -174,20 +180,16 @@ export class CompiledScript {
     const parameters = (input.parameters ?? ScriptParameters.none).values();
     const run = new Run(input.limits ?? defaultLimits, { host: input.host, document }, parameters);
     const args = [...(input.args ?? [])];
-    return this.guarded(run, document, () => callFunction(run, callee, undefined, args));
-  }
-
-  private guarded(run: Run, document: ScriptDocument | null, work: () => Value): Outcome {
     try {
-      return { value: work(), run };
+      return { value: callFunction(run, callee, undefined, args), run };
     } catch (error) {
-      throw this.failure(error, run, document === null ? null : document.id);
+      throw this.failure(error, run, document);
     }
   }
 
   private execute(run: Run, document: ScriptDocument | null, args: readonly Value[]): Value {
     const { main } = this;
-    const slots: Slot[] = main.kind === "call" ? [] : [...args];
+    const slots: Slot[] = main.kind === "call" ? [] : args.slice();
     while (slots.length < this.slotCount) slots.push(undefined);
     const frame = new Frame(slots, null, run, document === null ? undefined : document.root);
     for (const entry of this.entries) if (entry !== null) entry(frame);
@@ -203,14 +205,14 @@ export class CompiledScript {
   }
 
   /** Any error of a run as the one that callers get. */
-  private failure(error: unknown, run: Run, id: string | null): unknown {
+  private failure(error: unknown, run: Run, document: ScriptDocument | null): unknown {
     if (error instanceof ScriptThrow) {
       const source = run.at < 0 ? this.functions : this.source;
       const { line, column } = positionOfOffset(source, run.at < 0 ? -1 - run.at : run.at);
       const thrown = thrownText(error.value);
       return new EngineError(
         "script-failed",
-        `At ${line}:${column} Script failed for document ID '${id ?? ""}'. ${thrown}`,
+        `At ${line}:${column} Script failed for document ID '${document?.id ?? ""}'. ${thrown}`,
         { details: { line, column, thrown } },
       );
     }

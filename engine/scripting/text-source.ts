@@ -44,7 +44,17 @@ const arrayOpen = 0x5b;
 const arrayClose = 0x5d;
 const backslash = 0x5c;
 const zero = 0x30;
-const nine = 0x39;
+
+let viewedBytes: Buffer | null = null;
+let view: DataView | null = null;
+
+/** A view of all of a buffer; made anew when it is another one than the last time. */
+export function viewOf(bytes: Buffer): DataView {
+  if (viewedBytes === bytes && view !== null) return view;
+  viewedBytes = bytes;
+  view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return view;
+}
 
 /** A property whose value is not in the text: the `@metadata` of documents. */
 export interface Elsewhere {
@@ -55,6 +65,8 @@ export interface Elsewhere {
 /** Reads one JSON text: `bytes[from, to)`. `at` is its cursor. */
 export class TextSource implements Source {
   readonly bytes: Buffer;
+  /** Of the same bytes. */
+  readonly view: DataView;
   readonly from: number;
   readonly to: number;
   readonly isAscii: boolean;
@@ -80,6 +92,7 @@ export class TextSource implements Source {
     elsewhere: Elsewhere | null,
   ) {
     this.bytes = bytes;
+    this.view = viewOf(bytes);
     this.from = from;
     this.to = to;
     this.isAscii = isAscii;
@@ -164,29 +177,32 @@ export class TextSource implements Source {
       const next = memory.reserve(spanSlots);
       const { spans } = memory;
       spans[next] = this.at;
-      this.skipString();
+      this.at = stringEnd(this.bytes, this.at, this.to);
       this.skipSpace();
       this.at += 1;
       this.skipSpace();
       spans[next + 1] = this.at;
-      this.skipValue();
+      this.at = valueEnd(this.bytes, this.at, this.to);
       spans[next + 2] = this.at;
       if (this.skipSpace() !== comma) break;
       this.at += 1;
     }
-    memory.spans.fill(-1, memory.reserve(spanSlots), memory.length);
+    const last = memory.reserve(spanSlots);
+    memory.spans.fill(-1, last, last + spanSlots);
     object.spanAt = memory.base + at;
     return at;
   }
 
   private skipSpace(): number {
+    this.at = this.spaceEnd(this.at);
+    return this.bytes[this.at] as number;
+  }
+
+  private spaceEnd(start: number): number {
     const { bytes, to } = this;
-    let code = bytes[this.at] as number;
-    while (code <= 32 && this.at < to) {
-      this.at += 1;
-      code = bytes[this.at] as number;
-    }
-    return code;
+    let at = start;
+    while ((bytes[at] as number) <= 32 && at < to) at += 1;
+    return at;
   }
 
   /** The value at the cursor; `hint` is of its place. */
@@ -213,44 +229,7 @@ export class TextSource implements Source {
   }
 
   private number(): number {
-    const { bytes } = this;
-    const start = this.at;
-    const isNegative = bytes[start] === 0x2d;
-    let at = isNegative ? start + 1 : start;
-    const first = at;
-    let whole = 0;
-    let code = bytes[at] as number;
-    while (code >= zero && code <= nine) {
-      whole = whole * 10 + code - zero;
-      at += 1;
-      code = bytes[at] as number;
-    }
-    let digits = at - first;
-    let value = whole;
-    if (code === 0x2e && digits < 16) {
-      // With at most 15 digits in all, both the digits and the power of ten are exact doubles, so that one
-      // division rounds as reading the text does.
-      const point = at;
-      at += 1;
-      code = bytes[at] as number;
-      while (code >= zero && code <= nine) {
-        value = value * 10 + code - zero;
-        at += 1;
-        code = bytes[at] as number;
-      }
-      const decimals = at - point - 1;
-      digits += decimals;
-      if (digits < 16) value /= powersOfTen[decimals] as number;
-    }
-    if (digits === 0 || digits > 15 || code === 0x65 || code === 0x45 || code === 0x2e) {
-      return this.anyNumber(start);
-    }
-    this.at = at;
-    return isNegative ? -value : value;
-  }
-
-  private anyNumber(start: number): number {
-    const { bytes } = this;
+    const { bytes, at: start } = this;
     let at = start;
     let code = bytes[at] as number;
     while ((code >= 43 && code <= 57 && code !== comma) || code === 101 || code === 69) {
@@ -259,59 +238,19 @@ export class TextSource implements Source {
     }
     if (at === start) throw new EngineError("json-invalid", `not JSON at offset ${at}`);
     this.at = at;
-    return Number(this.bytes.latin1Slice(start, at));
+    return numberOf(bytes, start, at);
   }
 
   /** Reads a string; the cursor is on its opening quote. */
   private string(): string {
+    const { bytes } = this;
     const start = this.at;
-    if (!this.skipString()) return this.slice(start + 1, this.at - 1);
-    return JSON.parse(this.slice(start, this.at)) as string;
-  }
-
-  /** Moves behind a string. @returns true when it has a backslash */
-  private skipString(): boolean {
-    const { bytes, to } = this;
-    let at = this.at + 1;
-    let escaped = false;
-    for (;;) {
-      const code = bytes[at] as number;
-      if (code === quote) break;
-      if (code === backslash) {
-        escaped = true;
-        at += 1;
-      }
-      if (at >= to) throw new EngineError("json-truncated", "a string does not end");
-      at += 1;
+    const end = stringEnd(bytes, start, this.to);
+    this.at = end;
+    for (let at = start + 1; at < end; at += 1) {
+      if (bytes[at] === backslash) return JSON.parse(this.slice(start, end)) as string;
     }
-    this.at = at + 1;
-    return escaped;
-  }
-
-  /** Moves behind a value of any kind, without recursion. */
-  private skipValue(): void {
-    const { bytes, to } = this;
-    let depth = 0;
-    for (;;) {
-      const code = bytes[this.at] as number;
-      if (code === quote) {
-        this.skipString();
-        if (depth === 0) return;
-      } else if (code === objectOpen || code === arrayOpen) {
-        depth += 1;
-        this.at += 1;
-      } else if (code === objectClose || code === arrayClose) {
-        if (depth === 0) return;
-        depth -= 1;
-        this.at += 1;
-        if (depth === 0) return;
-      } else if (depth === 0 && (code === comma || code <= 32)) return;
-      else this.at += 1;
-      if (this.at >= to) {
-        if (depth === 0) return;
-        throw new EngineError("json-truncated", "a value does not end");
-      }
-    }
+    return this.slice(start + 1, end - 1);
   }
 
   private array(hint: ShapeHint): ScriptArray {
@@ -349,59 +288,73 @@ export class TextSource implements Source {
   /** Reads the object at the cursor. */
   private object(hint: ShapeHint, isRoot: boolean): ScriptObject {
     if (hint.depth > treeDepthMax) throw nestedTooDeeply();
-    const { bytes } = this;
+    const { bytes, to } = this;
     const { memory, last } = hint;
     const start = this.at;
     const more = isRoot && this.elsewhere !== null ? 1 : 0;
     const values = last.blank(more).slice();
-    let note = isRoot || hint.isWritten ? memory.reserve((last.count + 1) * spanSlots) : -1;
-    const spanAt = note < 0 ? -1 : memory.base + note;
+    const notedCount = isRoot || hint.isWritten ? last.count : 0;
+    let note = notedCount === 0 ? 0 : memory.reserve((notedCount + 1) * spanSlots);
+    const spanAt = memory.base + note;
+    let { spans } = memory;
     let node = hint.start;
-    this.at += 1;
-    if (this.skipSpace() === objectClose) this.at += 1;
+    let at = start + 1;
+    if ((bytes[at] as number) <= 32) at = this.spaceEnd(at);
+    if (bytes[at] === objectClose) at += 1;
     else {
       for (;;) {
-        const keyStart = this.at;
+        const keyStart = at;
         let next = node.next;
-        if (next !== null && matches(bytes, keyStart, next.text)) this.at += next.text.length;
+        if (next !== null && matches(bytes, at, next.text)) at += next.text.length;
         else {
+          this.at = at;
           next = this.key(node);
           if (next === null) return this.looseObject(hint, start, isRoot);
           node.next = next;
+          at = this.at;
         }
-        if ((bytes[this.at] as number) <= 32) this.skipSpace();
-        const valueStart = this.at;
+        if ((bytes[at] as number) <= 32) at = this.spaceEnd(at);
+        const valueStart = at;
+        const { count } = node;
         if (next.wanted) {
-          const code = bytes[valueStart];
+          const code = bytes[at];
+          this.at = at;
           const isContainer = code === objectOpen || code === arrayOpen;
-          values[node.count] = this.value(isContainer ? next.below : hint);
+          values[count] = this.value(isContainer ? next.below : hint);
+          at = this.at;
+          ({ spans } = memory);
         } else {
-          this.skipValue();
-          values[node.count] = LAZY;
+          at = bytes[at] === quote ? stringEnd(bytes, at, to) : valueEnd(bytes, at, to);
+          if (count >= last.count) values[count] = LAZY;
         }
-        if (note >= 0 && node.count < last.count) {
-          const { spans } = memory;
+        if (count < notedCount) {
           spans[note] = keyStart;
           spans[note + 1] = valueStart;
-          spans[note + 2] = this.at;
+          spans[note + 2] = at;
           note += spanSlots;
         }
         node = next;
-        const code = this.skipSpace();
-        this.at += 1;
+        if ((bytes[at] as number) <= 32) at = this.spaceEnd(at);
+        const code = bytes[at];
+        at += 1;
         if (code !== comma) break;
-        if ((bytes[this.at] as number) <= 32) this.skipSpace();
+        if ((bytes[at] as number) <= 32) at = this.spaceEnd(at);
       }
     }
-    hint.last = node;
+    this.at = at;
     if (node !== last) {
+      hint.last = node;
       values.length = node.count;
       if (more > 0) values.push(LAZY);
     }
     const object = this.finish(node, values, start, isRoot);
-    if (node.count > last.count) return object;
+    if (notedCount === 0 || node.count > notedCount) return object;
     object.spanAt = spanAt;
-    if (note >= 0) memory.spans.fill(-1, note, note + spanSlots);
+    if (more > 0) {
+      spans[note] = -1;
+      spans[note + 1] = -1;
+      spans[note + 2] = -1;
+    }
     return object;
   }
 
@@ -456,7 +409,7 @@ export class TextSource implements Source {
       this.at += 1;
       this.skipSpace();
       if (isRoot) {
-        this.skipValue();
+        this.at = valueEnd(this.bytes, this.at, this.to);
         values.push(LAZY);
       } else values.push(this.value(place));
       if (this.skipSpace() !== comma) break;
@@ -472,10 +425,69 @@ export function nestedTooDeeply(): EngineError {
   return new EngineError("too-large", `A script's value is nested deeper than ${treeDepthMax}.`);
 }
 
+/** Behind the string whose quote is at `start`. @throws EngineError json-truncated when that is not before `to` */
+function stringEnd(bytes: Buffer, start: number, to: number): number {
+  let at = start + 1;
+  for (; at < to; at += 1) {
+    const code = bytes[at];
+    if (code === quote) return at + 1;
+    if (code === backslash) at += 1;
+  }
+  throw new EngineError("json-truncated", "a string does not end");
+}
+
+/** Behind the value of any kind at `start`, without recursion. @throws as `stringEnd` */
+function valueEnd(bytes: Buffer, start: number, to: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < to) {
+    const code = bytes[at] as number;
+    if (code === quote) {
+      at = stringEnd(bytes, at, to);
+      if (depth === 0) return at;
+      continue;
+    }
+    if (code === objectOpen || code === arrayOpen) depth += 1;
+    else if (code === objectClose || code === arrayClose) {
+      if (depth === 0) return at;
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    } else if (depth === 0 && (code === comma || code <= 32)) return at;
+    at += 1;
+  }
+  if (depth === 0) return at;
+  throw new EngineError("json-truncated", "a value does not end");
+}
+
 /** Do these bytes stand at `at`? */
 function matches(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
   return true;
+}
+
+/**
+ * The value of the number that is spelled in `[start, end)`. With at most 15 digits in all, both the digits and the power
+ * of ten are exact doubles, so that one division rounds as reading the text does.
+ */
+export function numberOf(bytes: Buffer, start: number, end: number): number {
+  const isNegative = bytes[start] === 0x2d;
+  const first = isNegative ? start + 1 : start;
+  if (end - first <= 15) {
+    let value = 0;
+    let point = end - 1;
+    let at = first;
+    for (; at < end; at += 1) {
+      const digit = (bytes[at] as number) - zero;
+      if (digit >= 0 && digit <= 9) value = value * 10 + digit;
+      else if (digit === -2) point = at;
+      else break;
+    }
+    if (at === end) {
+      const size = point === end - 1 ? value : value / (powersOfTen[end - 1 - point] as number);
+      return isNegative ? -size : size;
+    }
+  }
+  return Number(bytes.latin1Slice(start, end));
 }
 
 /** True when a JSON number is spelled with a point or exponent: a double to the reference. */
