@@ -67,6 +67,8 @@ export interface OperationInfo {
   readonly kind: string;
   /** For people: what it does to what. */
   readonly description: string;
+  /** The query that it carries out, and its parameters. */
+  readonly query?: string;
   /** Microseconds since 1970. */
   readonly startedAt: number;
   /** Null while it runs. */
@@ -151,12 +153,17 @@ export class Operations {
 
   /**
    * Starts an operation; resolves when its record is durable, so that whoever hears of the id can ask for it after a
-   * crash too.
+   * crash too. `details.id`: one that `nextId` gave for it.
    */
-  async start(kind: string, description: string, work: OperationWork): Promise<StartedOperation> {
-    const id = await this.nextId();
+  async start(
+    kind: string,
+    description: string,
+    work: OperationWork,
+    details: { readonly id?: number | undefined; readonly query?: string } = {},
+  ): Promise<StartedOperation> {
+    const id = details.id ?? (await this.nextId());
     this.#assertRunning();
-    const slot = this.#open(id, kind, description);
+    const slot = this.#open(id, kind, description, details.query);
     await this.#record(slot.info);
     return { id, ended: this.#run(slot, work) };
   }
@@ -232,10 +239,11 @@ export class Operations {
     );
   }
 
-  #open(id: number, kind: string, description: string): Slot {
+  #open(id: number, kind: string, description: string, query?: string): Slot {
     const startedAt = this.#host.nowMicros();
     const state: OperationState = { status: "running", progress: null };
-    const info: OperationInfo = { id, kind, description, startedAt, endedAt: null, state };
+    const known = { id, kind, description, startedAt, endedAt: null, state };
+    const info: OperationInfo = query === undefined ? known : { ...known, query };
     const slot: Slot = { info, abort: new AbortController(), ended: neverStarted(info) };
     const at = this.#finished.indexOf(id);
     if (at >= 0) this.#finished.splice(at, 1);

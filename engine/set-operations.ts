@@ -13,7 +13,12 @@ import type { Database } from "./database.ts";
 import { EngineError } from "./errors.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import { type Position, positionSegmentFactor } from "./log/log.ts";
-import { bulkResult, type OperationFigures, type StartedOperation } from "./operations.ts";
+import {
+  bulkResult,
+  type OperationFigures,
+  type OperationWork,
+  type StartedOperation,
+} from "./operations.ts";
 import { collectionIdNamed, nextTurn } from "./query-rows.ts";
 import type { AnalyzedQuery } from "./rql/analyzed-query.ts";
 import { parseQueryParameters } from "./rql/query-parameters.ts";
@@ -35,7 +40,12 @@ export interface SetOperationOptions {
   readonly hasDetails: boolean;
   /** Scripts may run for longer. */
   readonly liftsLimits: boolean;
+  /** One that `Operations.nextId` gave for it; undefined: the next. */
+  readonly operationId?: number | undefined;
 }
+
+/** UTF-16 units of a query that an operation remembers, to be shown. */
+const shownQueryLengthMax = 4096;
 
 /** Documents of one transaction. */
 const setBatchMax = 1024;
@@ -134,10 +144,15 @@ async function start(
   }
   const change = query === null ? null : changeOf(query, options);
   const word = kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
-  return await database.operations.start(word, describe(query), async (progress, signal) => {
+  const work: OperationWork = async (progress, signal) => {
     if (query === null || change === null) throw mistake;
     const run = new SetOperation(database, query, change, options, signal);
     return await run.run(progress);
+  };
+  const shown = parametersText === null ? text : `${text}\n${parametersText}`;
+  return await database.operations.start(word, describe(query), work, {
+    id: options.operationId,
+    query: shown.slice(0, shownQueryLengthMax),
   });
 }
 

@@ -37,7 +37,7 @@ export function listingOf(exchange: Exchange): Listing {
   return {
     start: query.int("start", 0),
     pageSize: query.int("pageSize", int32Max),
-    metadataOnly: query.bool("metadataOnly", false),
+    metadataOnly: query.strictBool("metadataOnly"),
     startsWith: query.get("startsWith"),
     startAfter: query.get("startAfter") || undefined,
     fromEtag: query.long("etag", undefined),

@@ -113,7 +113,7 @@ function optionsOf(exchange: Exchange): LoadOptions {
   const { query } = exchange;
   const before = parseTimestamp(query.get("revisionsBefore") ?? "");
   return {
-    metadataOnly: query.bool("metadataOnly", false),
+    metadataOnly: query.strictBool("metadataOnly"),
     includes: query.all("include").map(parseIncludePath),
     counters: query.all("counter"),
     compareExchange: query.all("cmpxchg").map(parseIncludePath),
@@ -304,7 +304,7 @@ function counterRows(database: Database, loaded: Loaded, names: readonly string[
   const { counters } = database.state.keyspaces;
   const row = (name: string, value: string) =>
     `{"DocumentId":${JSON.stringify(loaded.id)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`;
-  if (names.includes("@all_counters")) {
+  if (names.length === 1 && names[0] === "@all_counters") {
     return [...counters.withPrefix(counterKey(loaded.id, ""))]
       .map(([, counter]) => counter)
       .sort(compareNames)

@@ -55,7 +55,10 @@ export function operationReply(info: OperationInfo): OperationFigures {
       TaskType: info.kind,
       StartTime: formatTimestamp(info.startedAt),
       EndTime: info.endedAt === null ? null : formatTimestamp(info.endedAt),
-      DetailedDescription: null,
+      DetailedDescription:
+        info.query === undefined
+          ? null
+          : typed("Operations.BulkOperationResult+OperationDetails", { Query: info.query }),
     },
     Killable: true,
     State: operationStateReply(info),

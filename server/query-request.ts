@@ -75,6 +75,12 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
   if (typeof query !== "string" || query.trim() === "") throw noQuery();
   const parameters = new ValueSpan();
   const hasParameters = findMember(text, at, parametersKey, parameters);
+  if (
+    hasParameters &&
+    !/^[{n]$/.test(text.toString("latin1", parameters.from, parameters.from + 1))
+  ) {
+    throw new EngineError("invalid-format", "'QueryParameters' is not an object.");
+  }
   const parametersText = hasParameters
     ? text.toString("utf8", parameters.from, parameters.to)
     : "null";

@@ -43,7 +43,7 @@ export class QueryString {
     return this.parsed().includes(name.toLowerCase());
   }
 
-  /** @throws EngineError invalid-argument when it is absent, empty or there twice. */
+  /** @throws EngineError invalid-argument when it is absent, blank or there twice. */
   required(name: string): string {
     const values = this.all(name);
     const value = values[0];
@@ -51,7 +51,8 @@ export class QueryString {
       throw invalid(`Query string ${name} is mandatory, but wasn't specified.`);
     }
     if (values.length > 1) throw invalid(`Query string ${name} must appear exactly once`);
-    if (value === "") throw invalid(`Query string value '${name}' must have a non empty value`);
+    if (value.trim() === "")
+      throw invalid(`Query string value '${name}' must have a non empty value`);
     return value;
   }
 
@@ -98,6 +99,14 @@ export class QueryString {
     if (lower === "true") return true;
     if (lower === "false") return false;
     throw invalid(`Could not parse query string '${name}' as bool val ${text}`);
+  }
+
+  /** As `bool`, but there is no empty one: RavenDB 7.2.7 is stricter about some. @throws EngineError invalid-argument */
+  strictBool(name: string): boolean {
+    if (this.get(name)?.trim() === "") {
+      throw invalid(`Could not parse query string '${name}' as bool val `);
+    }
+    return this.bool(name, false);
   }
 
   /**

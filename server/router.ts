@@ -4,7 +4,7 @@
  *
  * Invariants:
  * - No two routes match the same method and path (asserted when the table is built).
- * - Paths are case-sensitive, and a trailing slash makes another path.
+ * - A trailing slash makes another path. Paths are case-sensitive, but not below a database: so RavenDB 7.2.7 has it.
  */
 import { assert } from "../engine/assert.ts";
 import { type Requirement, requirements } from "./access.ts";
@@ -50,7 +50,8 @@ export class RouteTable {
       const end = path.indexOf("/", 11);
       if (end >= 11) {
         database = decodeName(path.slice(11, end));
-        entry = this.databasePaths.get(path.slice(end + 1));
+        const rest = path.slice(end + 1);
+        entry = this.databasePaths.get(rest) ?? this.databasePaths.get(rest.toLowerCase());
       }
     } else {
       entry = this.serverPaths.get(path) ?? this.matchPrefix(path);
@@ -77,6 +78,10 @@ export class RouteTable {
     assert(
       isDatabasePath || requirements[route.access].permission === 0,
       `a database permission needs a database: ${route.path}`,
+    );
+    assert(
+      !isDatabasePath || route.path === route.path.toLowerCase(),
+      `a database path is in lower case: ${route.path}`,
     );
     const entry = isDatabasePath
       ? this.entryIn(this.databasePaths, route.path.slice(databasePrefix.length))

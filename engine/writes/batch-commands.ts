@@ -62,8 +62,11 @@ export function parseDocumentOf({ state }: Transaction, command: BatchCommand): 
 
 /** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
 function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
-  const id = command.text("Id") || transaction.state.newGuid();
-  const expected = command.text("ChangeVector") ?? undefined;
+  const id = command.text("Id")?.trim()
+    ? (command.text("Id") as string)
+    : transaction.state.newGuid();
+  // An identity that was counted past what others stored by hand must not write over it.
+  const expected = command.text("ChangeVector") ?? (id.endsWith("|") ? "" : undefined);
   switch (command.text("ForceRevisionCreationStrategy") ?? "None") {
     case "Before":
       forceRevisionBefore(transaction, id);

@@ -9,7 +9,7 @@ import { EngineError } from "../errors.ts";
 import type { Transaction } from "../transaction.ts";
 import { batchHandlers } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
-import { rewriteTouched } from "./documents.ts";
+import { nextIdentity, rewriteTouched } from "./documents.ts";
 
 /** The JSON text of a command's row. Called when all commands are carried out and all change vectors known. */
 export type BatchRow = () => string;
@@ -66,7 +66,7 @@ export async function executeBatch(
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
-  return await database.write(
+  const written = database.write(
     (transaction) => {
       let taken = 0;
       const run: BatchRun = {
@@ -92,6 +92,29 @@ export async function executeBatch(
     },
     { isDeletion },
   );
+  const identities = commands.filter(({ type }) => type === "PUT").flatMap(identityOf);
+  if (identities.length === 0) return await written;
+  try {
+    return await written;
+  } catch (error) {
+    await useUp(database, identities).catch(() => undefined); // what the batch failed of is to be told
+    throw error;
+  }
+}
+
+function identityOf(command: BatchCommand): string[] {
+  const id = command.text("Id");
+  return id?.endsWith("|") ? [id] : [];
+}
+
+/**
+ * The numbers of a batch that failed are used up, as on RavenDB 7.2.7: the next try gets others, and so gets past a document that
+ * has the id.
+ */
+async function useUp(database: Database, identities: readonly string[]): Promise<void> {
+  await database.write((transaction) => {
+    for (const name of identities) nextIdentity(transaction, name);
+  });
 }
 
 /** @throws EngineError command-invalid */

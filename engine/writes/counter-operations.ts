@@ -156,7 +156,7 @@ function required(name: string | null): string {
 
 function parseOperation(text: Buffer, at: number): CounterOperation {
   const sent = stringMember(text, at, typeKey) ?? "None";
-  const type = types.find((known) => known.toLowerCase() === sent.toLowerCase());
+  const type = types.find((known) => known === sent);
   if (type === undefined) {
     throw new EngineError("invalid-format", `'${sent}' is not a type of counter operation`);
   }

@@ -273,8 +273,8 @@ async function replyContent(
 }
 
 function headersOf({ name, hash, size, contentType, changeVector }: Attachment): ReplyHeaders {
-  // Half surrogate pairs cannot be encoded; they become U+FFFD.
-  const wellFormed = Buffer.from(name).toString();
+  // A name may look like a path; a file has only its end. Half surrogate pairs cannot be encoded; they become U+FFFD.
+  const wellFormed = Buffer.from(name.slice(name.lastIndexOf("/") + 1) || name).toString();
   const encoded = encodeURIComponent(wellFormed).replace(
     leftUnencoded,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

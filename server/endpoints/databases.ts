@@ -162,6 +162,7 @@ function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void
 
 /** PUT /admin/databases?name&replicationFactor, ETag: makes a database, or with a numeric ETag replaces its record */
 async function putDatabase(exchange: Exchange, { server }: Context): Promise<void> {
+  exchange.query.int("replicationFactor", 1);
   const sent = await jsonBody(exchange);
   const name = sent["DatabaseName"];
   if (typeof name !== "string") {

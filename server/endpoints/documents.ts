@@ -45,6 +45,9 @@ function getDocuments(exchange: Exchange, { database }: DatabaseContext): Promis
 async function postDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const ids = body["Ids"];
+  if (ids !== undefined && ids !== null && !Array.isArray(ids)) {
+    throw new EngineError("invalid-format", "Ids must be an array of ids.");
+  }
   if (!Array.isArray(ids)) {
     throw new EngineError(
       "invalid-argument",

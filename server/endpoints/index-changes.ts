@@ -7,6 +7,7 @@ import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/index
 import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
+import { noContentType } from "../response.ts";
 import type { Access, DatabaseContext, Method, Route } from "../route.ts";
 import type { Database } from "../services.ts";
 import { namedIndex, requireIndex } from "./indexes.ts";
@@ -72,7 +73,8 @@ function asObject(value: unknown): Readonly<Record<string, unknown>> {
 /** DELETE indexes?name=…: 204, 404 when there is none */
 async function deleteIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
-  exchange.reply((await database.queries.administration.delete(name)) ? 204 : 404);
+  if (await database.queries.administration.delete(name)) exchange.reply(204);
+  else exchange.reply(404, { "content-type": noContentType });
 }
 
 /** RESET indexes?name=…: it is built anew */

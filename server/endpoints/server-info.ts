@@ -146,7 +146,9 @@ export function replyMetadata(server: ServerServices): Readonly<Record<string, u
 }
 
 function leadershipReason(server: ServerServices): string {
-  return `Leader, I'm the only one in the cluster, so I'm the leader (at ${dateText(server.startedAt)})`;
+  const [date = "", time = ""] = dateText(server.startedAt).split(/[T.]/);
+  const [year, month, day] = date.split("-");
+  return `Leader, I'm the only one in the cluster, so I'm the leader (at ${month}/${day}/${year} ${time})`;
 }
 
 function getBuildVersion(exchange: Exchange, { server }: Context): void {

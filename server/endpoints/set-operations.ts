@@ -11,6 +11,7 @@ import type { Exchange } from "../exchange.ts";
 import { queryOfBody, wrappedQueryOfBody } from "../query-request.ts";
 import { jsonContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
+import type { Database } from "../services.ts";
 
 const path = "/databases/:database/queries";
 
@@ -24,7 +25,7 @@ export const setOperationRoutes: readonly Route[] = [
 
 /** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: the handle of an operation */
 async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const options = optionsOf(exchange);
+  const options = await optionsOf(exchange, database);
   const { text, options: asked } = await wrappedQueryOfBody(exchange);
   const { parametersText = null } = asked;
   reply(exchange, await startPatchByQuery(database, text, { ...options, parametersText }));
@@ -32,7 +33,7 @@ async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): 
 
 /** DELETE queries, body as that of a query: the handle of an operation */
 async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const options = optionsOf(exchange);
+  const options = await optionsOf(exchange, database);
   const { text, options: asked } = await queryOfBody(exchange);
   const { parametersText = null } = asked;
   reply(exchange, await startDeleteByQuery(database, text, { ...options, parametersText }));
@@ -56,9 +57,13 @@ async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Prom
   );
 }
 
-/** @throws EngineError invalid-argument */
-function optionsOf({ query }: Exchange): Omit<SetOperationOptions, "parametersText"> {
+/** A start that fails uses up an id too, as on RavenDB 7.2.7. @throws EngineError invalid-argument */
+async function optionsOf(
+  { query }: Exchange,
+  database: Database,
+): Promise<Omit<SetOperationOptions, "parametersText">> {
   return {
+    operationId: await database.operations.nextId(),
     allowsStale: query.bool("allowStale", false),
     staleTimeoutMs: query.timeSpanMs("staleTimeout", undefined),
     operationsPerSecondMax: query.int("maxOpsPerSec", undefined),

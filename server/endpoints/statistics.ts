@@ -99,7 +99,6 @@ function getEssentialStatistics(exchange: Exchange, { database }: DatabaseContex
       Priority: priority,
       Type: type,
       SourceType: "Documents",
-      ArchivedDataProcessingBehavior: "ExcludeArchived",
     };
   });
   exchange.replyJson(200, { ...databaseCounts(database), Indexes: indexes });

@@ -370,6 +370,25 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.6",
+    says: "an operation remembers what it was asked for",
+    given: [patchIt(patch("from Nobody where a = $n update { this.a = 1 }", { n: 1 })), finished],
+    exchange: { send: "GET operations?id={operation}" },
+    status: 200,
+    body: like({
+      Results: expect.arrayContaining([
+        like({
+          Description: like({
+            TaskType: "UpdateByQuery",
+            DetailedDescription: like({
+              Query: 'from Nobody where a = $n update { this.a = 1 }\n{"n":1}',
+            }),
+          }),
+        }),
+      ]) as unknown,
+    }),
+  },
+  {
+    at: "2.6",
     says: "OperationNodeTag is the tag of the node, a letter",
     exchange: { send: "PATCH queries", body: patch("from Nobody update { this.a = 1 }") },
     status: 200,

@@ -44,6 +44,13 @@ describe("attachments", () => {
     });
   });
 
+  test("with a name like a path are saved under its end", async () => {
+    await client.send(`PUT ${at("../dir/a b.txt")}`, "x");
+    expect((await client.send(`GET ${at("../dir/a b.txt")}`)).headers["content-disposition"]).toBe(
+      "attachment; filename=\"a%20b.txt\"; filename*=UTF-8''a%20b.txt",
+    );
+  });
+
   test("of any size are streamed in and out", async () => {
     const content = Buffer.alloc(3_000_000);
     for (let i = 0; i < content.length; i += 4) content.writeUInt32LE((i * 2_654_435_761) >>> 0, i);

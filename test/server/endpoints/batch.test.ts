@@ -43,13 +43,26 @@ describe("POST bulk_docs", () => {
   test("makes a GUID for a document without an id, and an identity for one that ends in |", async () => {
     const reply = await batch(
       { Type: "PUT", Id: null, Document: {} },
-      { Type: "PUT", Id: "", Document: {} },
+      { Type: "PUT", Id: " ", Document: {} },
       { Type: "PUT", Id: "ident|", Document: {} },
     );
     const ids = (reply.json as { Results: { "@id": string }[] }).Results.map((row) => row["@id"]);
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
     expect(ids[1]).not.toBe(ids[0]);
     expect(ids[2]).toBe("ident/1");
+  });
+
+  test("does not write an identity over a document that has the id; the next try gets past it", async () => {
+    await batch({ Type: "PUT", Id: "taken/1", Document: { mine: true } });
+    const identity = { Type: "PUT", Id: "taken|", Document: {} };
+    const refused = await batch({ Type: "PUT", Id: "with/it", Document: {} }, identity);
+    expect([refused.status, refused.json]).toMatchObject([
+      409,
+      { Type: "Raven.Client.Exceptions.ConcurrencyException", Id: "taken/1" },
+    ]);
+    expect((await client.send("GET docs?id=with%2Fit")).status).toBe(404);
+    expect((await client.send("GET docs?id=taken%2F1")).text).toContain('"mine":true');
+    expect((await batch(identity)).json).toMatchObject({ Results: [{ "@id": "taken/2" }] });
   });
 
   test("keeps the spelling of numbers and the order of keys", async () => {
