@@ -92,28 +92,26 @@ export async function executeBatch(
     },
     { isDeletion },
   );
-  const identities = commands.filter(({ type }) => type === "PUT").flatMap(identityOf);
-  if (identities.length === 0) return await written;
   try {
     return await written;
   } catch (error) {
-    await useUp(database, identities).catch(() => undefined); // what the batch failed of is to be told
+    await useUpIdentities(database, commands).catch(() => undefined); // what the batch failed of is to be told
     throw error;
   }
-}
-
-function identityOf(command: BatchCommand): string[] {
-  const id = command.text("Id");
-  return id?.endsWith("|") ? [id] : [];
 }
 
 /**
  * The numbers of a batch that failed are used up, as on RavenDB 7.2.7: the next try gets others, and so gets past a document that
  * has the id.
  */
-async function useUp(database: Database, identities: readonly string[]): Promise<void> {
+async function useUpIdentities(database: Database, commands: Batch["commands"]): Promise<void> {
+  const names = commands.flatMap((command) => {
+    const id = command.type === "PUT" ? command.text("Id") : null;
+    return id?.endsWith("|") ? [id] : [];
+  });
+  if (names.length === 0) return;
   await database.write((transaction) => {
-    for (const name of identities) nextIdentity(transaction, name);
+    for (const name of names) nextIdentity(transaction, name);
   });
 }
 
