@@ -49,13 +49,19 @@ async function promote(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.replyJson(200, { Name: database.name, RaftCommandIndex: index });
 }
 
-/** PUT /admin/databases/node?name: there is no other node. @throws EngineError invalid-operation */
+/** PUT /admin/databases/node?name[&node]: there is no other node. @throws EngineError invalid-operation */
 async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   const { name } = await named(exchange, server);
-  throw new EngineError(
-    "invalid-operation",
-    `Database ${name} already exists on all the nodes of the cluster`,
-  );
+  const node = exchange.query.get("node") || null;
+  throw new EngineError("invalid-operation", refusalOf(name, node));
+}
+
+function refusalOf(name: string, node: string | null): string {
+  if (node === null) return `Database ${name} already exists on all the nodes of the cluster`;
+  if (node === nodeTag) {
+    return `Can't add node ${node} to ${name} topology because it is already part of it`;
+  }
+  return `Can't add node ${node} to database '${name}' topology, because node ${node} (which is in the new topology) is not part of the cluster`;
 }
 
 /** POST /admin/databases/unused-ids?name `{"DatabaseIds":[…]}`: 204 */

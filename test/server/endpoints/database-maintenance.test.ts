@@ -25,6 +25,10 @@ describe("the nodes of a database", () => {
     expect(promoted).toMatchObject({ Name: "db" });
     const added = await client.send("PUT /admin/databases/node?name=db");
     expect(added.text).toContain("Database db already exists on all the nodes of the cluster");
+    const member = await client.send("PUT /admin/databases/node?name=db&node=A");
+    expect(member.text).toContain("Can't add node A to db topology because it is already part");
+    const stranger = await client.send("PUT /admin/databases/node?name=db&node=B");
+    expect(stranger.text).toContain("node B (which is in the new topology) is not part of the");
     expect((await client.send("PUT /admin/databases/node?name=nope")).status).toBe(400);
   });
 });
