@@ -19,6 +19,7 @@ import { EngineError } from "../engine/errors.ts";
 import { subscriptionBatchDocumentsMax } from "../engine/limits.ts";
 import { ReplyText } from "../engine/reply-text.ts";
 import type { SubscriptionBatch } from "../engine/subscriptions/subscription.ts";
+import type { IncludeKind } from "../engine/subscriptions/subscription-query.ts";
 import { closed } from "../engine/subscriptions/subscription-set.ts";
 import {
   type OpeningStrategy,
@@ -42,8 +43,15 @@ import {
   refusalMessage,
 } from "./subscription-messages.ts";
 
-/** Versions of the protocol; their messages are the same as far as this server goes. The first is the newest. */
+/** Versions of the protocol, the newest first: an older one has fewer kinds of messages. */
 const versions: readonly number[] = [53_000, 51_000, 50_000, 41_400, 40];
+/** The first version with messages of included documents, counters and time series. */
+const firstVersions: Readonly<Record<IncludeKind, number>> = {
+  documents: 41_400,
+  counters: 50_000,
+  series: 51_000,
+};
+const includeKinds = Object.keys(firstVersions) as IncludeKind[];
 /** Headers that one connection may send before they agree. */
 const headersMax = 8;
 /** Milliseconds between two signs of life. */
@@ -89,15 +97,15 @@ export class TcpConnection {
     let beating: NodeJS.Timeout | null = null;
     let refuse = refusalMessage;
     try {
-      const databaseName = await this.#agree();
-      if (databaseName === null) return;
-      const database = await this.#databaseOf(databaseName);
+      const agreed = await this.#agree();
+      if (agreed === null) return;
+      const database = await this.#databaseOf(agreed.databaseName);
       refuse = endMessage;
       const options = await this.#reader.next();
       if (options === null) return;
       clearTimeout(timer);
       beating = setInterval(() => this.#beat(), heartbeatMs).unref();
-      await this.#serve(database, options);
+      await this.#serve(database, options, agreed.version);
     } catch (error) {
       this.#report(error);
       this.end(refuse(error));
@@ -129,8 +137,8 @@ export class TcpConnection {
     setTimeout(() => this.#socket.destroy(), lingerMs).unref();
   }
 
-  /** @returns the name of the database; null when the connection is done with. @throws EngineError, RequestError */
-  async #agree(): Promise<string | null> {
+  /** @returns null when the connection is done with. @throws EngineError, RequestError */
+  async #agree(): Promise<{ readonly databaseName: string; readonly version: number } | null> {
     for (let headers = 0; headers < headersMax; headers++) {
       const header = await this.#reader.next();
       if (header === null) return null;
@@ -155,10 +163,10 @@ export class TcpConnection {
         continue;
       }
       if (!this.#mayUse(name, version)) return null;
-      this.#write(
-        `{"Status":"Ok","Version":${version},"LicensedFeatures":{"DataCompression":false}}`,
-      );
-      return name;
+      // RavenDB 7.2.7 speaks of features to those who do.
+      const features = header["LicensedFeatures"] ? '{"DataCompression":false}' : "null";
+      this.#write(`{"Status":"Ok","Version":${version},"LicensedFeatures":${features}}`);
+      return { databaseName: name, version };
     }
     throw invalid("Too many headers.");
   }
@@ -189,8 +197,8 @@ export class TcpConnection {
   }
 
   /** @throws EngineError */
-  async #serve(database: Database, options: JsonObject): Promise<void> {
-    const connecting = this.#connect(database, options);
+  async #serve(database: Database, options: JsonObject, version: number): Promise<void> {
+    const connecting = this.#connect(database, options, version);
     const worker = await this.#unlessGone(connecting);
     if (worker === null) return;
     this.#worker = worker;
@@ -202,17 +210,22 @@ export class TcpConnection {
         if (worker.isEnded || this.#closing.signal.aborted) return;
         throw noneLeft(worker);
       }
-      await this.#send(database, batch);
+      await this.#send(database, batch, version);
       if ((await this.#acknowledged()) === false) return;
       await worker.acknowledge();
       this.#write(confirmMessage);
     }
   }
 
-  async #connect(database: Database, options: JsonObject): Promise<SubscriptionWorker> {
+  async #connect(
+    database: Database,
+    options: JsonObject,
+    version: number,
+  ): Promise<SubscriptionWorker> {
     const worker = await database.subscriptions.connect(
       {
         ...workerOptions(options),
+        unreadable: includeKinds.filter((kind) => version < firstVersions[kind]),
         client: `${this.connection.remoteAddress}:${this.#socket.remotePort ?? 0}`,
         onEnd: (reason) => this.end(endMessage(reason)),
       },
@@ -252,7 +265,11 @@ export class TcpConnection {
     return true;
   }
 
-  async #send(database: Database, { items, includes }: SubscriptionBatch): Promise<void> {
+  async #send(
+    database: Database,
+    { items, includes }: SubscriptionBatch,
+    version: number,
+  ): Promise<void> {
     const text = new ReplyText(pieceBytes);
     for (const item of items) {
       addDataMessage(text, item);
@@ -260,7 +277,10 @@ export class TcpConnection {
       if (!this.#write(text.take())) await this.#drained();
       if (this.#socket.destroyed) return;
     }
-    for (const message of includeMessages(database, includes)) text.addText(message);
+    // What scripts include, clients that cannot read it do not get.
+    if (version >= firstVersions.documents) {
+      for (const message of includeMessages(database, includes)) text.addText(message);
+    }
     text.addText(endOfBatchMessage);
     if (!this.#write(text.take())) await this.#drained();
   }

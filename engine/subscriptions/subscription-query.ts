@@ -46,6 +46,9 @@ const ofDatabase: ReadonlySet<ErrorCode> = new Set([
 const noExtra = Buffer.alloc(0);
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
+/** What may be sent along with documents. */
+export type IncludeKind = "documents" | "counters" | "series";
+
 export class SubscriptionQuery {
   readonly text: string;
   /** Null: all collections. */
@@ -72,6 +75,16 @@ export class SubscriptionQuery {
     this.#loader = new RowLoader(query, this.#rows);
     this.#test = this.#testOf(query);
     this.#includes = new IncludeCollector(query, this.#rows);
+  }
+
+  /** Of these the query names some to send along. What its scripts will include is not known before. */
+  get includedKinds(): readonly IncludeKind[] {
+    const { paths, counters, series } = this.#query.include;
+    const kinds: IncludeKind[] = [];
+    if (paths.length > 0) kinds.push("documents");
+    if (counters.length > 0) kinds.push("counters");
+    if (series.length > 0) kinds.push("series");
+    return kinds;
   }
 
   #newScripts(): QueryScripts {

@@ -25,7 +25,11 @@ import {
 } from "../writes/subscriptions.ts";
 import { etagOfPosition, newestEtag } from "./position.ts";
 import { Subscription } from "./subscription.ts";
-import { type SubscriptionIncludes, SubscriptionQuery } from "./subscription-query.ts";
+import {
+  type IncludeKind,
+  type SubscriptionIncludes,
+  SubscriptionQuery,
+} from "./subscription-query.ts";
 import { sourceOf } from "./subscription-source.ts";
 import { SubscriptionWorker, type WorkerOptions } from "./subscription-worker.ts";
 
@@ -143,6 +147,7 @@ export class SubscriptionSet {
   async connect(options: WorkerOptions, signal: AbortSignal): Promise<SubscriptionWorker> {
     const key = subscriptionKey(options.name);
     const task = this.#openTask(options.name);
+    if (options.unreadable.length > 0) this.#checkReadable(task, options.unreadable);
     const live = this.#live.get(key);
     const countNow = (live?.workers.size ?? 0) + (this.#pending.get(key)?.length ?? 0);
     if (countNow >= subscriptionWorkersMax) throw occupied(task);
@@ -231,12 +236,18 @@ export class SubscriptionSet {
   }
 
   #start(task: SubscriptionTask): Subscription {
-    try {
-      return new Subscription(this.#database, task);
-    } catch (error) {
-      if (!(error instanceof EngineError)) throw error;
-      throw new EngineError("subscription-invalid", error.message, { cause: error });
-    }
+    return orInvalid(() => new Subscription(this.#database, task));
+  }
+
+  /** @throws EngineError subscription-invalid */
+  #checkReadable(task: SubscriptionTask, unreadable: readonly IncludeKind[]): void {
+    const query = orInvalid(() => new SubscriptionQuery(this.#database, task.query));
+    const kind = query.includedKinds.find((each) => unreadable.includes(each));
+    if (kind === undefined) return;
+    throw new EngineError(
+      "subscription-invalid",
+      `A connection to Subscription Task with ID '${task.id}' cannot be opened because it requires the protocol to support ${kindNames[kind]}.`,
+    );
   }
 
   /** Waits for its turn. @throws EngineError when the task ends before, operation-cancelled */
@@ -329,6 +340,22 @@ export class SubscriptionSet {
 }
 
 /** May it join those that have the subscription open? */
+const kindNames: Readonly<Record<IncludeKind, string>> = {
+  documents: "Includes",
+  counters: "Counter Includes",
+  series: "TimeSeries Includes",
+};
+
+/** What `make` makes of a stored query. @throws EngineError subscription-invalid when it cannot any more */
+function orInvalid<Result>(make: () => Result): Result {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError("subscription-invalid", error.message, { cause: error });
+  }
+}
+
 function isShared(live: Subscription, { strategy }: WorkerOptions): boolean {
   return strategy === "Concurrent" && isSharing(live);
 }

@@ -4,6 +4,7 @@
  */
 import { EngineError } from "../errors.ts";
 import type { Subscription, SubscriptionBatch } from "./subscription.ts";
+import type { IncludeKind } from "./subscription-query.ts";
 
 export const openingStrategies = ["OpenIfFree", "TakeOver", "WaitForFree", "Concurrent"] as const;
 /** What a worker does when the subscription has one: give up, push it aside, wait, or share. */
@@ -18,6 +19,8 @@ export interface WorkerOptions {
   /** It does not wait for more documents. */
   readonly closesWhenNoneLeft: boolean;
   readonly workerId: string;
+  /** What an old client cannot read. */
+  readonly unreadable: readonly IncludeKind[];
   /** How lists call it: an address. */
   readonly client: string;
   /** The engine ends it; called at most once, and not after `close`. It must be quick. */

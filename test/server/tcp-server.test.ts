@@ -14,6 +14,7 @@ import {
   connectTcp,
   headerOf,
   type Message,
+  openSubscription,
   openTcp,
   type TcpClient,
 } from "../support/tcp-client.ts";
@@ -81,6 +82,63 @@ describe("agreeing on a version", () => {
       Version: version,
       LicensedFeatures: { DataCompression: false },
     });
+  });
+
+  test("speaks of features to those who do", async () => {
+    const client = await connect();
+    client.send({
+      DatabaseName: database.name,
+      Operation: "Subscription",
+      OperationVersion: 40,
+      AuthorizeInfo: null,
+    });
+    expect(await client.next()).toEqual({ Status: "Ok", Version: 40, LicensedFeatures: null });
+  });
+
+  // Measured on RavenDB 7.2.7 for each version.
+  test.each([
+    ["include Friend", 41_400, "Includes"],
+    ["include counters('likes')", 50_000, "Counter Includes"],
+    ["include timeseries('Pulse', last(1, 'day'))", 51_000, "TimeSeries Includes"],
+    ["include Friend, counters('likes')", 50_000, "Counter Includes"],
+  ])("refuses what a version cannot read: %s needs %d", async (include, first, name) => {
+    await put("u1", { Friend: "u1" });
+    await define(`from Users ${include}`);
+    const { id } = database.subscriptions.task({ name: "s" });
+    for (const version of [53_000, 51_000, 50_000, 41_400, 40]) {
+      const client = await connect();
+      await openSubscription(client, {}, database.name, version);
+      const reply = await client.next();
+      if (version >= first) expect(reply).toMatchObject({ Status: "Accepted" });
+      else if (version >= 41_400 || first === 41_400) {
+        expect(reply).toMatchObject({
+          Type: "ConnectionStatus",
+          Status: "Invalid",
+          Message: `A connection to Subscription Task with ID '${id}' cannot be opened because it requires the protocol to support ${name}.`,
+        });
+      } else expect(reply).toMatchObject({ Status: "Invalid" });
+      client.close();
+      await expect.poll(() => database.subscriptions.workersOf("s")).toEqual([]);
+    }
+  });
+
+  test("leaves out what a script includes where the version cannot read it", async () => {
+    await put("u1", { Friend: "u2" });
+    await define(
+      "declare function f(u) { include(u.Friend); return u; } from Users as u where id() = 'u1' select f(u)",
+    );
+    await database.put("u2", { "@metadata": { "@collection": "Others" } });
+    const types = async (version: number) => {
+      const client = await openSubscription(await connect(), {}, database.name, version);
+      const seen: unknown[] = [];
+      do seen.push((await client.next())?.["Type"]);
+      while (seen.at(-1) !== "EndOfBatch");
+      client.close();
+      await expect.poll(() => database.subscriptions.workersOf("s")).toEqual([]);
+      return seen;
+    };
+    expect(await types(40)).toEqual(["ConnectionStatus", "Data", "EndOfBatch"]);
+    expect(await types(41_400)).toEqual(["ConnectionStatus", "Data", "Includes", "EndOfBatch"]);
   });
 
   test("offers the nearest older one for one that it does not know, on the same connection", async () => {

@@ -71,8 +71,9 @@ export async function openSubscription(
   client: TcpClient,
   options: object,
   database: string,
+  version?: number,
 ): Promise<TcpClient> {
-  client.send(headerOf(database));
+  client.send(headerOf(database, version));
   const { Status, Message: text } = (await client.next()) ?? {};
   if (Status !== "Ok") throw new Error(`${String(Status)}: ${String(text)}`);
   client.send({ SubscriptionName: "s", Strategy: "OpenIfFree", MaxDocsPerBatch: 4096, ...options });

@@ -59,6 +59,7 @@ class Run {
           strategy: this.isShared ? "Concurrent" : "OpenIfFree",
           documentsPerBatchMax: 1 + this.random.below(4),
           closesWhenNoneLeft: true,
+          unreadable: [],
           workerId: String(this.version),
           client: "test",
           onEnd: () => undefined,

@@ -42,6 +42,7 @@ function open(options: Partial<WorkerOptions> = {}, signal = never): Promise<Sub
       strategy: "OpenIfFree",
       documentsPerBatchMax: 100,
       closesWhenNoneLeft: false,
+      unreadable: [],
       workerId,
       client: "test",
       onEnd: (reason: EngineError) => ends.push(`${workerId}: ${reason.code}: ${reason.message}`),
