@@ -735,6 +735,11 @@ export class Database implements LogListener {
     return await this.#log.compact();
   }
 
+  /** Resolves when no compaction is under way: where records stand is what the files say. */
+  compactionEnded(): Promise<void> {
+    return this.#log.compactionEnded();
+  }
+
   /** Lets compaction wait while most of the documents are about to be replaced. Release it. */
   holdCompaction(): Pin {
     return this.#log.holdCompaction();

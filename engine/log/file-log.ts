@@ -491,6 +491,11 @@ export class FileLog implements CommitLog {
     }
   }
 
+  /** Resolves when none is under way: records are not moved before the next turn. */
+  async compactionEnded(): Promise<void> {
+    while (this.#compaction !== null) await this.#compaction;
+  }
+
   #compactSoon(): void {
     const { compaction, clock } = this.#options;
     if (compaction === undefined || this.#compactionTimer !== null || this.#closed !== null) return;
