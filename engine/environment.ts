@@ -9,8 +9,8 @@ export interface Clock {
   nowMicros(): number;
   /** Milliseconds of a clock that never goes backward; only differences mean something. */
   monotonicMs(): number;
-  /** Calls `run` once after `ms` milliseconds. Does not keep the process alive. */
-  setTimer(ms: number, run: () => void): Timer;
+  /** Calls `run` once after `ms` milliseconds. Keeps the process alive only if `isAwaited`. */
+  setTimer(ms: number, run: () => void, isAwaited?: boolean): Timer;
 }
 
 export interface Timer {

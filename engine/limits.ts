@@ -68,6 +68,8 @@ export const revisionBinIntervalSeconds = 300;
 export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */
 export const sliceMs = 5;
+/** The same for work in the background that nobody waits for. */
+export const backgroundSliceMs = 0.1;
 /** Ended operations of one database that can still be asked for. */
 export const finishedOperationsMax = 256;
 /** Bytes of commands that a bulk insert commits at once, and may hold while a commit is under way. */
@@ -126,4 +128,5 @@ export const damagedListMax = 1000;
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
 assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");
+assert(backgroundSliceMs <= sliceMs, "what nobody waits for holds nobody up");
 assert(transactionBytesMax < 2 ** 31, "offsets inside a segment are 31 bits");

@@ -44,8 +44,9 @@ export function nodeEnvironment(): Environment {
 const nodeClock: Clock = {
   nowMicros: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
   monotonicMs: () => performance.now(),
-  setTimer(ms: number, run: () => void): Timer {
-    const timer = setTimeout(run, ms).unref();
+  setTimer(ms: number, run: () => void, isAwaited = false): Timer {
+    const timer = setTimeout(run, ms);
+    if (!isAwaited) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },
 };

@@ -20,14 +20,14 @@
  */
 import { assert } from "../assert.ts";
 import type { Clock } from "../environment.ts";
+import { type CompactionPace, paceOf } from "./compaction-pace.ts";
 import {
   decodeFrameHeader,
   encodeFrameHeader,
   type FrameHeader,
   frameFlags,
   frameHeaderBytes,
-  payloadCrcOf,
-  payloadIsWhole,
+  slicedPayloadCrcOf,
 } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
@@ -36,8 +36,11 @@ import { encodeSegmentHeader, newImage, type Segment, segmentHeaderBytes } from 
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";
 
-const framePayloadBytesMax = 1024 * 1024;
-const writeBytes = 1024 * 1024;
+const framePayloadBytesMax = 256 * 1024;
+const writeBytes = 256 * 1024;
+/** Written bytes are synced this often, so that nobody's sync waits for many of them. */
+const syncBytes = 8 * 1024 * 1024;
+const moveBytes = 256 * 1024;
 
 export interface CompactionOptions {
   /** Bytes copied in a second at most. */
@@ -60,10 +63,19 @@ export interface CompactionContext {
   readonly owner: RecordOwner;
   readonly clock: Clock;
   readonly segmentBytesMax: number;
+  /** Below this a log counts as one with as many live bytes. */
+  readonly leastBytes: number;
   /** The last frame that the owner was told to be durable. */
   durableNumber(): number;
   /** The last frames of all snapshots, also of one that is being written. */
   cuts(): number[];
+}
+
+/** A segment and what compacting it would give back. */
+interface Candidate {
+  readonly segment: Segment;
+  /** The part of its bytes that would be given back: 0 to 1. */
+  readonly share: number;
 }
 
 /** Records that are copied into one output. */
@@ -92,9 +104,25 @@ export class Compactor {
     return this.#run.includes(segment) && segment.lastNumber <= this.#dropThrough;
   }
 
-  /** Is there anything to compact? Cost: one look at each segment. */
-  isWorthwhile(): boolean {
-    return this.#nextRun() !== null;
+  /** What is to be done now. Cost: one look at each segment. See `paceOf`. */
+  pace(isHeld: boolean): CompactionPace {
+    const { store, leastBytes } = this.#context;
+    const space = {
+      liveBytes: store.liveBytes(),
+      totalBytes: store.segmentBytes() + store.snapshotBytes(),
+      deadBytes: 0,
+      emptyBytes: 0,
+    };
+    for (const { segment, share } of this.#candidates()) {
+      space.deadBytes += share * segment.payloadBytes;
+      if (isEmpty(segment)) space.emptyBytes += segment.payloadBytes;
+    }
+    return paceOf(space, leastBytes, isHeld);
+  }
+
+  /** Is there anything to compact? */
+  isWorthwhile(pace: CompactionPace): boolean {
+    return this.#nextRun(pace.worthShare, pace.runBytesMax) !== null;
   }
 
   /** Makes a compaction that is under way end soon, in a state that is as good as any other. */
@@ -103,15 +131,26 @@ export class Compactor {
     this.#throttle?.hurry();
   }
 
-  /** Compacts until nothing is left that is worth it. @throws EngineError disk-full, database-stopped */
-  async compact(options: CompactionOptions): Promise<CompactionReport> {
+  /**
+   * Compacts until nothing is left that is worth it, or, with `isUrgent`, that cannot wait. `isHeld`: see `paceOf`.
+   * @throws EngineError disk-full, database-stopped
+   */
+  async compact(
+    options: CompactionOptions,
+    isHeld: () => boolean,
+    isUrgent: boolean,
+  ): Promise<CompactionReport> {
     assert(this.#run.length === 0, "one compaction at a time");
-    const throttle = new Throttle(this.#context.clock, options.bytesPerSecond);
-    this.#throttle = throttle;
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
-      const run = this.#nextRun();
+      // Until their files are removed, sources take their room as before.
+      await this.#context.store.finishRemovals();
+      const pace = this.pace(isHeld());
+      const run = this.#nextRun(isUrgent ? pace.urgentShare : pace.worthShare, pace.runBytesMax);
       if (run === null || this.#isCancelled) return report;
+      const speed = options.bytesPerSecond * pace.speedUp;
+      const throttle = new Throttle(this.#context.clock, speed);
+      this.#throttle = throttle;
       this.#run = run;
       try {
         const output = await this.#compactRun(run, throttle);
@@ -131,47 +170,43 @@ export class Compactor {
     }
   }
 
-  /** The first run of neighbours that are worth it, not larger than a segment may be. */
-  #nextRun(): Segment[] | null {
-    const { store, segmentBytesMax } = this.#context;
-    let run: Segment[] = [];
-    let liveBytes = 0;
-    let isWorth = false;
-    for (const segment of store.order) {
-      const live = segment.payloadBytes - segment.deadBytes;
-      const worth = this.#isWorth(segment);
-      const fits = liveBytes + live <= segmentBytesMax;
-      if ((worth || this.#isSmall(segment)) && fits) {
-        run.push(segment);
-        liveBytes += live;
-        isWorth ||= worth;
-        continue;
-      }
-      if (isWorth) return run;
-      run = worth ? [segment] : [];
-      liveBytes = worth ? live : 0;
-      isWorth = worth;
+  /** The segment that gives back most, with neighbours that are worth it too, as many as may be copied at once. */
+  #nextRun(worthShare: number, runBytesMax: number): Segment[] | null {
+    const candidates = this.#candidates();
+    let best: Candidate | null = null;
+    for (const candidate of candidates) {
+      if (!isWorth(candidate, worthShare)) continue;
+      if (best === null || candidate.share > best.share) best = candidate;
     }
-    return isWorth ? run : null;
+    if (best === null) return null;
+    const bytesMax = Math.min(this.#context.segmentBytesMax, runBytesMax);
+    let first = candidates.indexOf(best);
+    let end = first + 1;
+    let bytes = liveBytesOf([best.segment]);
+    const takes = (candidate: Candidate | undefined): boolean => {
+      if (candidate === undefined) return false;
+      const { segment } = candidate;
+      const bytesThen = bytes + liveBytesOf([segment]);
+      if (bytesThen > bytesMax) return false;
+      if (!isWorth(candidate, worthShare) && !isSmall(segment, bytesMax)) return false;
+      bytes = bytesThen;
+      return true;
+    };
+    while (takes(candidates[first - 1])) first--;
+    while (takes(candidates[end])) end++;
+    return candidates.slice(first, end).map(({ segment }) => segment);
   }
 
-  #isFree(segment: Segment): boolean {
-    return segment.sealed && segment.settled && !segment.damaged;
-  }
-
-  /** Would rewriting it give back half of it? Deletions that must be kept give back nothing. */
-  #isWorth(segment: Segment): boolean {
-    if (!this.#isFree(segment)) return false;
-    if (segment.payloadBytes === 0) return segment.kind === "log";
-    const canDropAll = segment.lastNumber <= this.#dropThroughBefore(segment);
-    const kept = canDropAll ? 0 : segment.deadBytesAtBirth;
-    return (segment.deadBytes - kept) * 2 >= segment.payloadBytes;
-  }
-
-  /** An output of an earlier compaction that is worth joining to its neighbours when they are rewritten anyway. */
-  #isSmall(segment: Segment): boolean {
-    const isOutput = segment.kind === "compacted" && this.#isFree(segment);
-    return isOutput && segment.size * 8 <= this.#context.segmentBytesMax;
+  /** All segments in order; what cannot be compacted, or is mostly deletions that must stay, gives nothing back. */
+  #candidates(): Candidate[] {
+    const candidates: Candidate[] = [];
+    let dropThrough = Math.min(...this.#context.cuts());
+    for (const segment of this.#context.store.order) {
+      const kept = segment.lastNumber <= dropThrough ? 0 : segment.deadBytesAtBirth;
+      candidates.push({ segment, share: isFree(segment) ? shareOf(segment, kept) : 0 });
+      dropThrough = Math.min(dropThrough, segment.cleanThrough);
+    }
+    return candidates;
   }
 
   /** Up to which frame deletions in `first`, the first segment of a run, can be left out. */
@@ -191,7 +226,8 @@ export class Compactor {
     this.#dropThrough = this.#dropThroughBefore(run[0] as Segment);
     const builder = new OutputBuilder(this.#context.cuts(), liveBytesOf(run));
     for (const source of run) {
-      if (source.replacedBytes === source.payloadBytes) continue; // nothing in it is needed
+      assert(source.replacedBytes <= source.payloadBytes, "a record is replaced once");
+      if (isEmpty(source)) continue;
       const image = source.image ?? (await loadWhole(store, source, throttle));
       if (image === null) {
         source.damaged = true;
@@ -245,7 +281,10 @@ export class Compactor {
       const end = start + header.payloadLength;
       for (at = start; at < end; ) {
         const length = recordLengthIn(image, at, end);
-        if (owner.isLive(image, at, length, base + at)) builder.add(image, at, length, header);
+        if (owner.isLive(image, at, length, base + at)) {
+          if (!builder.hasRoom(length)) await builder.grow(length, throttle);
+          builder.add(image, at, length, header);
+        }
         at += length;
         if (throttle.isDue()) await throttle.yield();
       }
@@ -267,7 +306,9 @@ export class Compactor {
       for (let at = 0; at < image.length; at += writeBytes) {
         const count = Math.min(writeBytes, image.length - at);
         await file.write(image, at, count, at);
+        throttle.resumed();
         await throttle.spend(count);
+        if ((at + count) % syncBytes === 0) await store.sync(file);
       }
     });
     store.keepOpen(output);
@@ -329,7 +370,7 @@ class OutputBuilder {
   /** Copies a record that stood in the frame of `header`. */
   add(source: Buffer, start: number, length: number, header: FrameHeader): void {
     let frame = this.frames.at(-1);
-    this.#reserve(frameHeaderBytes + length);
+    assert(this.hasRoom(length), "the image grows before a record is added");
     if (frame === undefined || this.#mustBreak(frame, header, length)) {
       const { firstNumber, number } = header;
       frame = { start: this.#end, end: 0, firstNumber, number };
@@ -347,11 +388,22 @@ class OutputBuilder {
     return this.#cuts.some((cut) => frame.number <= cut && cut < header.firstNumber);
   }
 
-  #reserve(bytes: number): void {
-    if (this.#end + bytes <= this.#image.length) return;
-    const larger = newImage(Math.max(this.#image.length * 2, this.#end + bytes));
-    this.#image.copy(larger, 0, 0, this.#end);
-    this.#image = larger;
+  /** Is there room for one more record, in a frame of its own? */
+  hasRoom(length: number): boolean {
+    return this.#end + frameHeaderBytes + length <= this.#image.length;
+  }
+
+  async grow(length: number, throttle: Throttle): Promise<void> {
+    const needed = this.#end + frameHeaderBytes + length;
+    await this.#moveTo(newImage(Math.max(this.#image.length * 2, needed)), throttle);
+  }
+
+  async #moveTo(image: Buffer, throttle: Throttle): Promise<void> {
+    for (let at = 0; at < this.#end; at += moveBytes) {
+      this.#image.copy(image, at, at, Math.min(this.#end, at + moveBytes));
+      if (throttle.isDue()) await throttle.yield();
+    }
+    this.#image = image;
   }
 
   /** Writes the headers. @returns the image, exactly `size` bytes. */
@@ -362,7 +414,9 @@ class OutputBuilder {
     throttle: Throttle,
   ): Promise<Buffer> {
     assert(segment.size === this.#end, "the size of the output is known");
-    const image = this.#trimmed();
+    // Copied only when much of it is not used.
+    if (this.#image.length > this.#end * 1.25) await this.#moveTo(newImage(this.#end), throttle);
+    const image = this.#image.subarray(0, this.#end);
     const { number, kind, salt, size } = segment;
     encodeSegmentHeader(image, { number, kind, salt, size, databaseId });
     let previousCrc = 0;
@@ -371,7 +425,7 @@ class OutputBuilder {
       const payloadLength = frame.end - frame.start - frameHeaderBytes;
       previousCrc = encodeFrameHeader(image, frame.start, salt, {
         payloadLength,
-        payloadCrc: payloadCrcOf(image, frame.start, payloadLength),
+        payloadCrc: await slicedPayloadCrcOf(image, frame.start, payloadLength, throttle),
         number: frame.number,
         firstNumber: frame.firstNumber,
         durableNumber: frame.number,
@@ -380,18 +434,33 @@ class OutputBuilder {
         transactionCount: 0,
         wallClockMicros: nowMicros,
       });
-      if (throttle.isDue()) await throttle.yield();
     }
     return image;
   }
+}
 
-  /** Copies the image only when much of it is not used. */
-  #trimmed(): Buffer {
-    if (this.#image.length <= this.#end * 1.25) return this.#image.subarray(0, this.#end);
-    const image = newImage(this.#end);
-    this.#image.copy(image, 0, 0, this.#end);
-    return image;
-  }
+function isFree(segment: Segment): boolean {
+  return segment.sealed && segment.settled && !segment.damaged;
+}
+
+/** An output of an earlier compaction that is joined to its neighbours when they are rewritten anyway. */
+function isSmall(segment: Segment, runBytesMax: number): boolean {
+  return segment.kind === "compacted" && isFree(segment) && segment.size * 8 <= runBytesMax;
+}
+
+/** Was everything in it replaced? Then it is given back without being read. */
+function isEmpty(segment: Segment): boolean {
+  return isFree(segment) && segment.replacedBytes === segment.payloadBytes;
+}
+
+/** The part of a segment that compacting it gives back when `keptBytes` of the dead must stay. */
+function shareOf(segment: Segment, keptBytes: number): number {
+  if (segment.payloadBytes === 0) return segment.kind === "log" ? 1 : 0;
+  return (segment.deadBytes - keptBytes) / segment.payloadBytes;
+}
+
+function isWorth({ segment, share }: Candidate, worthShare: number): boolean {
+  return share > 0 && (share >= worthShare || isEmpty(segment));
 }
 
 function liveBytesOf(run: readonly Segment[]): number {
@@ -409,9 +478,10 @@ export async function loadWhole(
   if (count !== segment.size) return null;
   for (let at = segmentHeaderBytes; at < segment.end; ) {
     const header = decodeFrameHeader(image, at, segment.end, segment.salt);
-    if (header === null || !payloadIsWhole(image, at, header)) return null;
+    if (header === null) return null;
+    const crc = await slicedPayloadCrcOf(image, at, header.payloadLength, throttle);
+    if (crc !== header.payloadCrc) return null;
     at += frameHeaderBytes + header.payloadLength;
-    if (throttle.isDue()) await throttle.yield();
   }
   return image;
 }

@@ -17,7 +17,7 @@
 import { assert } from "../assert.ts";
 import type { Clock, DirectoryLock, FileSystem, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
-import { diskReserveBytes } from "../limits.ts";
+import { diskReserveBytes, sliceMs } from "../limits.ts";
 import {
   type CompactionOptions,
   type CompactionReport,
@@ -59,14 +59,14 @@ export interface LogOptions {
   readonly mustExist?: boolean;
   /** See limits.ts. */
   readonly diskReserveBytes?: number;
-  /** Compact by itself, this fast, when a segment is half dead. Left out: only when `compact` is called. */
+  /** Compact by itself, this fast when there is time, see `paceOf`. Left out: only when `compact` is called. */
   readonly compaction?: CompactionOptions;
 }
 
-/** How long a segment that is half dead waits for more to die. */
-const compactionDelayMs = 1000;
-/** Compaction waits for nobody when more than this, and than half of what is alive, is dead. */
-const heldDeadBytesMin = 256 * 1024 * 1024;
+/** A log counts as one with at least this many live bytes when it comes to compaction: so many first segments. */
+const leastSegments = 16;
+/** Bytes a second that writers have, at least, beside a compaction that is late: its own, divided by this. */
+const brakeFactor = 4;
 
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
 export interface LogMetrics {
@@ -128,7 +128,14 @@ export class FileLog implements CommitLog {
   #compactor: Compactor | null = null;
   #compaction: Promise<unknown> | null = null;
   #compactionTimer: Timer | null = null;
+  /** When that is due, by the clock that never goes backward. */
+  #compactionDueMs = 0;
   #compactionHolds = 0;
+  /** How much writers are slowed down while compaction is under way, 0 to 1. */
+  #brake = 0;
+  readonly #brakes: Throttle;
+  /** Bytes of frames that were written since `#compactSoon` looked at what is dead. */
+  #bytesSinceLook = 0;
   /** The segment that `markReplaced` met last. */
   #replacedIn: Segment | null = null;
   #closed: Promise<void> | null = null;
@@ -141,7 +148,9 @@ export class FileLog implements CommitLog {
     const reserve = options.diskReserveBytes ?? diskReserveBytes;
     this.#space = new SpaceGuard(disk, options.clock, reserve);
     const databaseId = options.databaseId ?? options.random(16);
-    const { cache, random } = options;
+    const { cache, random, clock } = options;
+    const speed = options.compaction?.bytesPerSecond ?? Number.POSITIVE_INFINITY;
+    this.#brakes = new Throttle(clock, speed / brakeFactor, sliceMs, true);
     this.#store = new SegmentStore(disk, databaseId, cache, this.#health, random);
   }
 
@@ -162,6 +171,7 @@ export class FileLog implements CommitLog {
       const path = `${disk.folder}/snap/${snapshotFileName(number)}`;
       const { databaseId } = manifest;
       this.#loaded = await readSnapshotFile(disk.files, path, { databaseId, number });
+      store.lastSnapshotBytes = this.#loaded?.bytes ?? 0;
       if (this.#loaded !== null) break;
       this.#snapshotsIgnored++;
       store.snapshots = store.snapshots.filter((snapshot) => snapshot.number !== number);
@@ -189,7 +199,7 @@ export class FileLog implements CommitLog {
     const { clock, owner } = this.#options;
     const cut = this.#loaded?.cut ?? null;
     this.#loaded = null;
-    const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
+    const throttle = new Throttle(clock, Number.POSITIVE_INFINITY, sliceMs);
     const result = await new Recovery(this.#store, owner, cut, throttle).run();
     if (this.#store.disk !== null) {
       await this.#settleEnd(result).catch((error: unknown) => {
@@ -197,7 +207,12 @@ export class FileLog implements CommitLog {
       });
     }
     this.#writer = new LogWriter(
-      { ...this.#options, store: this.#store, space: this.#space },
+      {
+        ...this.#options,
+        store: this.#store,
+        space: this.#space,
+        slowDown: (bytes) => this.#slowDown(bytes),
+      },
       {
         active: result.active,
         wasClosed: result.wasClosed,
@@ -220,12 +235,13 @@ export class FileLog implements CommitLog {
   }
 
   #newCompactor(writer: LogWriter, snapshots: Snapshots): Compactor {
-    const { owner, clock, segmentBytesMax } = this.#options;
+    const { owner, clock, segmentBytesMin, segmentBytesMax } = this.#options;
     return new Compactor({
       store: this.#store,
       owner,
       clock,
       segmentBytesMax,
+      leastBytes: leastSegments * segmentBytesMin,
       durableNumber: () => writer.durableNumber,
       cuts: () => snapshots.cuts(),
     });
@@ -424,7 +440,8 @@ export class FileLog implements CommitLog {
 
   /**
    * Lets compaction wait until `release`, for work that is about to replace most of what is in the log: what is half
-   * dead now would be copied, and die. It does not wait for ever: see `heldDeadBytesMin`.
+   * dead now would be copied, and die. Segments in which everything was replaced are given back all the same, and it
+   * does not wait when half as much is dead as is alive.
    */
   holdCompaction(): Pin {
     let isHeld = true;
@@ -437,13 +454,6 @@ export class FileLog implements CommitLog {
         this.#compactSoon();
       },
     };
-  }
-
-  /** Is compaction to wait? Cost: one look at each segment. */
-  #isHeld(): boolean {
-    if (this.#compactionHolds === 0) return false;
-    const { recordBytes, deadBytes } = this.metrics();
-    return deadBytes < Math.max(heldDeadBytesMin, (recordBytes - deadBytes) / 2);
   }
 
   /** The file and the byte of a position, for messages. In memory there is no file. */
@@ -480,9 +490,18 @@ export class FileLog implements CommitLog {
     options: CompactionOptions = { bytesPerSecond: Number.POSITIVE_INFINITY },
   ): Promise<CompactionReport> {
     assert(this.#compactor !== null, "a log is replayed before it is used");
-    const compactor = this.#compactor;
+    return await this.#compact(this.#compactor, options, () => false, false);
+  }
+
+  async #compact(
+    compactor: Compactor,
+    options: CompactionOptions,
+    isHeld: () => boolean,
+    isUrgent: boolean,
+  ): Promise<CompactionReport> {
+    // Of several that wait for the same one, the first goes on, and the others find that it has begun.
     while (this.#compaction !== null) await this.#compaction;
-    const compaction = compactor.compact(options);
+    const compaction = compactor.compact(options, isHeld, isUrgent);
     this.#compaction = compaction.catch(() => undefined);
     try {
       return await compaction;
@@ -496,18 +515,50 @@ export class FileLog implements CommitLog {
     while (this.#compaction !== null) await this.#compaction;
   }
 
+  /** Plans compaction as `paceOf` says; what was planned for later is brought forward. Cost: one look at each segment. */
   #compactSoon(): void {
     const { compaction, clock } = this.#options;
-    if (compaction === undefined || this.#compactionTimer !== null || this.#closed !== null) return;
-    if (this.#isHeld() || this.#compactor?.isWorthwhile() !== true) return;
-    this.#compactionTimer = clock.setTimer(compactionDelayMs, () => {
+    const compactor = this.#compactor;
+    if (compaction === undefined || compactor === null || this.#closed !== null) return;
+    this.#bytesSinceLook = 0;
+    const pace = compactor.pace(this.#compactionHolds > 0);
+    this.#brake = pace.brake;
+    if (this.#compaction !== null || pace.delayMs === null || !compactor.isWorthwhile(pace)) return;
+    const dueMs = clock.monotonicMs() + pace.delayMs;
+    if (this.#compactionTimer !== null && this.#compactionDueMs <= dueMs) return;
+    this.#compactionTimer?.cancel();
+    this.#compactionDueMs = dueMs;
+    this.#compactionTimer = clock.setTimer(pace.delayMs, () => {
       this.#compactionTimer = null;
-      if (this.#closed !== null || this.#health.stopped !== null || this.#isHeld()) return;
-      this.compact(compaction).catch((error: unknown) => {
-        // Where there is no room it is tried again when more has died.
-        if (!(error instanceof EngineError)) this.#health.stop(error);
-      });
+      if (this.#closed !== null || this.#health.stopped !== null) return;
+      this.#compactBesideTraffic(compactor, compaction, pace.delayMs === 0).catch(
+        (error: unknown) => this.#health.stop(error),
+      );
     });
+  }
+
+  async #compactBesideTraffic(
+    compactor: Compactor,
+    options: CompactionOptions,
+    isUrgent: boolean,
+  ): Promise<void> {
+    try {
+      await this.#compact(compactor, options, () => this.#compactionHolds > 0, isUrgent);
+    } catch (error) {
+      // Where there is no room it is tried again when more has died.
+      if (error instanceof EngineError) return;
+      throw error;
+    }
+    // What could wait.
+    if (isUrgent) this.#compactSoon();
+  }
+
+  /** See `WriterOptions.slowDown`. */
+  #slowDown(bytes: number): Promise<void> | null {
+    this.#bytesSinceLook += bytes;
+    if (this.#bytesSinceLook >= this.#options.segmentBytesMin) this.#compactSoon();
+    if (this.#brake === 0 || this.#compaction === null) return null;
+    return this.#brakes.spend(bytes * this.#brake);
   }
 
   /**
@@ -558,6 +609,7 @@ export class FileLog implements CommitLog {
   /** The log will be closed: compaction, snapshots and scrubs that are under way come to their end quickly. */
   hurry(): void {
     this.#hurry.abort();
+    this.#brakes.hurry();
     this.#compactor?.cancel();
     this.#snapshots?.finish().catch(() => undefined);
   }
@@ -576,7 +628,7 @@ export class FileLog implements CommitLog {
     this.hurry();
     try {
       this.#compactionTimer?.cancel();
-      while (this.#compaction !== null) await this.#compaction;
+      await this.compactionEnded();
       await this.#snapshots?.finish();
       if (sections !== undefined && this.#snapshots !== null && this.#health.stopped === null) {
         assert(this.appendedCount === this.durableCount, "a last snapshot holds everything");

@@ -25,10 +25,14 @@
  */
 
 import { crc32 } from "node:zlib";
+import type { Throttle } from "./throttle.ts";
 
 export const frameHeaderBytes = 64;
 const magic = 0x314d5246;
 const formatVersion = 1;
+
+/** Some 50 microseconds. */
+const crcPieceBytes = 256 * 1024;
 
 /** Bits of `flags`. */
 export const frameFlags = {
@@ -112,6 +116,23 @@ export function frameCrc(source: Buffer, at: number): number {
 export function payloadCrcOf(source: Buffer, at: number, payloadLength: number): number {
   const start = at + frameHeaderBytes;
   return crc32(source.subarray(start, start + payloadLength));
+}
+
+/** As `payloadCrcOf`, with turns of the event loop in between. */
+export async function slicedPayloadCrcOf(
+  source: Buffer,
+  at: number,
+  payloadLength: number,
+  throttle: Throttle,
+): Promise<number> {
+  const start = at + frameHeaderBytes;
+  const end = start + payloadLength;
+  let crc = 0;
+  for (let from = start; from < end; from += crcPieceBytes) {
+    crc = crc32(source.subarray(from, Math.min(end, from + crcPieceBytes)), crc);
+    if (throttle.isDue()) await throttle.yield();
+  }
+  return crc;
 }
 
 export function payloadIsWhole(source: Buffer, at: number, header: FrameHeader): boolean {

@@ -32,8 +32,8 @@ import type { SpaceGuard } from "./space-guard.ts";
 const barrierDelayMs = 50;
 
 /** A new segment has room for the live bytes divided by this, or is small. */
-const liveSharePerSegment = 8;
-const smallSegmentBytes = 4 * 1024 * 1024;
+const liveSharePerSegment = 16;
+const smallSegmentBytes = 1024 * 1024;
 
 /** One group commit on its way. */
 interface Frame {
@@ -70,6 +70,8 @@ export interface WriterOptions {
   readonly listener: LogListener;
   readonly segmentBytesMin: number;
   readonly segmentBytesMax: number;
+  /** Asked after each frame of `bytes`: what is to be awaited before the next, so that compaction keeps up. */
+  slowDown(bytes: number): Promise<void> | null;
 }
 
 export class LogWriter {
@@ -86,6 +88,7 @@ export class LogWriter {
   readonly #listener: LogListener;
   readonly #segmentBytesMin: number;
   readonly #segmentBytesMax: number;
+  readonly #slowDown: (bytes: number) => Promise<void> | null;
   #plannedSize: number;
   #active: Segment | null;
   #frameStart = 0;
@@ -115,6 +118,7 @@ export class LogWriter {
     this.#listener = options.listener;
     this.#segmentBytesMin = options.segmentBytesMin;
     this.#segmentBytesMax = options.segmentBytesMax;
+    this.#slowDown = options.slowDown;
     this.#plannedSize = start.plannedSize;
     this.#active = start.active;
     const { active } = start;
@@ -296,7 +300,10 @@ export class LogWriter {
         this.#fail(error);
         continue;
       }
-      if (this.#store.health.stopped === null) this.#becameDurable(frame);
+      if (this.#store.health.stopped !== null) break;
+      this.#becameDurable(frame);
+      const pause = this.#slowDown(frame.end - frame.start);
+      if (pause !== null) await pause;
     }
     this.#running = false;
     this.#scheduleBarrier();

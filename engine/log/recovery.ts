@@ -136,6 +136,7 @@ export class Recovery {
       if (!isNext || !payloadIsWhole(image, at, header)) throw this.#damaged(segment, at, 0);
       const start = at + frameHeaderBytes;
       const end = start + header.payloadLength;
+      segment.payloadBytes += header.payloadLength;
       if (header.firstNumber > through) {
         this.#replay(segment, image, start, end);
         this.#replayedTransactions += header.transactionCount;
@@ -143,7 +144,6 @@ export class Recovery {
         if (header.number > through) throw this.#damaged(segment, at, 0);
         this.#relocate(segment, image, start, end);
       }
-      segment.payloadBytes += header.payloadLength;
       previousCrc = frameCrc(image, at);
       at = end;
       if (this.#throttle.isDue()) await this.#throttle.yield();
@@ -197,12 +197,12 @@ export class Recovery {
       if (header === null || !this.#isNext(header) || !payloadIsWhole(image, at, header)) return;
       const start = at + frameHeaderBytes;
       const end = start + header.payloadLength;
+      segment.payloadBytes += header.payloadLength;
       this.#replay(segment, image, start, end);
       this.#replayedTransactions += header.transactionCount;
       this.#lastNumber = header.number;
       this.#lastCrc = frameCrc(image, at);
       this.#lastFlags = header.flags;
-      segment.payloadBytes += header.payloadLength;
       segment.lastNumber = this.#lastNumber;
       segment.lastCrc = this.#lastCrc;
       segment.end = end;

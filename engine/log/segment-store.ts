@@ -53,6 +53,10 @@ export class SegmentStore {
   nextNumber = 1;
   nextSnapshotNumber = 1;
   snapshots: ManifestSnapshot[] = [];
+  /** Bytes of the newest snapshot's file, as far as it was read or written: others are about as large. */
+  lastSnapshotBytes = 0;
+  /** A snapshot that is not listed yet is being written. */
+  isSnapshotComing = false;
   /** Told when one more segment can be compacted. */
   onSealed: (() => void) | null = null;
   readonly #random: (count: number) => Buffer;
@@ -252,6 +256,12 @@ export class SegmentStore {
     if (segment === undefined || segment.image === null) return null;
     this.cache.touch(segment);
     return segment.image;
+  }
+
+  /** Bytes of snapshots' files, about. */
+  snapshotBytes(): number {
+    const count = this.snapshots.length + (this.isSnapshotComing ? 1 : 0);
+    return count * this.lastSnapshotBytes;
   }
 
   /** Bytes of all segments, listed or not yet removed. */

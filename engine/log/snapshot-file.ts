@@ -64,6 +64,8 @@ export interface SnapshotIdentity {
 }
 
 export interface LoadedSnapshot {
+  /** Of the file. */
+  readonly bytes: number;
   readonly cut: SnapshotCut;
   readonly sections: ReadonlyMap<string, Buffer>;
 }
@@ -184,7 +186,8 @@ async function readWholeFile(
       sections.set((text.sections[at] as SectionText).name, read.value); // one read for each
     }
     const { throughNumber, throughCrc, segments } = text;
-    return { cut: { throughNumber, throughCrc, segments }, sections };
+    const bytes = await file.size();
+    return { bytes, cut: { throughNumber, throughCrc, segments }, sections };
   } finally {
     await file.close();
   }

@@ -1,5 +1,6 @@
 /**
- * Writes snapshots of the index and keeps the two newest: the older one is for the case that the newer is damaged.
+ * Writes snapshots of the index and keeps the newest; with it the one before, for the case that the newer is damaged,
+ * unless they are large beside the log. Without any the log is replayed: that takes longer and gives the same.
  *
  * Invariants:
  * - A snapshot is listed when it is on the device under its final name.
@@ -19,7 +20,9 @@ import {
 } from "./snapshot-file.ts";
 import { Throttle } from "./throttle.ts";
 
-const keptCount = 2;
+/** Two are kept while the newer has at most this part of the log's live bytes, or is small. */
+const keptShare = 1 / 8;
+const smallBytes = 1024 * 1024;
 
 export class Snapshots {
   readonly #store: SegmentStore;
@@ -60,6 +63,7 @@ export class Snapshots {
     const cut = this.#takeCut();
     this.#cut = cut;
     const { durableCount } = this.#writer;
+    this.#store.isSnapshotComing = true;
     try {
       this.#throttle = new Throttle(this.#clock, bytesPerSecond);
       const writing = this.#write(disk, cut, sections, this.#throttle);
@@ -69,6 +73,7 @@ export class Snapshots {
       return bytes;
     } finally {
       this.#cut = null;
+      this.#store.isSnapshotComing = false;
     }
   }
 
@@ -107,6 +112,7 @@ export class Snapshots {
     const temporary = `${path}.tmp`;
     try {
       const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
+      store.lastSnapshotBytes = bytes;
       await disk.files.rename(temporary, path);
       await store.syncDirectory(folder);
       const old = await this.#list(number, cut.throughNumber);
@@ -140,6 +146,8 @@ export class Snapshots {
   async #list(number: number, throughNumber: number): Promise<string[]> {
     const store = this.#store;
     const before = store.snapshots;
+    const bytesMax = Math.max(smallBytes, keptShare * store.liveBytes());
+    const keptCount = store.lastSnapshotBytes <= bytesMax ? 2 : 1;
     const after = [...before, { number, throughNumber }].slice(-keptCount);
     await store.saveManifest(() => {
       store.snapshots = after;

@@ -2,23 +2,36 @@
  * Bounds the speed of work in the background, and gives the event loop back in between.
  */
 import type { Clock, Timer } from "../environment.ts";
-import { sliceMs } from "../limits.ts";
+import { backgroundSliceMs } from "../limits.ts";
+
+/** Shorter waits are not worth a timer. */
+const waitMsMin = 5;
 
 export class Throttle {
   readonly #clock: Clock;
   readonly #bytesPerSecond: number;
+  readonly #sliceMs: number;
+  readonly #isAwaited: boolean;
   #sliceStartMs: number;
   #owedMs = 0;
   #hurried = false;
   #timer: Timer | null = null;
   #goOn: (() => void) | null = null;
-  readonly #ending: AbortSignal | undefined;
 
-  /** `bytesPerSecond` may be infinite. When `ending` is aborted there is no bound any more, as after `hurry`. */
-  constructor(clock: Clock, bytesPerSecond: number, ending?: AbortSignal) {
+  /**
+   * `bytesPerSecond` may be infinite; `sliceMs` is how long the event loop may be held; `isAwaited`: somebody's request
+   * waits for it, so that the process must not end meanwhile.
+   */
+  constructor(
+    clock: Clock,
+    bytesPerSecond: number,
+    sliceMs = backgroundSliceMs,
+    isAwaited = false,
+  ) {
+    this.#isAwaited = isAwaited;
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;
-    this.#ending = ending;
+    this.#sliceMs = sliceMs;
     this.#sliceStartMs = clock.monotonicMs();
   }
 
@@ -31,26 +44,29 @@ export class Throttle {
 
   /** Has the present slice lasted long enough? */
   isDue(): boolean {
-    return this.#clock.monotonicMs() - this.#sliceStartMs >= sliceMs;
+    return this.#clock.monotonicMs() - this.#sliceStartMs >= this.#sliceMs;
   }
 
   /** Lets others run, and starts a new slice. */
   async yield(): Promise<void> {
     await new Promise<void>((resolve) => setImmediate(resolve));
+    this.resumed();
+  }
+
+  /** Something was awaited that gave the event loop back: a new slice starts. */
+  resumed(): void {
     this.#sliceStartMs = this.#clock.monotonicMs();
   }
 
   /** Waits as long as `bytes` take at the given speed. */
   async spend(bytes: number): Promise<void> {
-    const isHurried = this.#hurried || this.#ending?.aborted === true;
-    if (Number.isFinite(this.#bytesPerSecond) && !isHurried) {
+    if (Number.isFinite(this.#bytesPerSecond) && !this.#hurried) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
-      // Shorter waits are not worth a timer.
-      if (this.#owedMs >= sliceMs) {
+      if (this.#owedMs >= waitMsMin) {
         const ms = this.#owedMs;
         this.#owedMs = 0;
         await this.#sleep(ms);
-        this.#sliceStartMs = this.#clock.monotonicMs();
+        this.resumed();
         return;
       }
     }
@@ -58,15 +74,9 @@ export class Throttle {
   }
 
   async #sleep(ms: number): Promise<void> {
-    const wake = () => {
-      this.#timer?.cancel();
-      this.#goOn?.();
-    };
-    this.#ending?.addEventListener("abort", wake);
     await new Promise<void>((resolve) => {
       this.#goOn = resolve;
-      this.#timer = this.#clock.setTimer(ms, resolve);
+      this.#timer = this.#clock.setTimer(ms, resolve, this.#isAwaited);
     });
-    this.#ending?.removeEventListener("abort", wake);
   }
 }

@@ -4,6 +4,7 @@
  */
 import { expect } from "vitest";
 import type { EngineError } from "../../engine/errors.ts";
+import type { CompactionOptions } from "../../engine/log/compaction.ts";
 import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
@@ -71,6 +72,8 @@ export interface TinyOptions {
   readonly cacheBytes?: number;
   readonly diskReserveBytes?: number;
   readonly mustExist?: boolean;
+  /** Compact by itself. */
+  readonly compaction?: CompactionOptions;
 }
 
 export class TinyDatabase {

@@ -106,6 +106,21 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
     }
     await database.close();
   },
+
+  async "compaction that begins by itself while writing"(files, history) {
+    const compaction = { bytesPerSecond: Number.POSITIVE_INFINITY };
+    const options = { segmentBytesMin: 256, segmentBytesMax: 1024, compaction };
+    const database = await TinyDatabase.open(files, history, options);
+    for (let round = 0; round < 6; round++) {
+      database.put(`stays${round}`, "s".repeat(60));
+      for (let index = 0; index < 4; index++) database.put(`key${index}`, `${round}`.repeat(90));
+      if (round % 3 === 1) database.remove("key0");
+      await database.flush();
+      database.clock.advance(round === 4 ? 1500 : 0);
+    }
+    await database.log.compactionEnded();
+    await database.closeWithSnapshot();
+  },
 };
 
 export function scenarioOf(name: string): TinyScenario {

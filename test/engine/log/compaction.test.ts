@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { openLog } from "../../../engine/log/file-log.ts";
+import { type FileLog, openLog } from "../../../engine/log/file-log.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { SeededRandom } from "../../support/random.ts";
 import { SimulatedClock } from "../../support/simulated-clock.ts";
@@ -28,6 +28,36 @@ async function filled(files: SimulatedFileSystem): Promise<TinyDatabase> {
     await database.flush();
   }
   return database;
+}
+
+/** A log in memory that compacts by itself when its clock says so. */
+async function openInMemory(bytesPerSecond: number) {
+  const clock = new SimulatedClock();
+  const random = new SeededRandom(1);
+  const owner = new TinyOwner();
+  const log = await openLog({
+    files: new SimulatedFileSystem(),
+    folder: null,
+    clock,
+    random: (count) => random.bytes(count),
+    owner,
+    listener: { durable: (count) => owner.durable(count), lost: () => undefined },
+    cache: new SegmentCache(0),
+    segmentBytesMin: 1024,
+    segmentBytesMax: 1024,
+    compaction: { bytesPerSecond },
+  });
+  owner.log = log;
+  await log.replay();
+  return { log, owner, clock };
+}
+
+function expectWhole(log: FileLog, owner: TinyOwner): void {
+  expect(log.metrics().recordBytes - log.metrics().deadBytes).toBe(owner.liveBytes());
+  for (const [key, entry] of owner.entries) {
+    const bytes = log.peek(entry.position, entry.length) as Buffer;
+    expect(readRecord(bytes, 0)).toMatchObject({ key, value: entry.value });
+  }
 }
 
 describe("compaction", () => {
@@ -119,46 +149,108 @@ describe("compaction", () => {
   });
 
   test("starts by itself when a segment is half dead, unless somebody asks it to wait", async () => {
-    const clock = new SimulatedClock();
-    const random = new SeededRandom(1);
-    const owner = new TinyOwner();
-    const log = await openLog({
-      files: new SimulatedFileSystem(),
-      folder: null,
-      clock,
-      random: (count) => random.bytes(count),
-      owner,
-      listener: { durable: (count) => owner.durable(count), lost: () => undefined },
-      cache: new SegmentCache(0),
-      segmentBytesMin: 1024,
-      segmentBytesMax: 1024,
-      compaction: fast,
-    });
-    owner.log = log;
-    await log.replay();
+    const { log, owner, clock } = await openInMemory(fast.bytesPerSecond);
     const holds = [log.holdCompaction(), log.holdCompaction()];
-    for (let index = 0; index < 100; index++) {
-      owner.put(`key${index % 3}`, `${index}`.repeat(50));
+    for (let index = 0; index < 40; index++) {
+      owner.put(`stays${index}`, `${index % 10}`.repeat(90));
+      owner.put("changes", `${index % 10}`.repeat(110));
       await log.flush();
       clock.advance(500);
     }
     const before = log.metrics().segments;
-    expect(before).toBeGreaterThan(10);
+    expect(before).toBeGreaterThan(8);
     for (const hold of [holds[0], holds[0]]) hold?.release();
     clock.advance(2000);
-    await removed();
+    await log.compactionEnded();
     expect(log.metrics().segments).toBe(before);
     holds[1]?.release();
-    clock.advance(2000);
     await removed();
-    expect(log.metrics().segments).toBeLessThan(6);
-    expect(log.metrics().segmentBytes).toBeLessThan(6 * 1024);
-    expect(log.metrics().recordBytes - log.metrics().deadBytes).toBe(owner.liveBytes());
-    for (const [key, entry] of owner.entries) {
-      const bytes = log.peek(entry.position, entry.length) as Buffer;
-      expect(readRecord(bytes, 0)).toMatchObject({ key, value: entry.value });
-    }
+    expect(log.metrics().segments).toBe(before);
+    clock.advance(2000);
+    await log.compactionEnded();
+    expect(log.metrics().segmentBytes).toBeLessThan(before * 1024 * 0.8);
+    expectWhole(log, owner);
     await log.close();
+  });
+
+  test("gives back what was replaced, also while somebody asks it to wait", async () => {
+    const { log, owner, clock } = await openInMemory(fast.bytesPerSecond);
+    const hold = log.holdCompaction();
+    for (let index = 0; index < 200; index++) {
+      owner.put(`key${index % 3}`, `${index}`.repeat(50));
+      await log.flush();
+      clock.advance(0);
+      await log.compactionEnded();
+    }
+    expect(log.metrics().segments).toBeLessThan(8);
+    expectWhole(log, owner);
+    hold.release();
+    await log.close();
+  });
+
+  test("starts at once, and copies what is less dead, when much is dead in all", async () => {
+    const { log, owner, clock } = await openInMemory(fast.bytesPerSecond);
+    let most = 0;
+    for (let index = 0; index < 1200; index++) {
+      const key = index < 200 ? index : (index * 7919) % 200;
+      owner.put(`key${key}`, `${index % 10}`.repeat(90));
+      await log.flush();
+      clock.advance(0);
+      await log.compactionEnded();
+      most = Math.max(most, log.metrics().deadBytes / owner.liveBytes());
+    }
+    // It would be near 1 if only what is half dead were copied.
+    expect(most).toBeLessThan(0.7);
+    expectWhole(log, owner);
+    await log.close();
+  });
+
+  test("that cannot keep up slows writers down, and lets them go when it is done", async () => {
+    // It writes nothing while the clock stands.
+    const compaction = { bytesPerSecond: 64 };
+    const database = await TinyDatabase.open(new SimulatedFileSystem(), undefined, { compaction });
+    const isDurable = async (advanceMs: number): Promise<boolean> => {
+      let isDone = false;
+      const flushed = database.flush().then(() => {
+        isDone = true;
+      });
+      for (let turn = 0; turn < 1000 && !isDone; turn++) {
+        database.clock.advance(advanceMs);
+        await nextTurn();
+      }
+      flushed.catch(() => undefined);
+      return isDone;
+    };
+    for (let key = 0; key < 200; key++) database.put(`key${key}`, "0".repeat(90));
+    expect(await isDurable(0)).toBe(true);
+    let rounds = 0;
+    do {
+      for (let key = 0; key < 200; key += 2) database.put(`key${key}`, `${rounds}`.repeat(90));
+    } while ((await isDurable(0)) && ++rounds < 10);
+    expect(rounds).toBeLessThan(5);
+    expect(await isDurable(1000)).toBe(true);
+    database.log.hurry();
+    await database.log.compactionEnded();
+    await database.check();
+    await database.close();
+  });
+
+  test("and only the newest snapshot is kept when it is large beside what is alive", async () => {
+    const files = new SimulatedFileSystem();
+    const database = await TinyDatabase.open(files);
+    const snapshots = () => files.paths().filter((path) => path.includes("/snap/")).length;
+    database.put("key", "small");
+    for (let round = 0; round < 3; round++) await database.snapshot();
+    expect(snapshots()).toBe(2);
+    // A tiny snapshot has all values in it.
+    for (let index = 0; index < 40; index++) database.put(`key${index}`, "l".repeat(30_000));
+    await database.flush();
+    for (let round = 0; round < 2; round++) await database.snapshot();
+    expect(snapshots()).toBe(1);
+    const again = await TinyDatabase.open(files.powerLoss(1), database.history.copy());
+    expect(again.owner.entries.size).toBe(41);
+    expect(again.owner.replayed).toBe(0);
+    await again.check();
   });
 
   test("and a snapshot that are slow do not hold up closing", async () => {

@@ -1,0 +1,69 @@
+/** When compaction begins and how fast it goes, by what is alive and dead. */
+import { describe, expect, test } from "vitest";
+import { type CompactionPace, paceOf } from "../../../engine/log/compaction-pace.ts";
+
+const mebi = 1024 * 1024;
+
+interface Parts {
+  readonly live?: number;
+  readonly dead?: number;
+  readonly empty?: number;
+  /** Room without records, snapshots. */
+  readonly other?: number;
+  readonly isHeld?: boolean;
+}
+
+/** In MiB, for a log of 100 live ones that counts as one of at least 4. */
+function pace({ live = 100, dead = 0, empty = 0, other = 10, isHeld = false }: Parts) {
+  const space = {
+    liveBytes: live * mebi,
+    deadBytes: dead * mebi,
+    emptyBytes: empty * mebi,
+    totalBytes: (live + dead + other) * mebi,
+  };
+  return paceOf(space, 4 * mebi, isHeld);
+}
+
+describe("the pace of compaction", () => {
+  test("is at leisure while less than a part is dead", () => {
+    expect(pace({ dead: 39 })).toMatchObject({ delayMs: 1000, speedUp: 1, brake: 0 });
+    expect(pace({ dead: 39 }).worthShare).toBe(0.5);
+  });
+
+  test("rises with what is dead, without steps", () => {
+    const rows: CompactionPace[] = [];
+    for (let dead = 30; dead <= 80; dead += 0.25) rows.push(pace({ dead }));
+    for (let at = 1; at < rows.length; at++) {
+      const [before, after] = [rows[at - 1] as CompactionPace, rows[at] as CompactionPace];
+      for (const field of ["speedUp", "brake"] as const) {
+        expect(after[field]).toBeGreaterThanOrEqual(before[field]);
+        expect(after[field] - before[field]).toBeLessThan(0.25);
+      }
+    }
+    expect(rows.at(0)).toMatchObject({ delayMs: 1000, speedUp: 1, brake: 0 });
+    expect(rows.at(-1)).toMatchObject({ delayMs: 0, speedUp: 8, brake: 1 });
+  });
+
+  test("begins earlier when snapshots and other things take much, but not without end", () => {
+    expect(pace({ dead: 30, other: 20 }).delayMs).toBe(1000);
+    expect(pace({ dead: 30, other: 60 }).delayMs).toBe(0);
+    expect(pace({ dead: 19, other: 500 })).toMatchObject({ delayMs: 1000, brake: 0 });
+  });
+
+  test("takes what needs no copying at once, and nothing else with it", () => {
+    const held = pace({ dead: 20, empty: 13, isHeld: true });
+    expect(held).toMatchObject({ delayMs: 0, worthShare: Number.POSITIVE_INFINITY });
+    expect(pace({ dead: 20, empty: 12, isHeld: true }).delayMs).toBe(null);
+    expect(pace({ dead: 20, empty: 13 }).urgentShare).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test("waits for whoever asks for it, but not when very much is dead", () => {
+    expect(pace({ dead: 39, other: 60, isHeld: true }).delayMs).toBe(null);
+    expect(pace({ dead: 41, other: 60, isHeld: true }).delayMs).toBe(0);
+  });
+
+  test("does not press a small log for what is small", () => {
+    expect(pace({ live: 0.1, dead: 1.5, other: 0.5 })).toMatchObject({ delayMs: 1000, brake: 0 });
+    expect(pace({ live: 0, dead: 0, other: 0 })).toMatchObject({ speedUp: 1, brake: 0 });
+  });
+});
