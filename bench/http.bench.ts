@@ -3,16 +3,24 @@
  * GET by id, durable PUT, and nine GETs to one PUT. The load comes from a third process. What counts is the server's
  * processor time per request as a ratio to the bare one's: time on the wall is shared with the clients.
  */
-import { type ChildProcess, fork, spawn } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import * as http2 from "node:http2";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
 import type { BareServerOptions } from "./http/bare-server.ts";
 import type { LoadOptions, LoadResult } from "./http/load.ts";
+import {
+  ask,
+  type Pair,
+  readPair,
+  runLoad,
+  type Server,
+  script,
+  startJackdaw,
+  startLoad,
+  stop,
+} from "./http/processes.ts";
 
 /** Ticks of a process's times in /proc per second, on every Linux that Node runs on. */
 const ticksPerSecond = 100;
@@ -20,17 +28,6 @@ const connections = 8;
 const inFlightPerConnection = 8;
 
 const body = `${documentText(7).slice(0, -1)},"@metadata":{"@collection":"Users"}}`;
-
-interface Server {
-  readonly url: string;
-  readonly process: ChildProcess;
-}
-
-interface Pair {
-  readonly key: string;
-  readonly cert: string;
-  readonly ca: string;
-}
 
 interface Measured extends LoadResult {
   readonly processorMs: number;
@@ -48,19 +45,11 @@ export async function run(size: BenchSize): Promise<string[]> {
   try {
     const jackdaw = await startJackdaw(folder.path);
     children.push(jackdaw.process);
-    const certs = join(folder.path, "certs");
-    const read = (name: string) => readFileSync(join(certs, name), "utf8");
-    const ca = read("ca.crt");
-    const client: Pair = {
-      key: read("admin.client.certificate.localhost.key"),
-      cert: read("admin.client.certificate.localhost.crt"),
-      ca,
-    };
+    const client = readPair(folder.path, "client");
     const samples = await prepare(jackdaw, client);
-    const serverPair = { key: read("server.key"), cert: read("server.crt"), ca };
-    const bare = await startBare({ ...serverPair, ...samples });
+    const bare = await startBare({ ...readPair(folder.path, "server"), ...samples });
     children.push(bare.process);
-    const load = fork(script("./http/load.js"));
+    const load = startLoad();
     children.push(load);
     const options = {
       ...client,
@@ -86,34 +75,11 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-function script(path: string): string {
-  return fileURLToPath(new URL(path, import.meta.url));
-}
-
-async function startJackdaw(folder: string): Promise<Server> {
-  const child = spawn(
-    process.execPath,
-    [script("../server/main.js"), "--ServerUrl=https://127.0.0.1:0", `--DataDir=${folder}`],
-    { stdio: ["pipe", "pipe", "inherit"] },
-  );
-  for await (const line of createInterface({ input: child.stdout })) {
-    const url = /^Server available on: (.*)$/.exec(line)?.[1];
-    if (url !== undefined) return { url, process: child };
-  }
-  throw new Error("the server did not start");
-}
-
 async function startBare(options: BareServerOptions): Promise<Server> {
-  const child = fork(script("./http/bare-server.js"));
+  const child = fork(script("./bare-server.js"));
   child.send(options);
   const [{ port }] = (await once(child, "message")) as [{ port: number }];
   return { url: `https://127.0.0.1:${port}`, process: child };
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill();
-  await once(child, "exit");
 }
 
 /** Makes the database and one document. @returns how Jackdaw answers, for the bare server to say the same. */
@@ -130,32 +96,6 @@ async function prepare(
   const get = await ask(session, "GET", "/databases/bench/docs?id=users%2F7");
   session.close();
   return { get, put };
-}
-
-async function ask(
-  session: http2.ClientHttp2Session,
-  method: string,
-  path: string,
-  content?: unknown,
-): Promise<{ headers: Record<string, string>; body: string }> {
-  const stream = session.request({ ":method": method, ":path": path });
-  stream.end(content === undefined ? undefined : JSON.stringify(content));
-  const [headers] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
-  const chunks = (await stream.toArray()) as Buffer[];
-  const status = Number(headers[":status"]);
-  if (status >= 300) throw new Error(`${method} ${path}: ${status} ${Buffer.concat(chunks)}`);
-  const plain = Object.entries(headers).filter(
-    (pair): pair is [string, string] =>
-      typeof pair[0] === "string" && !pair[0].startsWith(":") && pair[0] !== "date",
-  );
-  return { headers: Object.fromEntries(plain), body: Buffer.concat(chunks).toString("base64") };
-}
-
-async function runLoad(load: ChildProcess, options: LoadOptions): Promise<LoadResult> {
-  load.send(options);
-  const [result] = (await once(load, "message")) as [LoadResult];
-  if (result.failures > 0) throw new Error(`${result.failures} requests failed`);
-  return result;
 }
 
 type BaseOptions = Omit<LoadOptions, "url" | "requests" | "getShare" | "seed">;

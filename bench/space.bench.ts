@@ -1,40 +1,70 @@
 /**
  * What compaction costs and gives back: documents are overwritten again and again; how much space does the log take at
- * most for its live bytes, and how long do reads take meanwhile?
+ * most for its live bytes, and how long do reads take meanwhile? In process, and over HTTP/2 with the clients in a
+ * process of their own.
+ *
+ * Reads beside the first storing of the documents, when there is nothing to compact, tell what is due to the writes:
+ * only the difference is compaction's.
  */
+import type { ChildProcess } from "node:child_process";
 import { lstatSync, readdirSync } from "node:fs";
+import * as http2 from "node:http2";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { type Database, openEngine } from "../engine/engine.ts";
 import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, percentile, seeded, temporaryFolder } from "./harness.ts";
+import type { LoadResult } from "./http/load.ts";
+import {
+  ask,
+  type Pair,
+  readPair,
+  runLoad,
+  startJackdaw,
+  startLoad,
+  stop,
+} from "./http/processes.ts";
 
 const batchSize = 100;
 const readsPerTurn = 8;
 
+/** Milliseconds. */
+interface Reads {
+  /** Of the call alone. */
+  readonly calls: number[];
+  /** From before its turn of the event loop came, as a request waits for it. */
+  readonly turns: number[];
+}
+
 export async function run(size: BenchSize): Promise<string[]> {
-  const documents = size === "smoke" ? 1_000 : 200_000;
-  const overwrites = size === "smoke" ? 3 : 20;
   const lines: string[] = [];
   const print = (line: string) => {
     lines.push(line);
     console.log(line);
   };
+  await inProcess(size, print);
+  await overWire(size, print);
+  return lines;
+}
+
+async function inProcess(size: BenchSize, print: (line: string) => void): Promise<void> {
+  const documents = size === "smoke" ? 1_000 : 200_000;
+  const overwrites = size === "smoke" ? 3 : 20;
   const folder = temporaryFolder();
   try {
     const engine = await openEngine({ folder: folder.path });
     const database = await engine.databases.create("bench", {});
-    await overwrite(database, documents, 0, () => Promise.resolve());
+    const random = seeded(11);
+    const [idle, first, meanwhile] = [newReads(), newReads(), newReads()];
+    await overwrite(database, documents, 0, (stored) => readSome(database, stored, random, first));
     const { recordBytes, deadBytes } = database.logMetrics;
     const live = recordBytes - deadBytes;
-    const idle = await idleReads(database, documents);
-    const reads: number[] = [];
-    const random = seeded(11);
+    for (let turn = 0; turn < 2_000; turn++) await readSome(database, documents, random, idle);
     let peak = 0;
     let turns = 0;
     for (let round = 1; round <= overwrites; round++) {
       await overwrite(database, documents, round, async () => {
-        await readSome(database, documents, random, reads);
+        await readSome(database, documents, random, meanwhile);
         if (turns++ % 64 === 0) peak = Math.max(peak, bytesUnder(folder.path));
       });
     }
@@ -44,15 +74,17 @@ export async function run(size: BenchSize): Promise<string[]> {
       `${documents} documents overwritten ${overwrites} times: on disk at most ${(peak / live).toFixed(2)} of the live ` +
         `bytes (${Math.round(live / 1024 ** 2)} MiB), ${(segmentBytes / live).toFixed(2)} at the end`,
     );
-    print(
-      `get and its turn of the event loop: p99 ${percentile(reads, 0.99).toFixed(2)} ms meanwhile, ` +
-        `${percentile(idle, 0.99).toFixed(2)} ms while nothing is written`,
-    );
+    for (const [what, field] of [
+      ["get", "calls"],
+      ["get and its turn of the event loop", "turns"],
+    ] as const) {
+      const [a, b, c] = [meanwhile, first, idle].map((reads) => quantiles(reads[field]));
+      print(`${what}, p50 and p99: ${a} ms meanwhile, ${b} while first stored, ${c} idle`);
+    }
     await engine.close();
   } finally {
     folder.remove();
   }
-  return lines;
 }
 
 /** Stores every document once more, `batchSize` to a transaction; `between` is awaited after each. */
@@ -60,7 +92,7 @@ async function overwrite(
   database: Database,
   documents: number,
   round: number,
-  between: () => Promise<void>,
+  between: (stored: number) => Promise<void>,
 ): Promise<void> {
   for (let from = 0; from < documents; from += batchSize) {
     const written = database.write((transaction) => {
@@ -69,32 +101,37 @@ async function overwrite(
         putText(transaction, `users/${n}`, text);
       }
     });
-    await between();
+    await between(from);
     await written;
   }
 }
 
-async function idleReads(database: Database, documents: number): Promise<number[]> {
-  const reads: number[] = [];
-  const random = seeded(7);
-  for (let turn = 0; turn < 2_000; turn++) await readSome(database, documents, random, reads);
-  return reads;
+function newReads(): Reads {
+  return { calls: [], turns: [] };
 }
 
-/** Some gets, each as a request would come: after the events before it. */
+/** Some gets of documents below a number, each as a request would come: after the events before it. */
 async function readSome(
   database: Database,
   documents: number,
   random: () => number,
-  reads: number[],
+  reads: Reads,
 ): Promise<void> {
+  if (documents === 0) return;
   for (let i = 0; i < readsPerTurn; i++) {
-    const start = performance.now();
+    const asked = performance.now();
     await setImmediate();
+    const begun = performance.now();
     const text = await database.getText(`users/${random() % documents}`);
     if (text === null) throw new Error("every document is there");
-    reads.push(performance.now() - start);
+    const ended = performance.now();
+    reads.calls.push(ended - begun);
+    reads.turns.push(ended - asked);
   }
+}
+
+function quantiles(times: readonly number[]): string {
+  return `${percentile(times, 0.5).toFixed(3)} ${percentile(times, 0.99).toFixed(3)}`;
 }
 
 function bytesUnder(folder: string): number {
@@ -104,4 +141,95 @@ function bytesUnder(folder: string): number {
     if (stats?.isFile() === true) bytes += stats.size;
   }
   return bytes;
+}
+
+async function overWire(size: BenchSize, print: (line: string) => void): Promise<void> {
+  const documents = size === "smoke" ? 200 : 50_000;
+  const requests = size === "smoke" ? 50 : 4_000;
+  const folder = temporaryFolder();
+  const children: ChildProcess[] = [];
+  try {
+    const server = await startJackdaw(folder.path);
+    children.push(server.process);
+    const pair = readPair(folder.path, "client");
+    const load = startLoad();
+    children.push(load);
+    const writer = new Writer(server.url, pair);
+    await writer.createDatabase();
+    const random = seeded(3);
+    for (let from = 0; from < documents; from += batchSize) {
+      await writer.store("users", (n) => from + n);
+    }
+    const gets = (seed: number): Promise<LoadResult> =>
+      runLoad(load, {
+        ...pair,
+        url: server.url,
+        connections: 1,
+        inFlightPerConnection: 1,
+        requests,
+        getShare: 1,
+        documents,
+        body: "",
+        seed,
+      });
+    await gets(0); // warms up
+    const idle = await gets(1);
+    let next = 0;
+    const first = await writer.beside(gets(2), () => writer.store("others", () => next++));
+    for (let from = 0; from < documents; from += batchSize) {
+      await writer.store("users", () => random() % documents);
+    }
+    const meanwhile = await writer.beside(gets(3), () =>
+      writer.store("users", () => random() % documents),
+    );
+    const text = ({ p50, p99 }: LoadResult) => `${p50.toFixed(2)} ${p99.toFixed(2)}`;
+    print(
+      `GET over HTTP/2, p50 and p99: ${text(meanwhile)} ms while others overwrite ${batchSize} documents a request, ` +
+        `${text(first)} while they store new ones, ${text(idle)} idle`,
+    );
+    writer.close();
+  } finally {
+    for (const child of children) await stop(child);
+    folder.remove();
+  }
+}
+
+/** Stores documents of the database `bench` over a connection, one request after the other. */
+class Writer {
+  readonly #session: http2.ClientHttp2Session;
+  #round = 0;
+
+  constructor(url: string, pair: Pair) {
+    this.#session = http2.connect(url, pair);
+  }
+
+  async createDatabase(): Promise<void> {
+    const path = "/admin/databases?name=bench&replicationFactor=1";
+    await ask(this.#session, "PUT", path, { DatabaseName: "bench" });
+  }
+
+  /** `batchSize` documents in one request; `numberOf` gives the number of each. */
+  async store(prefix: string, numberOf: (n: number) => number): Promise<void> {
+    this.#round++;
+    const Commands = Array.from({ length: batchSize }, (_, n) => ({
+      Id: `${prefix}/${numberOf(n)}`,
+      Type: "PUT",
+      Document: JSON.parse(documentText(n + this.#round)),
+    }));
+    await ask(this.#session, "POST", "/databases/bench/bulk_docs", { Commands });
+  }
+
+  /** Repeats `work` until `measured` has come. */
+  async beside(measured: Promise<LoadResult>, work: () => Promise<void>): Promise<LoadResult> {
+    let isOver = false;
+    const watched = measured.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await work();
+    return await watched;
+  }
+
+  close(): void {
+    this.#session.close();
+  }
 }
