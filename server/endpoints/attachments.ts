@@ -37,6 +37,7 @@ export const attachmentRoutes: readonly Route[] = [
   { kind: "database", method: "PUT", path, access: "write", handle: writeAttachment },
   { kind: "database", method: "DELETE", path, access: "write", handle: removeAttachment },
   { kind: "database", method: "POST", path: `${path}/bulk`, access: "read", handle: postBulk },
+  { kind: "database", method: "DELETE", path: `${path}/bulk`, access: "write", handle: removeBulk },
 ];
 
 const jsonHeaders = { "content-type": jsonContentType };
@@ -123,12 +124,35 @@ async function postBulk(exchange: Exchange, { database }: DatabaseContext): Prom
   }
 }
 
+/** DELETE attachments/bulk, body `{"Attachments":[{"DocumentId","Name"}, …]}`: 200; all or none, what is missing is gone */
+async function removeBulk(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const wanted = namedAttachments(await jsonBody(exchange));
+  await database.write((transaction) => {
+    for (const { id, name } of wanted) deleteAttachment(transaction, id, name);
+  });
+  exchange.reply(200);
+}
+
 /** @throws EngineError invalid-argument */
-function bulkKeys(body: JsonObject): { readonly id: string; readonly name: string }[] {
-  const { AttachmentType, Attachments } = body;
+function bulkKeys(body: JsonObject): AttachmentName[] {
+  const { AttachmentType } = body;
   if (AttachmentType !== "Document" && AttachmentType !== "Revision") {
     throw invalid("The 'AttachmentType' field in the body request is mandatory");
   }
+  const named = namedAttachments(body);
+  if (AttachmentType === "Revision" && named.length > 0) {
+    throw invalid("Change Vector cannot be empty for attachment type Revision");
+  }
+  return named;
+}
+
+interface AttachmentName {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** @throws EngineError invalid-argument */
+function namedAttachments({ Attachments }: JsonObject): AttachmentName[] {
   if (!Array.isArray(Attachments)) {
     throw invalid("The 'Attachments' field in the body request is mandatory");
   }
@@ -136,9 +160,6 @@ function bulkKeys(body: JsonObject): { readonly id: string; readonly name: strin
     const { DocumentId: id, Name: name } = (item ?? {}) as JsonObject;
     if (typeof id !== "string") throw invalid("Could not parse DocumentId");
     if (typeof name !== "string") throw invalid("Could not parse Name");
-    if (AttachmentType === "Revision") {
-      throw invalid("Change Vector cannot be empty for attachment type Revision");
-    }
     return { id, name };
   });
 }

@@ -237,3 +237,34 @@ describe("POST attachments/bulk", () => {
     ]);
   });
 });
+
+describe("DELETE attachments/bulk", () => {
+  const names = async (id: string) =>
+    [...(await client.send(`GET docs?id=${id}`)).text.matchAll(/"Name":"(\w+)"/g)].map(
+      ([, name]) => name,
+    );
+  const remove = (body: object) =>
+    client.send("DELETE attachments/bulk", body, {
+      "content-length": `${JSON.stringify(body).length}`,
+    });
+
+  test("deletes many attachments of several documents, all or none", async () => {
+    for (const id of ["bulk%2F1", "bulk%2F2"]) {
+      await client.send(`PUT docs?id=${id}`, {});
+      for (const name of ["a", "b"]) {
+        await client.send(`PUT attachments?id=${id}&name=${name}`, name);
+      }
+    }
+    const first = { DocumentId: "bulk/1", Name: "A" };
+    const broken = await remove({ Attachments: [first, { DocumentId: "bulk/2" }] });
+    expect(broken.status).toBe(400);
+    expect((await remove({})).status).toBe(400);
+    expect(await names("bulk%2F1")).toEqual(["a", "b"]);
+    const missing = { DocumentId: "nobody", Name: "x" };
+    const second = { DocumentId: "bulk/2", Name: "b" };
+    expect((await remove({ Attachments: [first, missing, second] })).status).toBe(200);
+    expect(await names("bulk%2F1")).toEqual(["b"]);
+    expect(await names("bulk%2F2")).toEqual(["a"]);
+    expect((await remove({ Attachments: [] })).status).toBe(200);
+  });
+});
