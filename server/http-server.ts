@@ -24,6 +24,7 @@ import { detachedResponse, parseRejected, rejectionReply } from "./http1-salvage
 import { Http2Exchange } from "./http2-exchange.ts";
 import { listenOn, prepareSocket, setCertificate } from "./listening.ts";
 import type { ServerServices } from "./services.ts";
+import { SessionWatch } from "./session-watch.ts";
 import { tlsPolicy } from "./tls-policy.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
@@ -48,7 +49,7 @@ export class HttpServer {
   private readonly http2: http2.Http2Server;
   private readonly listeners: net.Server[] = [];
   private readonly sockets = new Set<net.Socket>();
-  private readonly sessions = new Set<http2.ServerHttp2Session>();
+  private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
   private readonly responses = new Set<http.ServerResponse>();
   private readonly connections = new WeakMap<Duplex, Connection>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
@@ -76,7 +77,10 @@ export class HttpServer {
     this.forgetChanges = services.certificates.onChange((thumbprint) =>
       this.reconsider(thumbprint),
     );
-    this.sweep = setInterval(() => this.reconsiderDates(), sweepMs).unref();
+    this.sweep = setInterval(() => {
+      this.reconsiderDates();
+      for (const watch of this.sessions.values()) watch.look();
+    }, sweepMs).unref();
   }
 
   /**
@@ -108,7 +112,7 @@ export class HttpServer {
     this.isStopping = true;
     for (const listener of this.listeners) listener.close();
     this.webSockets.closeAll();
-    for (const session of this.sessions) session.close();
+    for (const session of this.sessions.keys()) session.close();
     for (const response of this.responses) response.shouldKeepAlive = false;
     this.http1.closeIdleConnections();
     if (this.sockets.size > 0) {
@@ -344,7 +348,8 @@ export class HttpServer {
       session.destroy();
       return;
     }
-    this.sessions.add(session);
+    const watch = new SessionWatch(session, connection);
+    this.sessions.set(session, watch);
     session.once("close", () => {
       this.sessions.delete(session);
     });
@@ -358,7 +363,10 @@ export class HttpServer {
       }, farewellMs).unref();
     });
     if (this.isStopping) session.close();
-    session.on("stream", (stream, headers) => this.onStream(connection, stream, headers));
+    session.on("stream", (stream, headers) => {
+      watch.add(stream);
+      this.onStream(connection, stream, headers);
+    });
   }
 
   private onStream(

@@ -276,6 +276,7 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
   ],
   ["priorities", () => times(20_000, (n) => frame(2, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])))],
   ["window updates", () => times(20_000, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])))],
+  ["frames of no known kind", () => times(20_000, () => frame(0x77, 0, 1))],
   [
     "a window that overflows",
     () => times(3, () => frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))),
@@ -302,7 +303,10 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
 
 describe("HTTP/2", () => {
   let probe: http2.ClientHttp2Session;
+  /** Leaves those who do nothing alone for two minutes. */
+  let patient: TestServer;
   beforeAll(async () => {
+    patient = await startTestServer({ unsecured: true, routes: [...routes, ...testRoutes] });
     probe = server.session(undefined);
     await once(probe, "connect");
   });
@@ -327,6 +331,48 @@ describe("HTTP/2", () => {
     }
     session.close();
     socket.destroy();
+  });
+
+  test.each([
+    ["streams opened and reset", 1],
+    ["empty data", 1],
+    ["priorities", 1],
+    // These are only known by their bytes, which are looked at twice a second.
+    ["window updates", 30],
+    ["frames of no known kind", 30],
+  ])("a flood of %s ends its connection", async (name, repeats) => {
+    const make = floods.find(([known]) => known === name)?.[1];
+    const socket = net.connect(patient.port, "127.0.0.1");
+    const closed = once(socket, "close");
+    socket.on("error", () => undefined);
+    socket.resume();
+    socket.write(opening);
+    for (let round = 0; round < repeats && !socket.destroyed; round++) {
+      socket.write(make?.() ?? "");
+      await sleep(20);
+    }
+    await closed;
+  });
+
+  test("neither a large upload nor a large download is taken for a flood", async () => {
+    const session = patient.session(undefined);
+    const upload = session.request({ ":method": "POST", ":path": "/test/count" });
+    for (let sent = 0; sent < 40; sent++) {
+      upload.write(Buffer.alloc(500_000));
+      await sleep(30);
+    }
+    upload.end();
+    const chunks: Buffer[] = [];
+    for await (const chunk of upload) chunks.push(chunk as Buffer);
+    expect(JSON.parse(Buffer.concat(chunks).toString())).toEqual({ count: 20_000_000 });
+    const download = session.request({ ":path": "/test/huge" });
+    let received = 0;
+    for await (const chunk of download) {
+      received += (chunk as Buffer).length;
+      if (received % 20 === 0) await sleep(1);
+    }
+    expect(received).toBe(huge.length);
+    session.close();
   });
 
   test("clients that never read do not disturb others", async () => {
