@@ -14,7 +14,6 @@ import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { replacePrivate } from "../certs/certificate-folder.ts";
 import { bareHost, domainOf, servedHosts } from "../certs/hosts.ts";
 import type { Config } from "./config.ts";
 import {
@@ -114,6 +113,7 @@ export class ShownCertificate {
       };
       const path = replacementPath(this.#config);
       await mkdir(certificatesFolder(this.#config), { recursive: true, mode: 0o700 });
+      const { replacePrivate } = await import("../certs/certificate-folder.ts");
       await replacePrivate(path, JSON.stringify(replacement));
       this.#show({ ...sent, path }, "was replaced");
     });

@@ -52,10 +52,17 @@ const found = new ValueSpan();
 /**
  * The `Documents` of a request at the counters' own endpoint.
  * @param text checked, minified JSON of an object that begins at 0.
- * @throws EngineError invalid-format
+ * @throws EngineError invalid-format, invalid-argument for a change of no document
  */
 export function parseCounterRequest(text: Buffer): DocumentCounterOperations[] {
-  return eachElement(text, 0, documentsKey, (at) => parseDocumentCounters(text, at));
+  return eachElement(text, 0, documentsKey, (at) => {
+    const documentId = stringMember(text, at, documentIdKey) ?? "";
+    const request = { documentId, operations: operationsOf(text, at, 0n) };
+    if (documentId === "" && changesCounters(request)) {
+      throw new EngineError("invalid-argument", "Document ID can't be null");
+    }
+    return request;
+  });
 }
 
 /** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
@@ -64,8 +71,12 @@ export function parseDocumentCounters(text: Buffer, at: number): DocumentCounter
   if (documentId === null) {
     throw new EngineError("json-invalid", "Missing 'DocumentId' property on 'Counters'");
   }
-  const operations = eachElement(text, at, operationsKey, (begin) => parseOperation(text, begin));
-  return { documentId, operations };
+  return { documentId, operations: operationsOf(text, at, undefined) };
+}
+
+/** `nullDelta`: what a `Delta` that is null counts; RavenDB 7.2.7 is of two minds about it. */
+function operationsOf(text: Buffer, at: number, nullDelta: bigint | undefined): CounterOperation[] {
+  return eachElement(text, at, operationsKey, (begin) => parseOperation(text, begin, nullDelta));
 }
 
 /** May the operations change anything? */
@@ -154,7 +165,7 @@ function required(name: string | null): string {
   return name;
 }
 
-function parseOperation(text: Buffer, at: number): CounterOperation {
+function parseOperation(text: Buffer, at: number, nullDelta: bigint | undefined): CounterOperation {
   const sent = stringMember(text, at, typeKey) ?? "None";
   const type = types.find((known) => known === sent);
   if (type === undefined) {
@@ -162,13 +173,14 @@ function parseOperation(text: Buffer, at: number): CounterOperation {
   }
   const name = stringMember(text, at, nameKey);
   const hasDelta = findMember(text, at, deltaKey, found);
-  return { type, name, delta: hasDelta ? deltaOf(text, found.from, found.to) : undefined };
+  if (!hasDelta) return { type, name, delta: undefined };
+  const isNull = valueKind(text, found.from) === "null";
+  return { type, name, delta: isNull ? nullDelta : deltaOf(text, found.from, found.to) };
 }
 
 /** A 64-bit integer of a number or a string that holds one; what is beyond the range is its end. */
-function deltaOf(text: Buffer, from: number, to: number): bigint | undefined {
+function deltaOf(text: Buffer, from: number, to: number): bigint {
   const kind = valueKind(text, from);
-  if (kind === "null") return undefined;
   const digits =
     kind === "string" ? decodeString(text, from, to).trim() : text.latin1Slice(from, to);
   if (/^[-+]?\d+$/.test(digits)) return clampInt64(BigInt(digits.replace(/^\+/, "")));

@@ -59,6 +59,10 @@ const unwritten = { changeVector: null, lastModified: 0, collection: null } as c
 /** @throws EngineError concurrency, script-failed, script-syntax, and what writing the result throws */
 export function patchDocument(transaction: Transaction, request: PatchRequest): PatchResult {
   checkPatchedId(request.id);
+  // Mistakes of both are told before anything is looked at, as RavenDB 7.2.7 does.
+  for (const patch of [request.patch, request.ifMissing]) {
+    if (patch !== undefined && patch.script.trim() !== "") compiled(patch);
+  }
   const document = transaction.find(request.id);
   if (!isExpected(transaction, document, request.expectedChangeVector)) {
     if (request.skipsMismatch === true) {
@@ -149,8 +153,14 @@ function writtenOf(transaction: Transaction, stored: StoredDocument): Written {
 function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefined): void {
   if (patch.script.trim() === "") return;
   const parameters = new ScriptParameters(patch.values);
-  const script = scriptCache.get(patch.script, { kind: "patch" });
-  script.run(limits === undefined ? { ...input, parameters } : { ...input, parameters, limits });
+  compiled(patch).run(
+    limits === undefined ? { ...input, parameters } : { ...input, parameters, limits },
+  );
+}
+
+/** @throws EngineError script-syntax */
+function compiled(patch: PatchScript) {
+  return scriptCache.get(patch.script, { kind: "patch" });
 }
 
 /** As replies show a document that a script had: stored metadata only, numbers as they are spelt. */

@@ -52,6 +52,16 @@ describe("POST bulk_docs", () => {
     expect(ids[2]).toBe("ident/1");
   });
 
+  test("tells of mistakes in a script though there is no document to patch", async () => {
+    const broken = { Script: "this.a =" };
+    for (const scripts of [{ Patch: broken }, { Patch: { Script: "" }, PatchIfMissing: broken }]) {
+      const reply = await batch({ Type: "PATCH", Id: "nobody", ...scripts });
+      expect(reply.json).toMatchObject({
+        Type: "Raven.Client.Exceptions.Documents.Patching.JavaScriptParseException",
+      });
+    }
+  });
+
   test("does not write an identity over a document that has the id; the next try gets past it", async () => {
     await batch({ Type: "PUT", Id: "taken/1", Document: { mine: true } });
     const identity = { Type: "PUT", Id: "taken|", Document: {} };
