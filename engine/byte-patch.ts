@@ -135,6 +135,7 @@ export class BytePatch {
     const { documents } = transaction.state;
     const { batch, end, etagMax } = range;
     this.#segment = null;
+    this.#run.forget();
     let { at, count } = range;
     for (; at < end; at++) {
       const document = batch[at] as number; // at < end
@@ -154,6 +155,7 @@ export class BytePatch {
    */
   apply(transaction: Transaction, document: number): BytePatchOutcome {
     this.#segment = null;
+    this.#run.forget();
     const outcome = this.#apply(transaction, document);
     this.#run.flush(transaction, this.#texts);
     return outcome;

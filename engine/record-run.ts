@@ -54,6 +54,11 @@ export class RecordRun {
   readonly #froms: number[] = [];
   readonly #tos: number[] = [];
 
+  /** Forgets what waits: of a transaction that failed. */
+  forget(): void {
+    this.count = 0;
+  }
+
   /** Can the record at `start` be copied together with those that wait? If not, `flush` first. */
   takes(source: Buffer, start: number): boolean {
     if (this.count === 0) return true;
