@@ -13,23 +13,13 @@ import {
   costOf,
   interleavedCosts,
   noCost,
-  peer,
   percentile,
   ratio,
   seeded,
   temporaryFolder,
 } from "./harness.ts";
+import { batchSize, filledSqlite, patches, textOf } from "./patched-documents.ts";
 
-type SqliteConstructor = new (path: string) => Sqlite;
-interface Sqlite {
-  pragma(text: string): unknown;
-  exec(text: string): void;
-  prepare(text: string): { run(...values: unknown[]): unknown };
-  transaction(work: (from: number) => void): (from: number) => void;
-  close(): void;
-}
-
-const batchSize = 1000;
 const metadata = ',"@metadata":{"@collection":"Users"}}';
 const options: SetOperationOptions = {
   parametersText: null,
@@ -39,14 +29,6 @@ const options: SetOperationOptions = {
   hasDetails: false,
   liftsLimits: false,
 };
-
-/** About 155 bytes. */
-function textOf(n: number): string {
-  return (
-    `{"Name":"User number ${n}","Age":${18 + (n % 60)},"City":"City ${n % 5}","Price":${(n % 90) + 0.5},` +
-    `"Quantity":${1 + (n % 12)},"Total":0.5,"Active":${n % 3 === 0},"Notes":"some more text that is here"}`
-  );
-}
 
 function lineText(n: number): string {
   const line = (k: number) => `{"Product":"products/${n + k}","Quantity":${k + 1},"Price":${k}.5}`;
@@ -64,8 +46,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   };
   const folder = temporaryFolder();
   const engine = await openEngine({ folder: join(folder.path, "jackdaw") });
-  const Sqlite = peer<SqliteConstructor>("better-sqlite3");
-  const sqlite = Sqlite === null ? null : filledSqlite(Sqlite, folder.path, count);
+  const sqlite = filledSqlite(folder.path, count);
   try {
     const database = await engine.databases.create("bench", {});
     await insertAll(database, count);
@@ -76,25 +57,13 @@ export async function run(size: BenchSize): Promise<string[]> {
       });
       print(compared(what, patched, costs, sqlite === null ? null : "SQLite"));
     };
-    const set = (path: string, value: string) => `json_set(body, '$.${path}', ${value})`;
-    const field = (path: string) => `json_extract(body, '$.${path}')`;
-    await compare(
-      "patch of all, += 1",
-      "from Users update { this.Age += 1 }",
-      `update d set body = ${set("Age", `${field("Age")} + 1`)}`,
-      count,
-    );
-    await compare(
-      "product of two fields",
-      "from Users update { this.Total = this.Price * this.Quantity + this.Total }",
-      `update d set body = ${set("Total", `${field("Price")} * ${field("Quantity")} + ${field("Total")}`)}`,
-      count,
-    );
+    await compare("patch of all, += 1", patches.all.query, patches.all.sql, count);
+    await compare("product of two fields", patches.product.query, patches.product.sql, count);
     await patchAll(database, "from Users where City = 'City 1' update { this.Age += 0 }");
     await compare(
       "patch of one in five by a condition",
-      "from Users where City = 'City 1' update { this.Age += 1 }",
-      `update d set body = ${set("Age", `${field("Age")} + 1`)} where ${field("City")} = 'City 1'`,
+      patches.some.query,
+      patches.some.sql,
       count / 5,
     );
     await benchGets(database, count, print);
@@ -105,19 +74,6 @@ export async function run(size: BenchSize): Promise<string[]> {
     folder.remove();
   }
   return lines;
-}
-
-function filledSqlite(Sqlite: SqliteConstructor, folder: string, count: number): Sqlite {
-  const sqlite = new Sqlite(join(folder, "peer.sqlite"));
-  sqlite.pragma("journal_mode = WAL");
-  sqlite.pragma("synchronous = FULL");
-  sqlite.exec("create table d (id text primary key, body text)");
-  const insert = sqlite.prepare("insert into d values (?, ?)");
-  const batch = sqlite.transaction((from: number) => {
-    for (let n = from; n < from + batchSize && n < count; n++) insert.run(`users/${n}`, textOf(n));
-  });
-  for (let from = 0; from < count; from += batchSize) batch(from);
-  return sqlite;
 }
 
 async function insertAll(
