@@ -52,7 +52,7 @@ const setBatchMax = 1024;
 /** Milliseconds of work before the event loop gets a turn. */
 const setSliceMs = 1;
 /** The same while somebody else is served too: so short that they hardly notice. */
-const sharedSliceMs = 0.25;
+const sharedSliceMs = 0.1;
 /** How long somebody who was served is thought to come again, in milliseconds. */
 const sharedForMs = 50;
 /** Documents between two looks at the clock, when they are patched by bytes and when a script is run. */
@@ -60,7 +60,7 @@ const byteStride = 64;
 const scriptStride = 4;
 /** Transactions that are on their way to the disk while the next is made; what is ready is committed in one turn. */
 const inFlightMax = 32;
-const sharedInFlightMax = 8;
+const sharedInFlightMax = 4;
 /** Batches a second when the rate is limited. */
 const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;
@@ -235,8 +235,8 @@ class SetOperation {
   #durableCount = 0;
   #hasDetails = false;
   #servedCount = 0;
-  /** Until when others are thought to be served. */
-  #sharedUntilMs = Number.NEGATIVE_INFINITY;
+  /** Until when others are thought to be served; at first nobody knows. */
+  #sharedUntilMs: number;
 
   constructor(
     database: Database,
@@ -250,6 +250,7 @@ class SetOperation {
     this.#change = change;
     this.#options = options;
     this.#signal = signal;
+    this.#sharedUntilMs = database.clock.monotonicMs() + sharedForMs;
   }
 
   async run(progress: (figures: OperationFigures) => void): Promise<OperationFigures> {

@@ -91,9 +91,10 @@ export async function writeSnapshotFile(
   edge.writeUInt32LE(crc32(edge), 8);
   await file.write(edge, 0, edgeBytes, 0);
   const written: SectionText[] = [];
+  const block = Buffer.allocUnsafeSlow(blockBytes);
   let at = edgeBytes;
   for (const section of sections) {
-    const writer = new SectionWriter(file, at, throttle);
+    const writer = new SectionWriter(file, at, throttle, block);
     for (const part of section.parts) await writer.add(part);
     await writer.end();
     written.push({ name: section.name, offset: at, length: writer.length, crcs: writer.crcs });
@@ -120,10 +121,12 @@ class SectionWriter {
   readonly #file: FileHandle;
   readonly #offset: number;
   readonly #throttle: Throttle;
-  readonly #block = Buffer.allocUnsafeSlow(blockBytes);
+  readonly #block: Buffer;
   #used = 0;
 
-  constructor(file: FileHandle, offset: number, throttle: Throttle) {
+  /** @param block - `blockBytes` bytes that nobody else uses until `end` resolves. */
+  constructor(file: FileHandle, offset: number, throttle: Throttle, block: Buffer) {
+    this.#block = block;
     this.#file = file;
     this.#offset = offset;
     this.#throttle = throttle;

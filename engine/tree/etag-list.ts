@@ -16,6 +16,8 @@ import type { RowColumns, RowStore } from "./row-columns.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
 const entriesMin = 16;
+/** Where a sweep gathers what it keeps of a chunk: most chunks are dead or alive as a whole, and need no memory. */
+let sweepScratch = new Uint32Array(0);
 /** Entries that a sweep looks at for each change of the list, so that it ends before the list doubles. */
 const sweepPace = 4;
 
@@ -135,17 +137,11 @@ export class EtagList {
     const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
     const base = this.#bases[at] as number;
     const count = this.#counts[at] as number;
-    let first = 0;
-    while (
-      first < count &&
-      !rows.isEtagSeen(chunk[first * 2] as number, base + (chunk[first * 2 + 1] as number))
-    ) {
-      first++;
-    }
-    const kept = new Uint32Array(2 * (count - first));
+    if (sweepScratch.length < 2 * count) sweepScratch = new Uint32Array(2 * count);
+    const kept = sweepScratch;
     let keptCount = 0;
     let keptBase = 0;
-    for (let entry = first; entry < count; entry++) {
+    for (let entry = 0; entry < count; entry++) {
       const docNum = chunk[entry * 2] as number; // entry < count
       const delta = chunk[entry * 2 + 1] as number;
       if (!rows.isEtagSeen(docNum, base + delta)) continue;
