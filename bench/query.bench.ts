@@ -170,6 +170,9 @@ class PackedDatabase implements RowSource, IndexHost {
   rowsOf(): never {
     throw new Error("nothing is mapped again");
   }
+  setting(): undefined {
+    return undefined;
+  }
   readonly compareExchangeChanges = 0;
   compareExchangeVersionOf(): number {
     return 0;

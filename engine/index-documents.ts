@@ -50,6 +50,11 @@ export class IndexedDocuments implements IndexHost {
     });
   }
 
+  setting(name: string): unknown {
+    const settings = (this.#database.settings["Settings"] ?? {}) as Record<string, unknown>;
+    return settings[name];
+  }
+
   etagsOf(collection: string | null): CollectionEtags {
     const { documents, keyspaces } = this.#state;
     return {

@@ -71,6 +71,8 @@ export interface IndexHost {
   /** The id as it was stored. */
   idOf(docNum: number): string;
   lowerIdOf(docNum: number): string;
+  /** A setting of the database (`Indexing.…`); undefined when it has none of the name. */
+  setting(name: string): unknown;
   /** A number that is another one after every change of a compare-exchange value. */
   readonly compareExchangeChanges: number;
   /** Grows with every change of the value of this lower-cased key; 0 when there is none. */

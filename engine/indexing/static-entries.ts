@@ -41,11 +41,18 @@ export class StaticEntries implements StoredFields {
   /** Fields that had a list as their value. */
   readonly #arrays = new Set<string>();
   #hasDynamic = false;
+  /** Fields that an entry without a value for them has null in. */
+  readonly #nullFields: readonly EntryField[];
 
-  /** `names`: fields that are known before any document is. */
-  constructor(definition: StaticDefinition, names: Iterable<string>) {
+  /**
+   * @param names fields that are known before any document is
+   * @param hasNulls an entry that misses one of `names` is found as if it were null
+   */
+  constructor(definition: StaticDefinition, names: Iterable<string>, hasNulls: boolean) {
     this.#definition = definition;
-    for (const name of names) this.#fieldOf({ name, text: "", dynamic: null });
+    const known: EntryField[] = [];
+    for (const name of names) known.push(this.#fieldOf({ name, text: "", dynamic: null }));
+    this.#nullFields = hasNulls ? known : [];
     for (const name of Object.keys(definition.fields)) {
       if (name !== allFields) this.#fieldOf({ name, text: "", dynamic: null });
     }
@@ -96,6 +103,9 @@ export class StaticEntries implements StoredFields {
       for (const [i, { name, text }] of fields.entries()) {
         if (text.startsWith("[")) this.#arrays.add(name);
         this.#addTerms(found[i] as EntryField, text);
+      }
+      for (const field of this.#nullFields) {
+        if (!found.includes(field)) this.#addTerms(field, "null");
       }
       this.store.endEntry(docNum);
       return storedText(fields, found);

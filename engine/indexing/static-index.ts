@@ -45,7 +45,11 @@ class StagedIndex implements FollowedIndex {
 
   constructor(definition: StaticDefinition, program: IndexProgram, host: IndexHost) {
     const { errors } = this;
-    this.entries = new StaticEntries(definition, program.fieldNames ?? []);
+    this.entries = new StaticEntries(
+      definition,
+      program.fieldNames ?? [],
+      isSet(definition, host, "Indexing.IndexMissingFieldsAsNull"),
+    );
     this.reduce = program.isReduce
       ? new StaticReduceStage(definition.name, program, this.entries, errors, host)
       : null;
@@ -217,4 +221,9 @@ export class StaticIndex extends OpenIndex {
       documentLag: this.host.countSince(collection, documentEtag),
     }));
   }
+}
+
+/** Is a switch on, by the index's own configuration or else by the settings of its database? */
+function isSet({ configuration }: StaticDefinition, host: IndexHost, name: string): boolean {
+  return String(configuration[name] ?? host.setting(name)).toLowerCase() === "true";
 }

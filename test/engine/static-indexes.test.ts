@@ -169,6 +169,47 @@ describe("an index that maps", () => {
     expect((await settled(database, "from index 'I' where exists(Missing)")).ids).toEqual([]);
   });
 
+  // As measured on RavenDB 7.2.7.
+  it("has null for a field that is missing, where a setting asks for it", async () => {
+    const database = await openDatabase();
+    await putAll(database, "Cs", {
+      "c/1": { N: "a" },
+      "c/2": { N: "b", U: null },
+      "c/3": { U: 5 },
+    });
+    const Maps = ["map('Cs', c => ({ N: c.N, U: c.U, V: c.V }))"];
+    const key = "Indexing.IndexMissingFieldsAsNull";
+    await deploy(
+      database,
+      { Name: "Plain", Maps },
+      { Name: "Nulls", Maps, Configuration: { [key]: "true" } },
+    );
+    await database.changeSettings((record) => ({ ...record, Settings: { [key]: "True" } }));
+    await deploy(
+      database,
+      { Name: "ByDatabase", Maps },
+      { Name: "Not", Maps, Configuration: { [key]: "false" } },
+      {
+        Name: "Reduced",
+        Maps,
+        Reduce: "groupBy(c => c.N).aggregate(g => ({ N: g.key, U: g.values[0].U, V: 1 }))",
+      },
+    );
+    const ids = async (name: string, where: string) =>
+      (await settled(database, `from index '${name}' where ${where}`)).ids;
+    for (const name of ["Plain", "Not"]) {
+      expect(await ids(name, "U = null"), name).toEqual(["c/2"]);
+      expect(await ids(name, "exists(V)"), name).toEqual([]);
+    }
+    for (const name of ["Nulls", "ByDatabase"]) {
+      expect(await ids(name, "U = null"), name).toEqual(["c/1", "c/2"]);
+      expect(await ids(name, "U != null"), name).toEqual(["c/3"]);
+      expect(await ids(name, "V = null and N = null"), name).toEqual(["c/3"]);
+    }
+    const { rows } = await settled(database, "from index 'Reduced' where U = null");
+    expect(without(rows).map(({ N }) => N)).toEqual(["a", "b"]);
+  });
+
   it("calls functions of additional sources", async () => {
     const database = await withDocuments();
     await deploy(database, {

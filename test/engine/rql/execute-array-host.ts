@@ -286,6 +286,9 @@ export class ArrayDatabase implements RowSource, IndexHost {
   collectionOf(docNum: number): string {
     return this.#documents[docNum]?.collection ?? "";
   }
+  setting(): undefined {
+    return undefined;
+  }
   compareExchangeChanges = 0;
   compareExchangeVersionOf(): number {
     return 0;
