@@ -16,7 +16,7 @@
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
 import { collectionCountMax, nameBytesMax } from "../limits.ts";
-import type { SnapshotSection } from "../log/log.ts";
+import type { WholeSection } from "../log/log.ts";
 import { EtagCursor, EtagList } from "../tree/etag-list.ts";
 import { IdHash } from "../tree/id-hash.ts";
 import { IdKey } from "../tree/id-key.ts";
@@ -449,7 +449,7 @@ export class DocumentTable implements DocumentReader {
   }
 
   /** The bytes of a view for a snapshot on disk; good until the view is released. Cost: O(chunks). */
-  sections(view: DocumentView): SnapshotSection[] {
+  sections(view: DocumentView): WholeSection[] {
     assert(isLittleEndian, "snapshots are little-endian");
     const columns = view.freeze(this);
     const lists: Uint8Array[] = this.#all.parts(columns.lastEtag);
@@ -472,7 +472,7 @@ export class DocumentTable implements DocumentReader {
    * Fills this table, in which nothing was interned yet, from the sections of a snapshot.
    * @throws EngineError database-damaged when they do not fit together; the table is then useless.
    */
-  restore(sections: readonly SnapshotSection[]): void {
+  restore(sections: readonly WholeSection[]): void {
     assert(this.#slab.count === 0, "only an empty table is restored");
     const head = readerOf(sections, "documents.head");
     head.expect(head.uint32() === sectionVersion, "version");
@@ -533,7 +533,7 @@ export class DocumentTable implements DocumentReader {
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 /** @throws EngineError database-damaged when the section is not there. */
-function readerOf(sections: readonly SnapshotSection[], name: string): ByteReader {
+function readerOf(sections: readonly WholeSection[], name: string): ByteReader {
   const section = sections.find((each) => each.name === name);
   if (section === undefined) {
     throw new EngineError("database-damaged", `Snapshot section ${name} is missing`);

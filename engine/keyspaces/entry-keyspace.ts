@@ -60,7 +60,8 @@ export type EntryListener<Value> = (
   previous: Value | undefined,
 ) => void;
 
-const snapshotPartBytes = 256 * 1024;
+/** Some 100 microseconds of work. */
+const snapshotPartBytes = 8 * 1024;
 
 /** A key of several parts (a document and a counter name): ordered by the first part, then the second. */
 export function compositeKey(first: string, second: string): string {
@@ -231,16 +232,22 @@ export class EntryKeyspace<Value> implements Keyspace {
     entry.position = target;
   }
 
+  /** Its entries are encoded as they are written, out of a frozen picture: there may be millions. */
   sections(): SnapshotSection[] {
-    const parts: Buffer[] = [];
+    return [{ name: `entries.${this.name}`, parts: this.#parts(this.#entries.view()) }];
+  }
+
+  *#parts(entries: BTree<string, Entry<Value>>): Generator<Uint8Array> {
+    const cursor = entries.cursor();
     let part = Buffer.allocUnsafe(snapshotPartBytes);
     let used = 0;
-    for (const [key, entry] of this.#entries.entries()) {
-      const keyBytes = Buffer.from(key);
+    while (cursor.next()) {
+      const { value: entry } = cursor;
+      const keyBytes = Buffer.from(cursor.key);
       const value = this.codec.encode(entry.value);
       const needed = 8 + EntryKeyspace.encodedLength(keyBytes.length, value.length);
       if (used + needed > part.length) {
-        parts.push(part.subarray(0, used));
+        yield part.subarray(0, used);
         part = Buffer.allocUnsafe(Math.max(snapshotPartBytes, needed));
         used = 0;
       }
@@ -249,8 +256,7 @@ export class EntryKeyspace<Value> implements Keyspace {
       EntryKeyspace.encode(part, used + 8, this.kind, keyBytes, value, entry.etag);
       used += needed;
     }
-    parts.push(part.subarray(0, used));
-    return [{ name: `entries.${this.name}`, parts }];
+    yield part.subarray(0, used);
   }
 
   restore(sections: ReadonlyMap<string, Buffer>): void {

@@ -30,6 +30,12 @@ export interface RecordOwner {
 /** One part of an index snapshot: bytes written and given back whole. */
 export interface SnapshotSection {
   readonly name: string;
+  /** Gone through once; what is made on the way is of the moment of the snapshot, but for where compaction moved records. */
+  readonly parts: Iterable<Uint8Array>;
+}
+
+/** A section whose bytes are all there. */
+export interface WholeSection extends SnapshotSection {
   readonly parts: readonly Uint8Array[];
 }
 

@@ -6,7 +6,7 @@
  * - Changes nothing but marks damaged segments, which compaction then leaves alone.
  */
 import type { Clock } from "../environment.ts";
-import { decodeFrameHeader, frameHeaderBytes, payloadIsWhole } from "./frame.ts";
+import { decodeFrameHeader, frameHeaderBytes, slicedPayloadCrcOf } from "./frame.ts";
 import { type Position, positionSegmentFactor } from "./log.ts";
 import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
 import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
@@ -84,9 +84,9 @@ async function findDamages(
     }
     const start = at + frameHeaderBytes;
     const end = start + header.payloadLength;
-    if (!payloadIsWhole(image, at, header)) findDamagedRecords(image, start, end, report);
+    const crc = await slicedPayloadCrcOf(image, at, header.payloadLength, throttle);
+    if (crc !== header.payloadCrc) findDamagedRecords(image, start, end, report);
     at = end;
-    if (throttle.isDue()) await throttle.yield();
   }
   return damages;
 }

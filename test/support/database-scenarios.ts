@@ -213,6 +213,24 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
+  async "a snapshot while compaction moves what it writes and others change it"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write(everything);
+    const change = (round: number): Batch => [
+      put("things/1", `${round}`.repeat(200)),
+      { kind: "increment", id: "things/1", name: "likes", by: 1 },
+      { kind: "value", key: "setting", value: "x".repeat(100 + round) },
+      { kind: "value", key: `setting ${round % 3}`, value: round % 4 === 0 ? undefined : round },
+    ];
+    for (let round = 0; round < 8; round++) await shop.write(change(round));
+    const compaction = beside(shop.database.compact());
+    const snapshot = beside(shop.database.writeSnapshot());
+    for (let round = 8; round < 11; round++) await shop.write(change(round));
+    await Promise.all([compaction, snapshot]);
+    await shop.write(change(11));
+    await shop.database.abandon();
+  },
+
   async "closing and opening"(files, history) {
     for (let round = 0; round < 3; round++) {
       const shop = await SimulatedDatabase.open(files, history);

@@ -7,7 +7,7 @@ import {
   type DocumentTableOptions,
   type DocumentView,
 } from "../../../engine/keyspaces/document-table.ts";
-import type { SnapshotSection } from "../../../engine/log/log.ts";
+import type { WholeSection } from "../../../engine/log/log.ts";
 
 /** So small that a few dozen documents cross every boundary. */
 const tiny: DocumentTableOptions = {
@@ -209,7 +209,7 @@ class Pair {
   table = new DocumentTable(this.options);
   readonly model = new Model();
   readonly ids = new Set<string>();
-  views: { view: DocumentView; state: State; sections?: SnapshotSection[] }[] = [];
+  views: { view: DocumentView; state: State; sections?: WholeSection[] }[] = [];
   etag = 0;
   position = 0;
 
