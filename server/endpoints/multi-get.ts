@@ -1,15 +1,14 @@
 /**
  * Several reads in one request: each goes through routing and access as if the caller had sent it by itself.
  *
- * Where RavenDB 7.2.7 answers `null` for what is missing, official clients of both versions fail; they get an empty
- * result instead, with the same status.
+ * Where RavenDB 7.2.7 answers `null` for documents that are missing, official clients of both versions fail; they get an
+ * empty result instead, with the same status.
  */
 import { EngineError } from "../../engine/errors.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
 import type { Exchange } from "../exchange.ts";
 import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
 import { jsonBody } from "../json-body.ts";
-import { QueryString } from "../request.ts";
 import { errorBody } from "../response.ts";
 import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
 
@@ -105,16 +104,12 @@ function addResult(text: ReplyText, item: Item, captured: CapturedReply | undefi
   const isJson = String(headers["content-type"] ?? "").startsWith("application/json");
   text.addText('{"Result":');
   if (body.length > 0 && isJson) text.addBytes(body);
-  else text.addText(status === 404 ? emptyResultOf(item) : "null");
+  else text.addText(status === 404 ? emptyResultOf(item.path) : "null");
   const { etag } = headers;
   const shown = etag === undefined ? "" : `"ETag":${JSON.stringify(etag)}`;
   text.addText(`,"StatusCode":${status},"Headers":{${shown}}}`);
 }
 
-function emptyResultOf({ path: itemPath, target }: Item): string {
-  if (itemPath.endsWith("/docs")) return '{"Results":[null],"Includes":{}}';
-  if (!itemPath.endsWith("/cmpxchg")) return "null";
-  // As for one of several keys: some clients take an empty list for a broken reply.
-  const [key] = new QueryString(target.slice(target.indexOf("?") + 1)).all("key");
-  return `{"Results":[{"Key":${JSON.stringify(key)},"Value":null,"Index":-1}]}`;
+function emptyResultOf(itemPath: string): string {
+  return itemPath.endsWith("/docs") ? '{"Results":[null],"Includes":{}}' : "null";
 }

@@ -150,11 +150,7 @@ describe("POST multi_get", () => {
       ),
     ).toEqual([
       { Result: { Results: [null], Includes: {} }, StatusCode: 404, Headers: {} },
-      {
-        Result: { Results: [{ Key: "a/b", Value: null, Index: -1 }] },
-        StatusCode: 404,
-        Headers: {},
-      },
+      { Result: null, StatusCode: 404, Headers: {} },
     ]);
   });
 
