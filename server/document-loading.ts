@@ -37,7 +37,7 @@ const resultsEnd = Buffer.from('],"Includes":{}}');
 
 /** A document of the reply; its record is valid until the next turn of the event loop. */
 interface Loaded {
-  /** As it was asked for. */
+  /** As it is stored, in whatever case it was asked for. */
   readonly id: string;
   readonly document: number;
   readonly record: Buffer;
@@ -188,7 +188,8 @@ class Loader {
     const position = this.#documents.positionOf(document);
     const length = this.#documents.lengthOf(document);
     const record = this.#database.recordAt(document, position, length);
-    return { id, document, record: record instanceof Promise ? await record : Buffer.from(record) };
+    const kept = record instanceof Promise ? await record : Buffer.from(record);
+    return { id: idOf(kept, 0), document, record: kept };
   }
 }
 
@@ -275,7 +276,7 @@ function compose(
   if (options.compareExchange.length > 0) {
     const rows = new Map(found.flatMap((loaded) => compareExchangeRows(database, loaded, options)));
     const members = [...rows].map(([key, row]) => `${JSON.stringify(key)}:${row}`);
-    text.addText(`,"CompareExchangeValueIncludes":{${members.join(",")}}`);
+    if (members.length > 0) text.addText(`,"CompareExchangeValueIncludes":{${members.join(",")}}`);
   }
   return text;
 }

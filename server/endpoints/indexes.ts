@@ -100,8 +100,8 @@ function getStaleness(exchange: Exchange, { database }: DatabaseContext): void {
 /** GET indexes/terms?name=…&field=…[&fromValue][&pageSize]: terms in order, behind `fromValue` */
 function getTerms(exchange: Exchange, { database }: DatabaseContext): void {
   const { query } = exchange;
-  const index = namedIndex(exchange, database);
   const field = query.required("field");
+  const index = namedIndex(exchange, database);
   const countMax = query.int("pageSize", 2_147_483_647);
   if (index.invalidity !== null) {
     const message = `Index '${index.name}' is marked as errored. ${index.invalidity}`;

@@ -319,6 +319,17 @@ const resources: readonly Row[] = [
     }),
   },
   {
+    at: "2.4",
+    says: "DocumentId is the document's own, in whatever case it was asked for",
+    exchange: { send: "GET docs?id=ALBUMS/1&counter=LIKES" },
+    status: 200,
+    body: like({
+      CounterIncludes: {
+        "albums/1": [{ DocumentId: "albums/1", CounterName: "LIKES", TotalValue: 5 }],
+      },
+    }),
+  },
+  {
     at: "2.5",
     says: "Results has an element for each id, in their order; null is not found",
     exchange: { send: "GET docs?id=users/2&id=users/none&id=users/1&id=users/2" },
