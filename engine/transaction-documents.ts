@@ -30,6 +30,9 @@ export class TransactionDocuments {
   /** Row + 1 by document, linear probing; 0 = free. A power of two, at least twice the rows there is room for. */
   #slots = new Uint32Array(rowsMin * 2);
   #hashed = 0;
+  /** What was asked last, and the answer: one document is asked for many times in turn. */
+  #askedDocument = -1;
+  #askedRow = -1;
 
   /** Forgets everything. Cost: nothing after a small transaction. */
   reset(): void {
@@ -39,6 +42,7 @@ export class TransactionDocuments {
       this.#slots = new Uint32Array(rowsMin * 2);
     } else if (this.#hashed > 0) this.#slots.fill(0);
     this.#hashed = 0;
+    this.#askedDocument = -1;
     this.count = 0;
   }
 
@@ -57,6 +61,8 @@ export class TransactionDocuments {
   ): void {
     if (this.count === this.#etags.length) this.#grow();
     const row = this.count++;
+    this.#askedDocument = document;
+    this.#askedRow = row;
     const words = this.#words;
     const base = row * wordsPerRow;
     words[base + documentAt] = document;
@@ -68,6 +74,14 @@ export class TransactionDocuments {
 
   /** The row that this document was given last, or -1. */
   newestOf(document: number): number {
+    if (document !== this.#askedDocument) {
+      this.#askedRow = this.#find(document);
+      this.#askedDocument = document;
+    }
+    return this.#askedRow;
+  }
+
+  #find(document: number): number {
     const words = this.#words;
     if (this.count <= scanRowsMax) {
       for (let row = this.count - 1; row >= 0; row--) {

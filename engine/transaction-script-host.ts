@@ -10,8 +10,10 @@ import {
   collectionIdOf,
   composedMetadataLength,
   composeMetadata,
+  fieldEndOf,
   idOf,
   isAsciiBody,
+  shapeIdOf,
 } from "./document.ts";
 import { EngineError } from "./errors.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
@@ -88,6 +90,12 @@ class RecordDocument implements StoredDocument {
     this.from = bodyStartOf(bytes, start);
     this.to = this.from + bodyLengthOf(bytes, start);
     this.isAscii = isAsciiBody(bytes, start);
+  }
+
+  fieldEnd(index: number): number {
+    const shapeId = shapeIdOf(this.bytes, this.#start);
+    if (shapeId === 0) return -1;
+    return fieldEndOf(this.bytes, this.#start, index, this.#state.shapes.get(shapeId));
   }
 
   get id(): string {

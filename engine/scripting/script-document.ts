@@ -19,7 +19,7 @@ import {
   type Value,
 } from "./script-values.ts";
 import { ShapeHint } from "./shape-hint.ts";
-import { type Elsewhere, TextSource, valueOfText } from "./text-source.ts";
+import { type Elsewhere, type StoredText, TextSource, valueOfText } from "./text-source.ts";
 import {
   changedDeep,
   derivedMetadata,
@@ -32,14 +32,8 @@ const derivedButId: ReadonlySet<string> = new Set(
   [...derivedMetadata].filter((key) => key !== "@id"),
 );
 
-/** A document as it is stored. It must stay as it is for as long as scripts see it. */
-export interface StoredDocument {
-  /** Its body is `bytes[from, to)`, spelled as json-parser.ts spells it. */
-  readonly bytes: Buffer;
-  readonly from: number;
-  readonly to: number;
-  /** Every byte of the body is below 0x80. */
-  readonly isAscii: boolean;
+/** A document as it is stored: its body, and more. It must stay as it is for as long as scripts see it. */
+export interface StoredDocument extends StoredText {
   /** In its original case. */
   readonly id: string;
   /** Its `@metadata`, composed, with the derived keys that scripts may read. */
@@ -70,10 +64,10 @@ export class ScriptDocument implements Elsewhere {
     this.stored = stored;
     this.givenId = id;
     this.givenMetadata = metadata;
-    if (stored !== null) {
-      const { bytes, from, to, isAscii } = stored;
-      this.source = new TextSource(bytes, from, to, isAscii, true, hint, null, this);
-    } else this.source = TextSource.ofText(text, hint, metadata === null ? null : this);
+    this.source =
+      stored === null
+        ? TextSource.ofText(text, hint, metadata === null ? null : this)
+        : TextSource.ofStored(stored, hint, this);
     this.source.document = this;
     this.root = this.source.root();
   }

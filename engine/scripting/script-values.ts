@@ -136,7 +136,10 @@ export class ScriptArray {
   end = 0;
   /** Containers around it there. */
   depth = 0;
+  /** An element was set, added or removed since it was read. */
   written = false;
+  /** Something in an element was written, as far as anybody has looked. */
+  changedBelow = false;
   frozen = false;
   /** Spelling of the whole numbers that a double cannot hold, by position, while they are not written. */
   exact: Map<number, string> | null = null;

@@ -59,6 +59,17 @@ export class HintMemory {
 }
 
 const noText = new Uint8Array(0);
+const noWords = new Int32Array(0);
+
+function wordsOf(text: Uint8Array): Int32Array {
+  if (text.length < 4) return noWords;
+  const view = new DataView(text.buffer, text.byteOffset, text.length);
+  const words = new Int32Array(Math.ceil(text.length / 4));
+  for (let i = 0; i < words.length; i += 1) {
+    words[i] = view.getInt32(Math.min(4 * i, text.length - 4), true);
+  }
+  return words;
+}
 
 /** A key behind others, of objects at one place. */
 export class KeyNode {
@@ -67,6 +78,8 @@ export class KeyNode {
   readonly name: string;
   /** The key with its quotes and colon, as it stands in minified text. */
   readonly text: Uint8Array;
+  /** The same, four bytes in each; the last one ends where the text ends. None for the shortest. */
+  readonly words: Int32Array;
   /** Keys up to this one. */
   readonly count: number;
   /** The key that was next the last time. */
@@ -90,6 +103,7 @@ export class KeyNode {
     this.parent = parent;
     this.name = name;
     this.text = text;
+    this.words = wordsOf(text);
     this.count = count;
   }
 

@@ -65,7 +65,7 @@ const shortStringMax = 64;
 /** Characters of a long string that are written at once. */
 const stringPieceMax = 4096;
 /** Below this many bytes a loop is faster than the native copy, which has a fixed cost. */
-const copyLoopBytesMax = 400;
+const copyLoopBytesMax = 320;
 const needsCare = /["\\\p{Cc}\p{Surrogate}]/u;
 
 const quote = 0x22;
@@ -91,6 +91,8 @@ export class ValuePrinter {
   isStored = true;
   /** Top-level properties of a document, or -1 when they were not counted. */
   fieldCount = -1;
+  /** They are those that the document had. */
+  hasSameFields = false;
   /** Where each begins: key and its end, without the colon, in turn. */
   keySpans = new Int32Array(128);
   /** Where the value of each begins. */
@@ -100,6 +102,8 @@ export class ValuePrinter {
   /** Bytes that may be copied for nothing: those of the document. */
   private freeBytes = 0;
   private readonly open: Reference[] = [];
+  /** Of the text that is being patched, what is before this was written or left out. */
+  private copied = 0;
   /** Keys of documents' `@metadata` that are left out. */
   private derived: ReadonlySet<string> = derivedMetadata;
 
@@ -152,6 +156,7 @@ export class ValuePrinter {
     this.isAscii = true;
     this.isStored = true;
     this.fieldCount = -1;
+    this.hasSameFields = false;
     this.run = run;
     this.unpaidBytes = 0;
     this.freeBytes = 0;
@@ -304,11 +309,11 @@ export class ValuePrinter {
 
   /** Enters a container; false when it is being written already: what it holds of itself is null. */
   private enter(node: Tree, depth: number): boolean {
-    const { open } = this;
-    if (open.length > 0 && open.includes(node)) {
+    if (this.isOpen(node)) {
       this.ascii("null");
       return false;
     }
+    const { open } = this;
     if (open.length >= treeDepthMax) throw nestedTooDeeply();
     // The search above is in proportion to the depth: it is paid for.
     this.pay(open.length * 16);
@@ -318,8 +323,20 @@ export class ValuePrinter {
     return true;
   }
 
+  /** Is it being written? */
+  private isOpen(node: Tree): boolean {
+    const { open } = this;
+    for (let i = 0; i < open.length; i += 1) if (open[i] === node) return true;
+    return false;
+  }
+
   private array(array: ScriptArray, name: string): void {
     if (!this.enter(array, array.depth)) return;
+    this.elements(array, name);
+    this.open.pop();
+  }
+
+  private elements(array: ScriptArray, name: string): void {
     this.byte(arrayOpen);
     const { items, exact } = array;
     let isFirst = true;
@@ -336,7 +353,6 @@ export class ValuePrinter {
       else this.item(array, item as Value, name);
     }
     this.byte(arrayClose);
-    this.open.pop();
   }
 
   /** An element: one that is as it was read is copied. */
@@ -350,14 +366,17 @@ export class ValuePrinter {
 
   /** An object, without some properties. */
   private members(object: ScriptObject, omit: ReadonlySet<string>): void {
-    const { source } = object;
-    if (!this.enter(object, object.shape === null ? 0 : object.shape.hint.depth)) return;
-    const isSpliced =
-      source instanceof TextSource &&
-      source.isStored &&
-      omit.size === 0 &&
-      this.splice(object, source, false);
-    if (!isSpliced) this.list(object, omit);
+    const { source, shape } = object;
+    if (!this.enter(object, shape === null ? 0 : shape.hint.depth)) return;
+    // A document as a value has its `@metadata`, which is elsewhere.
+    const isWhole = shape !== null && shape.count === object.readCount;
+    if (isWhole && source instanceof TextSource && source.isStored && omit.size === 0) {
+      const { copied } = this;
+      this.copied = object.start;
+      this.patchObject(object, source, false);
+      this.copyUpTo(source, object.end);
+      this.copied = copied;
+    } else this.list(object, omit);
     this.open.pop();
   }
 
@@ -367,48 +386,121 @@ export class ValuePrinter {
       this.valueStarts = new Uint32Array(2 * count);
       this.keySpans = new Int32Array(4 * count);
     }
-    return this.splice(object, source, true);
+    this.copied = object.start;
+    if (!this.patchObject(object, source, true)) return false;
+    this.copyUpTo(source, object.end);
+    return true;
+  }
+
+  /** Copies what is left of a text before `to`. */
+  private copyUpTo(source: TextSource, to: number): void {
+    if (to > this.copied) this.copy(source, this.copied, to);
+    this.copied = to;
+  }
+
+  /** Writes what changed in a tree that stands where it was in stored text. */
+  private patch(node: Tree, source: TextSource): void {
+    // So it is where a script put something that it is in below itself.
+    const isInside = this.isOpen(node);
+    if (isInside) this.copyUpTo(source, node.start);
+    if (!this.enter(node, this.open.length + 1)) {
+      this.copied = node.end;
+      return;
+    }
+    if (node.kind === kinds.object) this.patchObject(node, source, false);
+    else if (!this.patchArray(node, source)) {
+      this.copyUpTo(source, node.start);
+      this.elements(node, "");
+      this.copied = node.end;
+    }
+    this.open.pop();
+  }
+
+  /** @returns false when its elements must be written anew: numbers in it lose their spelling */
+  private patchArray(array: ScriptArray, source: TextSource): boolean {
+    if (array.written) return false;
+    const { items } = array;
+    for (let i = 0; i < items.length; i += 1) if (typeof items[i] === "number") return false;
+    for (let i = 0; i < items.length; i += 1) {
+      const item = items[i];
+      if (typeof item === "object" && item !== null && changedDeep(item)) {
+        this.patch(item as Tree, source);
+      }
+    }
+    return true;
   }
 
   /**
-   * Writes an object that was read from stored text: the text with new values in the place of those that changed.
+   * Writes what changed in an object that was read from stored text, up to its last change.
    * @param isBody it is a document: without `@metadata`, and where its fields begin is noted.
-   * @returns false when a property was deleted, or is elsewhere: then nothing was written.
+   * @returns false when it is a document of which a property was deleted: then nothing was written.
    */
-  private splice(object: ScriptObject, source: TextSource, isBody: boolean): boolean {
-    const { keys, values, readCount } = object;
+  private patchObject(object: ScriptObject, source: TextSource, isBody: boolean): boolean {
+    const { values, readCount } = object;
     const { memory } = (object.shape as KeyNode).hint;
     const base = source.spansOf(object);
-    const begin = this.length;
-    let copied = object.start;
+    const { length, copied } = this;
     let count = 0;
     for (let i = 0; i < readCount; i += 1) {
       const slot = values[i] as Slot;
+      if (slot === LAZY && !isBody) {
+        count += 1;
+        continue;
+      }
       const at = base + i * spanSlots;
       const { spans } = memory;
       const start = spans[at + 1] as number;
-      // Only `@metadata` is elsewhere.
-      if (start < 0 && isBody) continue;
-      if (start < 0 || slot === ABSENT) {
-        this.length = begin;
-        return false;
+      // Only `@metadata` of a document is elsewhere.
+      if (start < 0) continue;
+      if (slot === ABSENT) {
+        this.length = length;
+        this.copied = copied;
+        if (isBody) return false;
+        this.copyUpTo(source, object.start);
+        this.list(object, none);
+        this.copied = object.end;
+        return true;
       }
       if (isBody) {
-        const shift = this.length - copied;
+        const shift = this.length - this.copied;
         this.keySpans[2 * count] = (spans[at] as number) + shift;
         this.keySpans[2 * count + 1] = start - 1 + shift;
         this.valueStarts[count] = start + shift;
       }
       count += 1;
       if (slot === LAZY) continue;
+      if (typeof slot === "object" && slot !== null && slot.kind <= kinds.array) {
+        const tree = slot as Tree;
+        if (tree.start === start && tree.source === source) {
+          if (changedDeep(tree)) this.patch(tree, source);
+          continue;
+        }
+      } else if (!wasSet(object, i)) continue;
       const end = spans[at + 2] as number;
-      if (this.keeps(object, source, i, slot as Value, start, end)) continue;
-      this.copy(source, copied, start);
-      this.replace(source, slot as Value, keys[i] as string, start, end);
-      copied = end;
+      if (sameAsText(slot as Value, source, start, end)) continue;
+      this.copyUpTo(source, start);
+      this.replace(source, slot as Value, object.keys[i] as string, start, end);
+      this.copied = end;
     }
-    this.copy(source, copied, object.end - 1);
-    for (let i = readCount; i < keys.length; i += 1) {
+    if (isBody) {
+      this.fieldCount = count;
+      this.hasSameFields = true;
+    }
+    if (object.keys.length > readCount) this.addMembers(object, source, count, isBody);
+    return true;
+  }
+
+  /** Writes the properties that a script added to an object, behind its `count` others. */
+  private addMembers(
+    object: ScriptObject,
+    source: TextSource,
+    readCount: number,
+    isBody: boolean,
+  ): void {
+    const { keys, values } = object;
+    let count = readCount;
+    this.copyUpTo(source, object.end - 1);
+    for (let i = object.readCount; i < keys.length; i += 1) {
       const slot = values[i] as Slot;
       const key = keys[i] as string;
       if (slot === ABSENT || slot === undefined || (isBody && key === metadataKey)) continue;
@@ -423,9 +515,9 @@ export class ValuePrinter {
       count += 1;
       this.value(slot as Value, key);
     }
-    this.byte(objectClose);
-    if (isBody) this.fieldCount = count;
-    return true;
+    if (!isBody) return;
+    this.fieldCount = count;
+    this.hasSameFields = count === readCount;
   }
 
   /** Does a property that the text has still have its value? Then its part of the text can be copied. */
@@ -528,13 +620,13 @@ export class ValuePrinter {
   }
 }
 
-/** As `copyBytes`, four bytes at once. */
+/** As `copyBytes`, eight bytes at once, as doubles: those of UTF-8 are never a NaN, which could lose bits. */
 function copyWords(target: DataView, at: number, source: DataView, from: number, to: number): void {
   let next = at;
   let i = from;
-  for (const last = to - 3; i < last; i += 4) {
-    target.setInt32(next, source.getInt32(i, true), true);
-    next += 4;
+  for (const last = to - 7; i < last; i += 8) {
+    target.setFloat64(next, source.getFloat64(i, true), true);
+    next += 8;
   }
   for (; i < to; i += 1) target.setUint8(next++, source.getUint8(i));
 }
@@ -571,12 +663,12 @@ export function changedDeep(node: Reference): boolean {
     return false;
   }
   if (node.kind !== kinds.array) return false;
-  if (node.written) return true;
+  if (node.written || node.changedBelow) return true;
   const { items } = node;
   for (let i = 0; i < items.length; i += 1) {
     const slot = items[i];
     if (typeof slot !== "object" || slot === null || !changedDeep(slot)) continue;
-    node.written = true;
+    node.changedBelow = true;
     return true;
   }
   return false;

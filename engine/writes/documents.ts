@@ -20,6 +20,7 @@ import {
   metadataLengthOf,
   metadataStartOf,
   recordLengthOf,
+  shapeIdOf,
 } from "../document.ts";
 import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
@@ -399,7 +400,7 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
   const collectionId = transaction.collectionOf(document);
   const vector = writtenVector(transaction, document, etag);
   fields.setAllButBody(bytes, start);
-  if (isStored) setPrinted(state, body);
+  if (isStored) setPrinted(state, body, bytes, start);
   else fields.setBody(state.parser);
   fields.setChangeVector(vector);
   fields.etag = etag;
@@ -418,12 +419,19 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
 }
 
 /** Takes body, shape and offsets of what was printed as it is stored. */
-function setPrinted({ shapes }: DatabaseState, body: ValuePrinter): void {
+function setPrinted(
+  { shapes }: DatabaseState,
+  body: ValuePrinter,
+  bytes: Buffer,
+  start: number,
+): void {
   fields.bodySource = body.bytes;
   fields.bodyStart = 0;
   fields.bodyLength = body.length;
   fields.isAscii = body.isAscii;
-  fields.shapeId = shapes.define(body.bytes, body.keySpans, 0, 2, body.fieldCount);
+  fields.shapeId = body.hasSameFields
+    ? shapeIdOf(bytes, start)
+    : shapes.define(body.bytes, body.keySpans, 0, 2, body.fieldCount);
   fields.fieldCount = fields.shapeId === 0 ? 0 : body.fieldCount;
   fields.fieldOffsets = body.valueStarts;
 }

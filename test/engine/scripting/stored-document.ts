@@ -30,7 +30,7 @@ export function storedDocument(
   const to = bytes.length - 5;
   const isAscii = bytes.length === text.length + 9;
   return ScriptDocument.fromStored(
-    { bytes, from: 4, to, isAscii, id, metadataText: metadata },
+    { bytes, from: 4, to, isAscii, id, metadataText: metadata, fieldEnd: () => -1 },
     hint,
   );
 }
