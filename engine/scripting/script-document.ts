@@ -133,6 +133,7 @@ export class ScriptDocument implements Elsewhere {
     const { source } = this;
     const printed = this.printedBody();
     if (printed === null) return false;
+    if (printed.isOther) return true;
     const { length } = printed;
     if (length !== source.to - source.from) return true;
     return !bytesEqual(printed.bytes, 0, source.bytes, source.from, length);

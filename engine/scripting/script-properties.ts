@@ -24,6 +24,7 @@ import {
   newObject,
   ownKeys,
   positionOf,
+  type Reference,
   type Run,
   ScriptArray,
   type ScriptFunction,
@@ -451,9 +452,28 @@ export function copyProperties(
     return;
   }
   if (!isReference(value) || value.kind !== kinds.object) return;
+  if (except === undefined && isReference(target) && copiesWhole(run, target, value)) return;
   for (const name of namesIn(run, value)) {
     if (!except?.has(name)) setProperty(run, target, name, getOwn(value, name));
   }
+}
+
+/** Copies all properties of an object into a new one that has none, at once. @returns false when it is not so simple */
+function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean {
+  if (target.kind !== kinds.object || target.keys.length > 0) return false;
+  if (target.traits !== null || target.source !== null || !value.keysShared) return false;
+  const values: Slot[] = [];
+  for (let i = 0; i < value.keys.length; i += 1) {
+    const slot = slotAt(value, i);
+    if (slot === ABSENT) return false;
+    values.push(slot);
+  }
+  run.grow(values.length * 56);
+  target.keys = value.keys;
+  target.keysShared = true;
+  target.values = values;
+  target.written = true;
+  return true;
 }
 
 /** A new object over a fixed list of keys: what an object literal makes. Hot. */

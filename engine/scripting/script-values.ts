@@ -422,13 +422,34 @@ export function setOwn(object: ScriptObject, key: string, value: Value): void {
   addOwn(object, key, value);
 }
 
+/** What a shared list became when a key was added to it: objects that get the same one share the longer list too. */
+const grownLists = new WeakMap<string[], string[]>();
+/** Longer lists than this are not remembered: each step makes a whole one. */
+const grownKeysMax = 64;
+
+/** The shared list that this one becomes with one more key; null when each object has its own. */
+function grownList(keys: string[], key: string): string[] | null {
+  const grown = grownLists.get(keys);
+  if (grown !== undefined) return grown[keys.length] === key ? grown : null;
+  if (keys.length >= grownKeysMax) return null;
+  const made = [...keys, key];
+  grownLists.set(keys, made);
+  return made;
+}
+
 /** Adds a property that is known not to be there. */
 export function addOwn(object: ScriptObject, key: string, value: Slot): void {
   object.written = true;
   if (object.keysShared) {
+    const grown = grownList(object.keys, key);
+    if (object.traits !== null) object.traits.lookup = null;
+    if (grown !== null) {
+      object.keys = grown;
+      object.values.push(value);
+      return;
+    }
     object.keys = object.keys.slice();
     object.keysShared = false;
-    if (object.traits !== null) object.traits.lookup = null;
   }
   const lookup = object.traits === null ? null : object.traits.lookup;
   if (lookup !== null) lookup.set(key, object.keys.length);

@@ -245,7 +245,32 @@ export class TextSource implements Source {
     }
   }
 
+  /**
+   * Reads a number. With at most 15 digits in all, both the digits and the power of ten are exact doubles, so that one
+   * division rounds as reading the text does.
+   */
   private number(): number {
+    const { bytes, at: start } = this;
+    const first = bytes[start] === 0x2d ? start + 1 : start;
+    let at = first;
+    let value = 0;
+    let point = -1;
+    let code = bytes[at] as number;
+    for (;;) {
+      if (code >= zero && code <= 0x39) value = value * 10 + code - zero;
+      else if (code === 0x2e && point < 0) point = at;
+      else break;
+      at += 1;
+      code = bytes[at] as number;
+    }
+    const length = at - first;
+    if (length === 0 || length > 15 || code === 0x65 || code === 0x45) return this.anyNumber();
+    this.at = at;
+    if (point >= 0) value /= powersOfTen[at - point - 1] as number;
+    return first > start ? -value : value;
+  }
+
+  private anyNumber(): number {
     const { bytes, at: start } = this;
     let at = start;
     let code = bytes[at] as number;
@@ -255,7 +280,7 @@ export class TextSource implements Source {
     }
     if (at === start) throw new EngineError("json-invalid", `not JSON at offset ${at}`);
     this.at = at;
-    return numberOf(bytes, start, at);
+    return Number(bytes.latin1Slice(start, at));
   }
 
   /** Reads a string; the cursor is on its opening quote. */
@@ -517,10 +542,7 @@ function matches(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   return true;
 }
 
-/**
- * The value of the number that is spelled in `[start, end)`. With at most 15 digits in all, both the digits and the power
- * of ten are exact doubles, so that one division rounds as reading the text does.
- */
+/** The value of the number that is spelled in `[start, end)`, in the way of `TextSource.number`. */
 export function numberOf(bytes: Buffer, start: number, end: number): number {
   const isNegative = bytes[start] === 0x2d;
   const first = isNegative ? start + 1 : start;

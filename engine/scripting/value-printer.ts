@@ -89,6 +89,8 @@ export class ValuePrinter {
   isAscii = true;
   /** The text is spelled as documents are stored: it need not be read again before it is. */
   isStored = true;
+  /** Some value surely differs from the one in whose place it was written. */
+  isOther = false;
   /** Top-level properties of a document, or -1 when they were not counted. */
   fieldCount = -1;
   /** They are those that the document had. */
@@ -155,6 +157,7 @@ export class ValuePrinter {
     this.length = 0;
     this.isAscii = true;
     this.isStored = true;
+    this.isOther = false;
     this.fieldCount = -1;
     this.hasSameFields = false;
     this.run = run;
@@ -543,6 +546,8 @@ export class ValuePrinter {
       this.value(value, key);
       return;
     }
+    // A zero may have been one in another spelling.
+    if (value !== 0) this.isOther = true;
     this.pay(16);
     const { bytes } = source;
     const wasDouble = isNumberStart(bytes[start]) && isDoubleSpelling(bytes, start, end);

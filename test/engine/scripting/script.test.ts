@@ -150,6 +150,20 @@ describe("a document", () => {
       expect(run(`{${names}}`, script).bodyText()).toBe(`{${expected},"q":39,"r":39}`);
     }
   });
+  it("has objects copied and added to without touching others of the same keys", () => {
+    const script = `
+      const c = this.l.map(x => ({ ...x }));
+      c[0].b = 1; c[1].b = 2; c[1].c = 3;
+      const d = { ...c[0] };
+      delete d.a; d.e = 5;
+      this.l[0].b = 7;
+      this.c = c; this.d = d;
+      this.k = [c[0], c[1], d, this.l[0], this.l[1]].map(x => Object.keys(x).join())`;
+    expect(run('{"l":[{"a":1},{"a":2}]}', script).bodyText()).toBe(
+      '{"l":[{"a":1,"b":7},{"a":2}],"c":[{"a":1,"b":1},{"a":2,"b":2,"c":3}],"d":{"b":1,"e":5},' +
+        '"k":["a,b","a,b,c","b,e","a,b","a"]}',
+    );
+  });
   it("reads bytes", () => {
     const document = storedDocument('{"a":"é"}', metadata, "x");
     compileScript("this.b = this.a", { kind: "patch" }).run({ host: stubHost(), document });
