@@ -271,9 +271,9 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
     this.isTracking = true;
   }
 
-  override load(id: string): ReturnType<ReadingScriptHost["load"]> {
+  override load(id: string, hint?: ShapeHint): ReturnType<ReadingScriptHost["load"]> {
     if (this.isTracking) this.references.add(id.toLowerCase());
-    return super.load(id);
+    return super.load(id, hint);
   }
 
   attachmentsOf(id: string): readonly Attachment[] {

@@ -338,7 +338,7 @@ export class ReadingScriptHost implements ScriptHost {
     return Math.random();
   }
 
-  load(id: string): ScriptDocument | null {
+  load(id: string, hint?: ShapeHint): ScriptDocument | null {
     const { documents, log } = this.#state;
     const docNum = documents.find(id);
     if (docNum < 0) return null;
@@ -346,7 +346,7 @@ export class ReadingScriptHost implements ScriptHost {
     const length = documents.lengthOf(docNum);
     const record = log.peek(position, length);
     if (record === null) throw new RecordNotResident(docNum, position, length);
-    return scriptDocumentOf(this.#state, record, 0);
+    return scriptDocumentOf(this.#state, record, 0, hint);
   }
 
   put(): string {

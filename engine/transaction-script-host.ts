@@ -139,12 +139,12 @@ export class TransactionScriptHost implements ScriptHost {
     return this.#random();
   }
 
-  load(id: string): ScriptDocument | null {
+  load(id: string, hint?: ShapeHint): ScriptDocument | null {
     const document = this.#transaction.find(id);
     this.actions.loads.push({ Id: id, Exists: document >= 0 });
     if (document < 0) return null;
     const { bytes, start } = this.#transaction.recordOf(document);
-    return scriptDocumentOf(this.#transaction.state, bytes, start);
+    return scriptDocumentOf(this.#transaction.state, bytes, start, hint);
   }
 
   put(

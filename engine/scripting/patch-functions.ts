@@ -61,7 +61,8 @@ const hostCallUnits = 50;
 
 function loadOne(run: Run, id: string): Value {
   run.burn(hostCallUnits);
-  const loaded = id === "" ? null : hostOf(run).load(id);
+  const { host, loadedHint } = run.context as ScriptContext;
+  const loaded = id === "" ? null : host.load(id, loadedHint);
   if (loaded === null) return undefined;
   // Finding its properties, and reading what the script then touches, is in proportion to its text.
   run.burn(loaded.length / 2);

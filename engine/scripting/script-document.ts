@@ -80,13 +80,13 @@ export class ScriptDocument implements Elsewhere {
     body: string,
     metadata: string | null,
     id: string | null,
-    hint: ShapeHint = new ShapeHint(),
+    hint: ShapeHint = ShapeHint.loose(),
   ): ScriptDocument {
     return new ScriptDocument(null, body, metadata, id, hint);
   }
 
   /** As `fromText`, over a document as it is stored. */
-  static fromStored(stored: StoredDocument, hint: ShapeHint = new ShapeHint()): ScriptDocument {
+  static fromStored(stored: StoredDocument, hint: ShapeHint = ShapeHint.loose()): ScriptDocument {
     return new ScriptDocument(stored, "", null, null, hint);
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { ScriptDocument } from "./script-document.ts";
+import type { ShapeHint } from "./shape-hint.ts";
 
 /** One entry of a time series. */
 export interface ScriptTimeSeriesEntry {
@@ -39,8 +40,8 @@ export interface ScriptHost {
   now(): number;
   /** A number from 0 up to 1. */
   random(): number;
-  /** A document, as this transaction sees it; null when there is none. */
-  load(id: string): ScriptDocument | null;
+  /** A document, as this transaction sees it; null when there is none. `hint`: of those that the script loads. */
+  load(id: string, hint?: ShapeHint): ScriptDocument | null;
   /**
    * Writes a document in this transaction. `id` null or empty, or ending with `/`: the server chooses.
    * `changeVector`: expected, undefined when not asked. @returns the final id @throws EngineError concurrency
@@ -74,4 +75,6 @@ export interface ScriptHost {
 export interface ScriptContext {
   readonly host: ScriptHost;
   readonly document: ScriptDocument | null;
+  /** Of the documents that the script loads. */
+  readonly loadedHint: ShapeHint;
 }

@@ -117,6 +117,8 @@ export class CompiledScript {
   readonly tree: Node | null;
   /** Property names to expect in documents that this script runs on. */
   readonly hint = new ShapeHint();
+  /** The same for documents that it loads. */
+  private readonly loadedHint = new ShapeHint();
   private readonly functions: string;
   private readonly slotCount: number;
   private readonly entries: readonly Entry[];
@@ -163,7 +165,7 @@ export class CompiledScript {
    */
   run(input: RunInput): Outcome {
     const document = input.document ?? null;
-    const context: ScriptContext = { host: input.host, document };
+    const context: ScriptContext = { host: input.host, document, loadedHint: this.loadedHint };
     const parameters = (input.parameters ?? ScriptParameters.none).values();
     const run = new Run(input.limits ?? defaultLimits, context, parameters);
     if (document !== null) document.run = run;
@@ -178,7 +180,8 @@ export class CompiledScript {
   call(callee: ScriptFunction, input: RunInput): Outcome {
     const document = input.document ?? null;
     const parameters = (input.parameters ?? ScriptParameters.none).values();
-    const run = new Run(input.limits ?? defaultLimits, { host: input.host, document }, parameters);
+    const context: ScriptContext = { host: input.host, document, loadedHint: this.loadedHint };
+    const run = new Run(input.limits ?? defaultLimits, context, parameters);
     const args = [...(input.args ?? [])];
     try {
       return { value: callFunction(run, callee, undefined, args), run };

@@ -10,7 +10,7 @@
 import { LAZY, type Slot } from "./script-values.ts";
 
 /** Keys that the hints of one script remember. */
-const keyNodesMax = 16 * 1024;
+const keyNodesMax = 4 * 1024;
 /** Keys that may follow one list of keys. */
 const otherKeysMax = 24;
 /** Keys of one object. */
@@ -108,8 +108,8 @@ export class KeyNode {
   }
 
   /** What stands for a list of keys that is not remembered. */
-  static loose(keys: string[], depth: number): KeyNode {
-    const node = new KeyNode(new ShapeHint(undefined, depth), null, "", noText, keys.length);
+  static loose(hint: ShapeHint, keys: string[]): KeyNode {
+    const node = new KeyNode(hint, null, "", noText, keys.length);
     node.list = keys;
     return node;
   }
@@ -141,7 +141,9 @@ export class KeyNode {
 
   /** The place of its value, when that is an object or array. */
   get below(): ShapeHint {
-    this.place ??= new ShapeHint(this.hint.memory, this.hint.depth + 1);
+    const { hint } = this;
+    if (hint.isLoose) return hint.element;
+    this.place ??= new ShapeHint(hint.memory, hint.depth + 1);
     return this.place;
   }
 }
@@ -156,16 +158,23 @@ export class ShapeHint {
   last: KeyNode = this.start;
   /** Objects here were written, which needs to know where their properties stand. */
   isWritten = false;
+  /** Nothing is remembered here and below: for documents that no others like them follow. */
+  readonly isLoose: boolean;
   private place: ShapeHint | null = null;
 
-  constructor(memory = new HintMemory(), depth = 0) {
+  constructor(memory = new HintMemory(), depth = 0, isLoose = false) {
     this.memory = memory;
     this.depth = depth;
+    this.isLoose = isLoose;
+  }
+
+  static loose(): ShapeHint {
+    return new ShapeHint(new HintMemory(), 0, true);
   }
 
   /** The place of the elements, when there is an array here. */
   get element(): ShapeHint {
-    this.place ??= new ShapeHint(this.memory, this.depth + 1);
+    this.place ??= new ShapeHint(this.memory, this.depth + 1, this.isLoose);
     return this.place;
   }
 }

@@ -156,7 +156,7 @@ export class TextSource implements Source {
       // What is nested too deeply matters only when this script touches it in this document.
       if (!(error instanceof EngineError) || error.code !== "too-large") throw error;
       this.at = start;
-      return this.object(new ShapeHint(), true);
+      return this.object(ShapeHint.loose(), true);
     }
   }
 
@@ -330,6 +330,7 @@ export class TextSource implements Source {
   /** Reads the object at the cursor. */
   private object(hint: ShapeHint, isRoot: boolean): ScriptObject {
     if (hint.depth > treeDepthMax) throw nestedTooDeeply();
+    if (hint.isLoose) return this.looseObject(hint, this.at, isRoot);
     const { bytes, view, to } = this;
     const { memory, last } = hint;
     const start = this.at;
@@ -454,7 +455,7 @@ export class TextSource implements Source {
   private looseObject(hint: ShapeHint, start: number, isRoot: boolean): ScriptObject {
     const keys: string[] = [];
     const values: Slot[] = [];
-    const place = new ShapeHint(undefined, hint.depth + 1);
+    const place = hint.isLoose ? hint.element : new ShapeHint(hint.memory, hint.depth + 1, true);
     this.at = start + 1;
     while (this.skipSpace() !== objectClose) {
       keys.push(this.string());
@@ -470,7 +471,7 @@ export class TextSource implements Source {
     }
     this.at += 1;
     if (isRoot && this.elsewhere !== null) values.push(LAZY);
-    return this.finish(KeyNode.loose(keys, hint.depth), values, start, isRoot);
+    return this.finish(KeyNode.loose(hint, keys), values, start, isRoot);
   }
 }
 
@@ -575,5 +576,5 @@ export function isDoubleSpelling(bytes: Uint8Array, start: number, end: number):
 
 /** A script value of JSON text that is known to be valid. */
 export function valueOfText(text: string): Value {
-  return TextSource.ofText(text, new ShapeHint()).whole();
+  return TextSource.ofText(text, ShapeHint.loose()).whole();
 }
