@@ -1,11 +1,13 @@
 /** The official clients make certificates for others, and those get in with them, as PEM and as PFX, until they may no longer. */
 import { execFileSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeServerCertificate } from "../../certs/authority.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-client-"));
@@ -79,5 +81,20 @@ describe.each([
       await store.maintenance.server.send(operation);
     });
     await expect(withStore("db", pem, write)).rejects.toThrow(/unknown to the server/);
+  });
+
+  test("gives the server another certificate, and is told when that is none", async () => {
+    const replaceBy = (bytes: Buffer) =>
+      withStore("db", admin(), (store) =>
+        store.maintenance.server.send(new client.ReplaceClusterCertificateOperation(bytes, true)),
+      );
+    await expect(replaceBy(Buffer.from([1, 2, 3, 4]))).rejects.toThrow(
+      "Unable to load the provided certificate",
+    );
+    const next = await makeServerCertificate(server.authority, ["127.0.0.1"]);
+    await replaceBy(Buffer.from(next.certificate + next.key));
+    const shown = server.running.certificate?.certificate.fingerprint256;
+    expect(shown).toBe(new X509Certificate(next.certificate).fingerprint256);
+    await withStore("db", admin(), write);
   });
 });
