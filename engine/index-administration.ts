@@ -27,6 +27,7 @@ import {
 import { StaticIndex } from "./indexing/static-index.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { staticIndexesMax } from "./limits.ts";
+import { collectionIdNamed } from "./query-rows.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";
 
 /** How often unused indexes are looked for. */
@@ -120,6 +121,7 @@ export class IndexAdministration {
   async deploy(definitions: readonly JsonObject[], mayBeCSharp: boolean): Promise<string[]> {
     const deployments = definitions.map((json) => this.#prepare(json, mayBeCSharp));
     for (const { definition } of deployments) this.#requireDeployable(definition);
+    for (const deployment of deployments) this.#requireOutput(deployment);
     await this.#durably(() => {
       for (const deployment of deployments) this.#deployOne(deployment);
     });
@@ -215,6 +217,38 @@ export class IndexAdministration {
     }
   }
 
+  /** May it store reduced objects in the collection that it names? @throws EngineError index-creation */
+  #requireOutput({ definition, program }: Deployment): void {
+    const { name, output = null, reduce } = definition;
+    if (output === null || reduce === null) return;
+    const known = this.indexes.byName(name);
+    const before = known instanceof StaticIndex ? (known.definition.output ?? null) : null;
+    const others = this.indexes.all().filter((index) => index !== known);
+    refuseOutput(name, output.collection, program, others);
+    if (before !== null && isSameName(before.collection, output.collection)) return;
+    const { documents } = this.#database.state;
+    const id = collectionIdNamed(this.#database.state, output.collection);
+    const count = documents.countOfCollection(id);
+    if (count === 0) return;
+    throw new EngineError(
+      "index-creation",
+      `Index '${name}' is defined to output the Reduce results to documents in Collection '${output.collection}'. ` +
+        `This collection currently has ${count} document${count === 1 ? " " : "s"}. ` +
+        `All documents in Collection '${output.collection}' must be deleted first.`,
+    );
+  }
+
+  /** As it is kept: with the number that its documents have in their ids. */
+  #numbered(definition: StaticDefinition, known: OpenIndex | undefined): StaticDefinition {
+    const { output = null } = definition;
+    if (output === null) return definition;
+    const before = known instanceof StaticIndex ? (known.definition.output ?? null) : null;
+    const isElsewhere = before !== null && !isSameName(before.collection, output.collection);
+    const formerCollection = isElsewhere ? before.collection : null;
+    const number = this.#database.state.lastEtag + 1;
+    return { ...definition, output: { ...output, number, formerCollection } };
+  }
+
   #deployOne({ definition, options, program }: Deployment): void {
     const known = this.indexes.byName(definition.name);
     if (known?.lockMode === "LockedIgnore") return;
@@ -226,7 +260,8 @@ export class IndexAdministration {
       return;
     }
     const name = known === undefined ? definition.name : replacementName;
-    const index = new StaticIndex({ ...definition, name }, program, this.documents);
+    const numbered = this.#numbered(definition, known);
+    const index = new StaticIndex({ ...numbered, name }, program, this.documents);
     index.setOptions(options);
     this.indexes.addStatic(index);
   }
@@ -302,6 +337,65 @@ export class IndexAdministration {
       this.#tidyLater();
     });
   }
+}
+
+/** Nothing may feed on itself, not through others either. @throws EngineError index-creation */
+function refuseOutput(
+  name: string,
+  collection: string,
+  program: IndexProgram,
+  others: readonly OpenIndex[],
+): void {
+  const refuse = (reason: string): never => {
+    throw new EngineError(
+      "index-creation",
+      `It is forbidden to create the '${name}' index which would output reduce results to documents in the ` +
+        `'${collection}' collection, as ${reason}`,
+    );
+  };
+  const reads = (sources: readonly (string | null)[], wanted: string) =>
+    sources.some((one) => one === null || isSameName(one, wanted));
+  if (reads([...program.collections, ...program.referencedCollections], collection)) {
+    refuse(
+      `this index is mapping or referencing the '${collection}' collection and this will result in an infinite loop.`,
+    );
+  }
+  const outputs = others.flatMap((index) =>
+    index instanceof StaticIndex && index.definition.output ? [index] : [],
+  );
+  const same = outputs.find(({ definition }) =>
+    isSameName(definition.output?.collection ?? "", collection),
+  );
+  if (same !== undefined) {
+    refuse(
+      `there is another index named '${same.name}' which also output reduce results to documents in the same ` +
+        `'${collection}' collection. OutputReduceToCollection must by set to unique value for each index or be null`,
+    );
+  }
+  const open = [collection];
+  const seen = new Set<StaticIndex>();
+  for (let source = open.pop(); source !== undefined; source = open.pop()) {
+    for (const index of outputs) {
+      const { program: other, definition } = index;
+      const from = source;
+      if (seen.has(index) || !reads([...other.collections, ...other.referencedCollections], from)) {
+        continue;
+      }
+      seen.add(index);
+      const next = definition.output?.collection ?? "";
+      if (reads([...program.collections, ...program.referencedCollections], next)) {
+        refuse(
+          `'${collection}' collection is consumed by other index in a way that would lead to an infinite loop: ` +
+            `'${index.name}' makes '${next}' of it.`,
+        );
+      }
+      open.push(next);
+    }
+  }
+}
+
+function isSameName(left: string, right: string): boolean {
+  return left.toLowerCase() === right.toLowerCase();
 }
 
 function storedOf(index: OpenIndex): StoredIndex | undefined {

@@ -17,6 +17,7 @@ import type {
   StoredRow,
 } from "./indexing/index-host.ts";
 import type { OpenIndex } from "./indexing/open-index.ts";
+import type { OutputSink, ReduceOutput } from "./indexing/reduce-output.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import type { Tombstone } from "./keyspaces/tombstones.ts";
@@ -27,6 +28,7 @@ import {
   nextTurn,
   RecordReader,
 } from "./query-rows.ts";
+import { ReduceOutputs } from "./reduce-outputs.ts";
 
 const noExtra = Buffer.alloc(0);
 
@@ -147,6 +149,10 @@ export class IndexedDocuments implements IndexHost {
 
   setTimer(ms: number, run: () => void): Timer {
     return this.#clock.setTimer(ms, run);
+  }
+
+  outputSink(output: ReduceOutput): OutputSink {
+    return new ReduceOutputs(this.#database, output);
   }
 
   indexChanged(index: OpenIndex): void {

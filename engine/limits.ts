@@ -43,6 +43,8 @@ export const indexTextLengthMax = 1024 * 1024;
 export const indexEntriesPerDocumentMax = 32_768;
 /** Bytes of an object's text that a deployed index finds it by; a longer one is only known to be there. */
 export const objectTermBytesMax = 16 * 1024;
+/** Documents of reduced objects that are stored or deleted in one transaction. */
+export const outputDocumentsPerWrite = 1_024;
 /** Bytes of attachments that the map of one document may look at. */
 export const indexedContentBytesMax = 32 * 1024 * 1024;
 /** Values of one key that are reduced at once; more are reduced in pages first. */

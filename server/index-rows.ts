@@ -17,15 +17,16 @@ export function statusOf(index: OpenIndex): "Running" | "Paused" | "Disabled" {
 /** An index's row in `indexes/stats`. */
 export function statisticsRow(index: OpenIndex, record: JsonObject): object {
   const row = index.statistics();
+  const output = index instanceof StaticIndex ? index.definition.output : null;
   return {
     Name: row.name,
     MapAttempts: row.mapAttempts,
     MapSuccesses: row.mapAttempts - row.mapErrors,
     MapErrors: row.mapErrors,
     ...stageCounts(index, row),
-    ReduceOutputCollection: null,
-    ReduceOutputReferencePattern: null,
-    PatternReferencesCollectionName: null,
+    ReduceOutputCollection: output?.collection ?? null,
+    ReduceOutputReferencePattern: output?.pattern ?? null,
+    PatternReferencesCollectionName: output?.references ?? null,
     MappedPerSecondRate: 0,
     ReducedPerSecondRate: 0,
     MaxNumberOfOutputsPerDocument: index instanceof StaticIndex ? index.outputsPerDocumentMax : 1,

@@ -13,6 +13,7 @@ import { StaticIndex } from "./static-index.ts";
 export function definitionJson(index: OpenIndex): JsonObject {
   const { type, lockMode, priority, state } = index.statistics();
   const texts = textsOf(index);
+  const output = index instanceof StaticIndex ? (index.definition.output ?? null) : null;
   return {
     Name: index.name,
     SourceType: "Documents",
@@ -23,11 +24,11 @@ export function definitionJson(index: OpenIndex): JsonObject {
     Priority: priority,
     // What was done to it after its deployment is no part of a definition.
     State: index.isStatic ? "Normal" : state,
-    OutputReduceToCollection: null,
+    OutputReduceToCollection: output?.collection ?? null,
     DeploymentMode: null,
-    ReduceOutputIndex: null,
-    PatternForOutputReduceToCollectionReferences: null,
-    PatternReferencesCollectionName: null,
+    ReduceOutputIndex: output?.number ?? null,
+    PatternForOutputReduceToCollectionReferences: output?.pattern ?? null,
+    PatternReferencesCollectionName: output?.references ?? null,
     Configuration: texts.configuration,
     AdditionalSources: texts.additionalSources,
     AdditionalAssemblies: [],

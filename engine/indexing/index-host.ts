@@ -7,6 +7,7 @@
  */
 
 import type { OpenIndex } from "./open-index.ts";
+import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
 
 /** One document's record (document.ts), under a cursor: the fields are overwritten by the next step. */
 export interface StoredRow {
@@ -85,6 +86,8 @@ export interface IndexHost {
   yieldTurn(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. */
   setTimer(ms: number, run: () => void): { cancel(): void };
+  /** Who stores the reduced objects of an index; left out: nobody can. */
+  outputSink?(output: ReduceOutput): OutputSink;
   /** An index was made: what a restart must know. */
   indexChanged(index: OpenIndex): void;
   indexDropped(name: string): void;

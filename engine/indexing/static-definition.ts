@@ -10,6 +10,7 @@ import { indexFieldsMax, indexTextLengthMax, nameBytesMax } from "../limits.ts";
 import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
 import type { IndexLockMode, IndexPriority } from "./open-index.ts";
+import { isSameOutput, parseReduceOutput, type ReduceOutput } from "./reduce-output.ts";
 
 export const fieldIndexings = ["No", "Search", "Exact", "Highlighting", "Default"] as const;
 export const termVectors = [
@@ -44,6 +45,8 @@ export interface StaticDefinition {
   readonly fields: Readonly<Record<string, FieldOptions>>;
   readonly additionalSources: Readonly<Record<string, string>>;
   readonly configuration: Readonly<Record<string, string>>;
+  /** Where reduced objects are stored as documents; null, or left out: nowhere. */
+  readonly output?: ReduceOutput | null;
 }
 
 /** What a deployment says beside the definition. */
@@ -57,6 +60,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Would the two give the same entries? */
 export function isSameIndex(left: StaticDefinition, right: StaticDefinition): boolean {
+  if (!isSameOutput(left.output ?? null, right.output ?? null)) return false;
   return fingerprint(left) === fingerprint(right);
 }
 
@@ -112,7 +116,7 @@ export function isStored(definition: StaticDefinition, name: string): boolean {
 
 /**
  * Reads a definition as clients send it.
- * @throws EngineError invalid-argument, invalid-format, index-compilation, not-supported
+ * @throws EngineError invalid-argument, invalid-format, index-compilation, index-invalid, not-supported
  */
 export function parseStaticDefinition(json: Json): StaticDefinition {
   const name = nameOf(json["Name"]);
@@ -124,6 +128,7 @@ export function parseStaticDefinition(json: Json): StaticDefinition {
     fields: fieldsOf(name, json["Fields"]),
     additionalSources: textsOf(json["AdditionalSources"]),
     configuration: textsOf(json["Configuration"]),
+    output: parseReduceOutput(json),
   };
   const length = [...definition.maps, definition.reduce ?? ""].reduce(
     (sum, text) => sum + text.length,
@@ -190,11 +195,6 @@ function mapsOf(value: unknown): string[] {
 
 /** What this server does not do is refused rather than passed over. */
 function refuseUnsupported(name: string, json: Json): void {
-  for (const key of ["OutputReduceToCollection", "PatternForOutputReduceToCollectionReferences"]) {
-    if (textOrNull(json[key]) !== null) {
-      throw new EngineError("not-supported", `Index '${name}': ${key} is not supported yet.`);
-    }
-  }
   const compound = json["CompoundFields"];
   if (Array.isArray(compound) && compound.length > 0) {
     throw new EngineError("not-supported", `Index '${name}': CompoundFields are not supported.`);

@@ -22,6 +22,7 @@ import {
   OpenIndex,
   type StoredFields,
 } from "./open-index.ts";
+import type { OutputSink } from "./reduce-output.ts";
 import type { DeploymentOptions, StaticDefinition } from "./static-definition.ts";
 import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
@@ -38,6 +39,8 @@ class StagedIndex implements FollowedIndex {
   readonly maps: StaticMapStage;
   readonly reduce: StaticReduceStage | null;
   readonly errors = new IndexErrors();
+  /** Who stores what is reduced; null: nobody. */
+  readonly #sink: OutputSink | null;
   #sources: readonly FollowedCollection[];
   /** What was mapped is being reduced, before more is mapped. */
   #isReducing = false;
@@ -50,8 +53,10 @@ class StagedIndex implements FollowedIndex {
       program.fieldNames ?? [],
       isSet(definition, host, "Indexing.IndexMissingFieldsAsNull"),
     );
+    const { output = null } = definition;
+    this.#sink = output === null || !program.isReduce ? null : (host.outputSink?.(output) ?? null);
     this.reduce = program.isReduce
-      ? new StaticReduceStage(definition.name, program, this.entries, errors, host)
+      ? new StaticReduceStage(definition.name, program, this.entries, errors, host, this.#sink)
       : null;
     const { entries } = this;
     const target = this.reduce ?? {
@@ -89,7 +94,7 @@ class StagedIndex implements FollowedIndex {
   }
 
   get isStale(): boolean {
-    return this.maps.isStale || this.reduce?.isSettled === false;
+    return this.maps.isStale || this.reduce?.isSettled === false || this.#sink?.isSettled === false;
   }
 
   column(name: string): FieldColumn | undefined {
@@ -116,11 +121,20 @@ class StagedIndex implements FollowedIndex {
     // A group is reduced once for all of its documents of one build, not again after each slice of them.
     const unreduced = this.errors.mapAttempts - this.#attemptsReduced;
     if (!this.maps.isStale || unreduced >= unreducedDocumentsMax) this.#isReducing = true;
-    if (this.#reduceAll(isTimeUp) && this.maps.isSettled) {
-      this.#sources = copied(this.maps.sources);
-    }
+    const isReduced = this.#reduceAll(isTimeUp) && this.maps.isSettled;
     this.entries.compact(isTimeUp);
+    if (!isReduced) return pending;
+    if (this.#sink !== null && !this.#sink.isSettled && pending === null) {
+      return this.#store(this.#sink);
+    }
+    this.#sources = copied(this.maps.sources);
     return pending;
+  }
+
+  async #store(sink: OutputSink): Promise<void> {
+    const sources = copied(this.maps.sources);
+    await sink.store(!this.maps.isStale);
+    if (sink.isSettled) this.#sources = sources;
   }
 
   /** @returns false when groups are left to be reduced */

@@ -13,6 +13,7 @@ import type { GroupOutputs } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { IndexProgram, MapResult } from "./index-program.ts";
+import type { OutputSink } from "./reduce-output.ts";
 import type { StaticEntries } from "./static-entries.ts";
 import type { MapTarget } from "./static-map-stage.ts";
 
@@ -55,6 +56,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   readonly #valuesOf = new Map<number, readonly PlacedValue[]>();
   readonly #dirty = new Set<Group>();
   #nextValue = 0;
+  readonly #sink: OutputSink | null;
 
   constructor(
     name: string,
@@ -62,7 +64,9 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     entries: StaticEntries,
     errors: IndexErrors,
     host: IndexHost,
+    sink: OutputSink | null,
   ) {
+    this.#sink = sink;
     this.#name = name;
     this.#program = program;
     this.#entries = entries;
@@ -146,6 +150,12 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 
   #finish(group: Group): void {
+    this.#refresh(group);
+    this.#sink?.changed(group.key, group.text);
+  }
+
+  /** Reduces a group as a whole. */
+  #refresh(group: Group): void {
     this.#entries.remove(group.number);
     group.text = null;
     if (group.valueCount === 0) {

@@ -83,9 +83,6 @@ describe("what is deployed", () => {
     ).toMatch(/^index-compilation: .*only JavaScript indexes are supported/);
     const spatial = { Name: { Spatial: { Type: "Geography" } } };
     expect(await refused({ ...byName, Fields: spatial })).toMatch(/^not-supported/);
-    expect(await refused({ ...byName, OutputReduceToCollection: "Sums" })).toMatch(
-      /^not-supported/,
-    );
     expect(names(database)).toEqual([]);
   });
 

@@ -1,0 +1,203 @@
+/**
+ * Stores the reduced objects of one index as documents of a collection, and documents that refer to them. They are artificial:
+ * they get no revisions, and are left out of dumps. Behaves as RavenDB 7.2.7 does, but for the hash in the ids, and that a
+ * pattern formats dates.
+ *
+ * Invariants:
+ * - A document whose text is already that of its object is not written again, so a restart writes nothing.
+ * - What could not be stored for want of room is stored later.
+ */
+import { createHash } from "node:crypto";
+import type { Database } from "./database.ts";
+import { bodyTextOf, documentFlags } from "./document.ts";
+import { EngineError } from "./errors.ts";
+import {
+  type OutputSink,
+  type ReduceOutput,
+  referenceId,
+  referencesCollection,
+} from "./indexing/reduce-output.ts";
+import { outputDocumentsPerWrite } from "./limits.ts";
+import { collectionIdNamed } from "./query-rows.ts";
+import type { Transaction } from "./transaction.ts";
+import { deleteDocument, putParsed } from "./writes/documents.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Wait after a write that had no room. */
+const retryMs = 1_000;
+const artificial = documentFlags.Artificial | documentFlags.FromIndex;
+
+export class ReduceOutputs implements OutputSink {
+  readonly #database: Database;
+  readonly #output: ReduceOutput;
+  readonly #prefix: string;
+  /** By id: the object as text, null when it is gone. What is still to be stored. */
+  #changed = new Map<string, string | null>();
+  /** Lower-cased ids of all objects, with the document that refers to each. */
+  readonly #live = new Map<string, string | null>();
+  /** By id of a referring document: the ids of the objects. */
+  readonly #references = new Map<string, Set<string>>();
+  #touched = new Set<string>();
+  #isClean = false;
+
+  constructor(database: Database, output: ReduceOutput) {
+    this.#database = database;
+    this.#output = output;
+    this.#prefix = `${output.collection}/${output.number}/`;
+  }
+
+  get isSettled(): boolean {
+    return this.#isClean && this.#changed.size === 0 && this.#touched.size === 0;
+  }
+
+  changed(key: string, text: string | null): void {
+    const hash = createHash("sha256").update(key).digest().readBigUInt64LE();
+    this.#changed.set(this.#prefix + hash, text);
+  }
+
+  async store(isWhole: boolean): Promise<void> {
+    try {
+      while (this.#changed.size > 0) await this.#storeSome();
+      await this.#storeReferences();
+      if (!isWhole || this.#isClean) return;
+      await this.#deleteOthers();
+      this.#isClean = true;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      if (this.#database.hasEnded) return;
+      await new Promise<void>((resolve) => this.#database.clock.setTimer(retryMs, resolve));
+    }
+  }
+
+  async #storeSome(): Promise<void> {
+    const some = [...this.#changed].slice(0, outputDocumentsPerWrite);
+    for (const [id] of some) this.#changed.delete(id);
+    try {
+      await this.#database.write((transaction) => {
+        const { collection } = this.#output;
+        for (const [id, text] of some) {
+          if (text === null) deleteDocument(transaction, id);
+          else putArtificial(transaction, id, text, collection);
+        }
+      });
+    } catch (error) {
+      for (const [id, text] of some) if (!this.#changed.has(id)) this.#changed.set(id, text);
+      throw error;
+    }
+    for (const [id, text] of some) this.#refer(id, text);
+  }
+
+  /** Takes down which document refers to an object. */
+  #refer(id: string, text: string | null): void {
+    const key = id.toLowerCase();
+    const { pattern } = this.#output;
+    const next =
+      text === null || pattern === null ? null : referenceId(pattern, JSON.parse(text) as Json);
+    const last = this.#live.get(key) ?? null;
+    if (text === null) this.#live.delete(key);
+    else this.#live.set(key, next);
+    if (last !== null && last !== next) {
+      this.#references.get(last)?.delete(id);
+      this.#touched.add(last);
+    }
+    if (next === null) return;
+    const outputs = this.#references.get(next) ?? new Set();
+    if (outputs.has(id)) return;
+    this.#references.set(next, outputs.add(id));
+    this.#touched.add(next);
+  }
+
+  async #storeReferences(): Promise<void> {
+    const collection = referencesCollection(this.#output);
+    while (this.#touched.size > 0) {
+      const some = [...this.#touched].slice(0, outputDocumentsPerWrite);
+      await this.#database.write((transaction) => {
+        for (const id of some) {
+          const ReduceOutputs = [...(this.#references.get(id) ?? [])];
+          if (ReduceOutputs.length === 0) deleteDocument(transaction, id);
+          else putArtificial(transaction, id, JSON.stringify({ ReduceOutputs }), collection);
+        }
+      });
+      for (const id of some) {
+        this.#touched.delete(id);
+        if (this.#references.get(id)?.size === 0) this.#references.delete(id);
+      }
+    }
+  }
+
+  /** Documents of definitions before this one, and of objects that are gone since the last start. */
+  async #deleteOthers(): Promise<void> {
+    const { collection, formerCollection } = this.#output;
+    for (const name of [collection, formerCollection]) {
+      if (name === null) continue;
+      const made = new RegExp(`^${escaped(name.toLowerCase())}/\\d+/\\d+$`);
+      await this.#deleteOf(name, (id) => made.test(id) && !this.#live.has(id));
+    }
+    if (this.#output.pattern === null) return;
+    const live = new Set([...this.#references.keys()].map((id) => id.toLowerCase()));
+    await this.#deleteOf(
+      referencesCollection(this.#output),
+      (id) => !live.has(id),
+      (body) => {
+        const { ReduceOutputs: outputs } = body;
+        const isOurs = (one: unknown) =>
+          typeof one === "string" && one.startsWith(`${collection}/`);
+        return Array.isArray(outputs) && outputs.every(isOurs);
+      },
+    );
+  }
+
+  /** Deletes artificial documents of a collection. `isBody`: what their bodies must be. */
+  async #deleteOf(
+    collection: string,
+    isId: (lowerId: string) => boolean,
+    isBody: (body: Json) => boolean = () => true,
+  ): Promise<void> {
+    const { state } = this.#database;
+    const { documents } = state;
+    const found: string[] = [];
+    const cursor = documents.byEtag(collectionIdNamed(state, collection), 0);
+    const batch = new Uint32Array(outputDocumentsPerWrite);
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const document of batch.subarray(0, count)) {
+        const isMade = (documents.flagsOf(document) & artificial) === artificial;
+        if (isMade && isId(documents.lowerIdOf(document)))
+          found.push(documents.lowerIdOf(document));
+      }
+    }
+    for (let from = 0; from < found.length; from += outputDocumentsPerWrite) {
+      await this.#database.write((transaction) => {
+        for (const id of found.slice(from, from + outputDocumentsPerWrite)) {
+          const body = artificialBody(transaction, id);
+          if (body !== null && isBody(JSON.parse(body) as Json)) deleteDocument(transaction, id);
+        }
+      });
+    }
+  }
+}
+
+/** The body of a document that an index made; null: there is none. @throws RecordNotResident */
+function artificialBody(transaction: Transaction, id: string): string | null {
+  const document = transaction.find(id);
+  if (document < 0 || (transaction.flagsOf(document) & artificial) !== artificial) return null;
+  const { bytes, start } = transaction.recordOf(document);
+  return bodyTextOf(bytes, start);
+}
+
+function putArtificial(
+  transaction: Transaction,
+  id: string,
+  text: string,
+  collection: string,
+): void {
+  if (artificialBody(transaction, id) === text) return;
+  const metadata = `"@metadata":{"@collection":${JSON.stringify(collection)}}}`;
+  transaction.state.parseText(`${text.slice(0, -1)}${text === "{}" ? "" : ","}${metadata}`);
+  putParsed(transaction, id, undefined, undefined, { addedFlags: artificial, skipsRevision: true });
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
