@@ -8,6 +8,7 @@
  * and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
  */
 import { assert } from "../assert.ts";
+import { bodyTextOf, idOf } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
@@ -19,6 +20,7 @@ import { findEntries, type WhereContext } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { orderEntries } from "./execute-order.ts";
+import { type Highlighter, makeHighlighters } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";
 import {
@@ -109,6 +111,9 @@ class Execution {
   #storedTexts: readonly (string | null)[] | null = null;
   #list: ListCursor | null = null;
   #scores: RowScores | null = null;
+  readonly #highlighters: readonly Highlighter[];
+  /** By field, then by document id or what tells a reduced row apart. */
+  readonly #highlightings: Map<string, Map<string, string[]>> | null;
   #scannedCount = 0;
   #skippedCount = 0;
   #sliceStartMs = 0;
@@ -127,6 +132,11 @@ class Execution {
     this.#collection = query.source.isAllDocuments ? null : query.source.name;
     this.#includes = new IncludeCollector(query, host.source);
     this.#loader = new RowLoader(query, host.source);
+    this.#highlighters = makeHighlighters(query.include.highlights, query.where);
+    this.#highlightings =
+      this.#highlighters.length === 0
+        ? null
+        : new Map(this.#highlighters.map(({ field }) => [field, new Map()]));
   }
 
   async run(): Promise<QueryOutcome> {
@@ -162,7 +172,8 @@ class Execution {
       cappedMaxResults: this.#capped(totalResults),
       scannedResults: this.#scannedCount,
       skippedResults: this.#skippedCount,
-      durationMs: Math.round(durationMs),
+      // Begun milliseconds count: nothing takes no time at all.
+      durationMs: Math.ceil(durationMs),
       includedPaths: this.#includes.pathTexts,
       indexName: this.#index?.name ?? `collection/${query.source.name}`,
       includes,
@@ -170,7 +181,7 @@ class Execution {
       compareExchangeKeys: this.#includes.compareExchangeKeys,
       revisionIncludes: this.#includes.revisions,
       seriesIncludes: this.#includes.series,
-      highlightings: null,
+      highlightings: this.#highlightings,
       explanations:
         query.include.explanations === null ? null : (this.#scores?.explanations ?? null),
       indexTimestamp: this.#index?.indexedAtMicros ?? 0,
@@ -455,6 +466,7 @@ class Execution {
       if (this.#returnedCount >= paging.take) return null;
       this.#includes.addRow(parts.row, null);
       this.#explain(parts.row, null);
+      this.#highlight(parts, null);
       return this.#deliver(this.#documentRow(parts));
     }
     let waiting: Promise<void> | null = null;
@@ -474,6 +486,7 @@ class Execution {
       if (this.#returnedCount >= paging.take) continue;
       this.#includes.addRow(parts.row, text);
       this.#explain(parts.row, text);
+      this.#highlight(parts, text);
       const next = this.#deliver(this.#projectedRow(one, parts));
       if (next !== null)
         waiting = waiting === null ? next : Promise.all([waiting, next]).then(() => {});
@@ -487,6 +500,20 @@ class Execution {
     if (explanations === null || this.#scores === null) return;
     const text = projected ?? (row.start < 0 ? row.bytes.toString() : "");
     this.#scores.explain(row, text, explanations.groupKey);
+  }
+
+  /** `projected`: as for `#explain`. What the index keeps of a field stands before what the document has. */
+  #highlight({ row, stored }: RowParts, projected: string | null): void {
+    for (const { field, path, groupKey, fragments } of this.#highlighters) {
+      const text = row.start < 0 ? row.bytes.toString() : bodyTextOf(row.bytes, row.start);
+      const source = JSON.parse(text) as unknown;
+      const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [field]);
+      const found = fragments(wordsOf(kept ?? valueAt(source, path)));
+      if (found.length === 0) continue;
+      const told = groupKey === null ? null : valueAt(JSON.parse(projected ?? text), [groupKey]);
+      const key = row.start < 0 ? String(told ?? text) : idOf(row.bytes, row.start);
+      this.#highlightings?.get(field)?.set(key, found);
+    }
   }
 
   #deliver(row: Buffer): Promise<void> | null {
@@ -622,6 +649,21 @@ class ListCursor implements RowCursor {
     }
     return false;
   }
+}
+
+/** The value at the end of a path; of lists, those of all of their elements. */
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  if (Array.isArray(value)) return value.map((item) => valueAt(item, path));
+  if (typeof value !== "object" || value === null) return undefined;
+  return valueAt((value as Readonly<Record<string, unknown>>)[name], rest);
+}
+
+/** The text of a value; of a list, those of its elements. */
+function wordsOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(wordsOf).join(" ");
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
 /** The first entry of each document, in order. */

@@ -342,3 +342,31 @@ describe("scores", () => {
     expect(plain.Results[0]?.["@metadata"]).not.toHaveProperty("@index-score");
   });
 });
+
+describe("highlights", () => {
+  test("come beside the rows, by field and document, also for what an index maps", async () => {
+    const client = await startEndpointClient();
+    const document = {
+      Body: "A fox is red, and foxes run.",
+      "@metadata": { "@collection": "Posts" },
+    };
+    await client.send("PUT docs?id=posts/1", document);
+    await client.send("PUT docs?id=posts/2", { ...document, Body: "Nothing here." });
+    const found = (Query: string) =>
+      client.json("POST queries", { Query, WaitForNonStaleResults: true });
+    expect(
+      await found("from Posts where search(Body, 'fox') include highlight(Body, 18, 1)"),
+    ).toMatchObject({
+      Highlightings: {
+        Body: { "posts/1": ['A <b style="background:yellow">fox</b> is red, and'] },
+      },
+    });
+    const Fields = { Text: { Indexing: "Search", Storage: "Yes" } };
+    const Maps = ["map('Posts', p => ({ Text: p.Body + ' twice' }))"];
+    await client.send("PUT indexes", { Indexes: [{ Name: "ByText", Maps, Fields }] });
+    const text =
+      "from index 'ByText' where search(Text, 'fox twice') select Text include highlight(Text, 99, 1)";
+    const reply = JSON.stringify(((await found(text)) as Json)["Highlightings"]);
+    expect(reply).toContain("twice</b>");
+  });
+});
