@@ -54,6 +54,8 @@ export type ErrorCode =
   | "index-compilation"
   | "index-stale"
   | "sorter-missing"
+  | "sorter-compilation"
+  | "analyzer-compilation"
   | "script-failed"
   | "script-syntax"
   | "script-recursion"

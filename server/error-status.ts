@@ -94,6 +94,14 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: `${client}.Documents.Compilation.IndexCompilationException`,
   },
+  "sorter-compilation": {
+    status: 400,
+    type: `${client}.Documents.Compilation.SorterCompilationException`,
+  },
+  "analyzer-compilation": {
+    status: 400,
+    type: `${client}.Documents.Compilation.AnalyzerCompilationException`,
+  },
   "index-stale": { status: 400, type: "System.InvalidOperationException" },
   "method-missing": { status: 400, type: "System.MissingMethodException" },
   "script-failed": { status: 400, type: `${client}.Documents.Patching.JavaScriptException` },

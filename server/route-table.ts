@@ -26,6 +26,7 @@ import { serverConfigurationRoutes } from "./endpoints/server-configuration.ts";
 import { serverInfoRoutes } from "./endpoints/server-info.ts";
 import { setOperationRoutes } from "./endpoints/set-operations.ts";
 import { smugglerRoutes } from "./endpoints/smuggler.ts";
+import { sorterAndAnalyzerRoutes } from "./endpoints/sorters-analyzers.ts";
 import { statisticsRoutes } from "./endpoints/statistics.ts";
 import { subscriptionRoutes } from "./endpoints/subscriptions.ts";
 import { taskRoutes } from "./endpoints/tasks.ts";
@@ -62,6 +63,7 @@ export const routes: readonly Route[] = [
   ...queryRoutes,
   ...indexRoutes,
   ...indexChangeRoutes,
+  ...sorterAndAnalyzerRoutes,
   ...setOperationRoutes,
   ...smugglerRoutes,
   ...sampleDataRoutes,

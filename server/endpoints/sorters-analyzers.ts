@@ -1,0 +1,80 @@
+/**
+ * Sorters and analyzers of one's own, for one database or all. On RavenDB they are .NET code, which does not run here: there
+ * are none, and putting one is refused as code that does not compile. Texts are those of RavenDB 7.2.7 where it has any.
+ */
+import { EngineError, type ErrorCode } from "../../engine/engine.ts";
+import type { JsonObject } from "../../engine/keyspaces/index-definitions.ts";
+import type { Exchange } from "../exchange.ts";
+import { jsonBody } from "../json-body.ts";
+import type { Route } from "../route.ts";
+
+interface Kind {
+  readonly path: string;
+  /** The key of the list in bodies, and a single one of it. */
+  readonly key: string;
+  readonly name: string;
+  readonly code: ErrorCode;
+}
+
+const kinds: readonly Kind[] = [
+  { path: "sorters", key: "Sorters", name: "Sorter", code: "sorter-compilation" },
+  { path: "analyzers", key: "Analyzers", name: "Analyzer", code: "analyzer-compilation" },
+];
+
+export const sorterAndAnalyzerRoutes: readonly Route[] = kinds.flatMap((kind): Route[] => {
+  const { path } = kind;
+  const database = "/databases/:database";
+  const list = (exchange: Exchange) => exchange.replyJson(200, { [kind.key]: [] });
+  const put = (exchange: Exchange) => refuse(exchange, kind);
+  return [
+    { kind: "database", method: "GET", path: `${database}/${path}`, access: "read", handle: list },
+    {
+      kind: "database",
+      method: "PUT",
+      path: `${database}/admin/${path}`,
+      access: "database-admin",
+      handle: put,
+    },
+    {
+      kind: "database",
+      method: "DELETE",
+      path: `${database}/admin/${path}`,
+      access: "database-admin",
+      handle: deleteNone,
+    },
+    { kind: "server", method: "PUT", path: `/admin/${path}`, access: "operator", handle: put },
+    {
+      kind: "server",
+      method: "DELETE",
+      path: `/admin/${path}`,
+      access: "operator",
+      handle: deleteNone,
+    },
+  ];
+});
+
+/** PUT admin/sorters `{"Sorters":[{"Name","Code"}]}`. @throws EngineError always */
+async function refuse(exchange: Exchange, { key, name, code }: Kind): Promise<never> {
+  const list = (await jsonBody(exchange))[key];
+  if (!Array.isArray(list)) {
+    throw new EngineError(
+      "invalid-argument",
+      `Request should have a property name '${key}' which is mandatory.`,
+    );
+  }
+  const [first] = list as (JsonObject | null)[];
+  const given = first?.["Name"];
+  if (typeof given !== "string" || given.trim() === "") {
+    throw new EngineError("invalid-argument", `${name} must have a 'Name' field.`);
+  }
+  throw new EngineError(
+    code,
+    `Could not compile ${name.toLowerCase()} '${given}': it is .NET code, which this server does not run.`,
+  );
+}
+
+/** DELETE admin/sorters?name=…: 204, for there is none of this name */
+function deleteNone(exchange: Exchange): void {
+  exchange.query.required("name");
+  exchange.reply(204);
+}
