@@ -20,6 +20,7 @@ import type { OpenIndex } from "./indexing/open-index.ts";
 import type { OutputSink, ReduceOutput } from "./indexing/reduce-output.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
+import type { Shape } from "./keyspaces/shapes.ts";
 import type { Tombstone } from "./keyspaces/tombstones.ts";
 import {
   collectionIdNamed,
@@ -55,6 +56,10 @@ export class IndexedDocuments implements IndexHost {
   setting(name: string): unknown {
     const settings = (this.#database.settings["Settings"] ?? {}) as Record<string, unknown>;
     return settings[name];
+  }
+
+  shapeOf(shapeId: number): Shape {
+    return this.#state.shapes.get(shapeId);
   }
 
   etagsOf(collection: string | null): CollectionEtags {

@@ -82,6 +82,17 @@ export function addFieldTerms(
   follow(column, mode, bytes, at, steps, 0, false);
 }
 
+/** As `addFieldTerms`, when the value of the first step is known to begin at `at`. */
+export function addTermsBehindFirst(
+  column: FieldColumn,
+  mode: FieldMode,
+  bytes: Buffer,
+  at: number,
+  steps: readonly FieldStep[],
+): void {
+  follow(column, mode, bytes, at, steps, 1, false);
+}
+
 function follow(
   column: FieldColumn,
   mode: FieldMode,

@@ -6,6 +6,7 @@
  * gives the number of a deleted document to another id only when `deletionsSince` tells of the deletion first.
  */
 
+import type { Shape } from "../keyspaces/shapes.ts";
 import type { OpenIndex } from "./open-index.ts";
 import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
 
@@ -65,6 +66,8 @@ export interface IndexHost {
   countSince(collection: string | null, etag: number): number;
   /** The document's `@metadata` object as JSON text, composed. */
   metadataOf(row: StoredRow): Buffer;
+  /** The shape that a record names. */
+  shapeOf(shapeId: number): Shape;
   /** As `rowsSince`, without the records. */
   numbersSince(collection: string | null, etag: number): NumberCursor;
   /** Those of these documents that are there, in the order of the list. */

@@ -2,10 +2,16 @@
  * One automatic map index: follows the documents of a collection and keeps their fields as entries, one entry for each
  * document. What is in it is for its mapper.
  */
-import { bodyStartOf } from "../document.ts";
+import { bodyStartOf, fieldStartOf, shapeIdOf } from "../document.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import { CollectionFollower, type FollowedCollection } from "./collection-follower.ts";
-import { addFieldTerms, type FieldMode, type FieldStep, fieldStep } from "./document-fields.ts";
+import {
+  addFieldTerms,
+  addTermsBehindFirst,
+  type FieldMode,
+  type FieldStep,
+  fieldStep,
+} from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { FieldForm, FollowedIndex, IndexCounters } from "./followed-index.ts";
@@ -103,6 +109,8 @@ export class MapIndex implements FollowedIndex {
 }
 
 interface MappedField {
+  /** The first name of the path. */
+  readonly first: string;
   readonly steps: readonly FieldStep[];
   readonly isMetadata: boolean;
   readonly mode: FieldMode;
@@ -115,6 +123,9 @@ export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
   readonly #fields: readonly MappedField[];
   readonly #host: IndexHost;
+  /** The shape that was met last, and where it has the first name of each field: -1 for one that it lacks. */
+  #shapeId = 0;
+  #places: readonly number[] = [];
 
   constructor(definition: IndexDefinition, host: IndexHost) {
     this.#host = host;
@@ -123,7 +134,8 @@ export class FieldMapper implements DocumentMapper {
     const add = (name: string, path: readonly DefinitionPart[], mode: FieldMode) => {
       const isMetadata = path.length > 1 && path[0]?.name === metadataName;
       names.push(name);
-      fields.push({ steps: stepsOf(isMetadata ? path.slice(1) : path), isMetadata, mode });
+      const steps = stepsOf(isMetadata ? path.slice(1) : path);
+      fields.push({ first: path[0]?.name ?? "", steps, isMetadata, mode });
     };
     for (const field of definition.fields) {
       add(field.name, field.path, "lower");
@@ -138,13 +150,27 @@ export class FieldMapper implements DocumentMapper {
 
   map(row: StoredRow, store: EntryStore): void {
     const fields = this.#fields;
-    const body = bodyStartOf(row.bytes, row.start);
+    const { bytes, start } = row;
+    const shapeId = shapeIdOf(bytes, start);
+    if (shapeId !== this.#shapeId) this.#meet(shapeId);
     let metadata: Buffer | null = null;
     for (let i = 0; i < fields.length; i++) {
       const field = fields[i] as MappedField;
       const column = store.columns[i] as FieldColumn;
       if (!field.isMetadata) {
-        addFieldTerms(column, field.mode, row.bytes, body, field.steps);
+        if (shapeId === 0) {
+          addFieldTerms(column, field.mode, bytes, bodyStartOf(bytes, start), field.steps);
+          continue;
+        }
+        const place = this.#places[i] as number; // as many as fields
+        if (place < 0) continue;
+        addTermsBehindFirst(
+          column,
+          field.mode,
+          bytes,
+          fieldStartOf(bytes, start, place),
+          field.steps,
+        );
         continue;
       }
       metadata ??= this.#host.metadataOf(row);
@@ -152,6 +178,13 @@ export class FieldMapper implements DocumentMapper {
         addFieldTerms(column, field.mode, metadata, 0, field.steps);
     }
     store.endEntry(row.docNum);
+  }
+
+  #meet(shapeId: number): void {
+    this.#shapeId = shapeId;
+    if (shapeId === 0) return;
+    const { indexByName } = this.#host.shapeOf(shapeId);
+    this.#places = this.#fields.map(({ first }) => indexByName.get(first) ?? -1);
   }
 }
 
