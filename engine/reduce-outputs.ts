@@ -6,6 +6,7 @@
  * Invariants:
  * - A document whose text is already that of its object is not written again, so a restart writes nothing.
  * - What could not be stored for want of room is stored later.
+ * - A document of another collection that has such an id is nobody's here: it stays as it is.
  */
 import { createHash } from "node:crypto";
 import type { Database } from "./database.ts";
@@ -115,8 +116,9 @@ export class ReduceOutputs implements OutputSink {
       await this.#database.write((transaction) => {
         for (const id of some) {
           const ReduceOutputs = [...(this.#references.get(id) ?? [])];
-          if (ReduceOutputs.length === 0) deleteDocument(transaction, id);
-          else putArtificial(transaction, id, JSON.stringify({ ReduceOutputs }), collection);
+          if (ReduceOutputs.length === 0) {
+            if (artificialBody(transaction, id) !== null) deleteDocument(transaction, id);
+          } else putArtificial(transaction, id, JSON.stringify({ ReduceOutputs }), collection);
         }
       });
       for (const id of some) {
@@ -193,6 +195,12 @@ function putArtificial(
   collection: string,
 ): void {
   if (artificialBody(transaction, id) === text) return;
+  const document = transaction.find(id);
+  if (document >= 0) {
+    const { collections } = transaction.keyspaces;
+    const present = collections.nameOf(transaction.collectionOf(document));
+    if (present.toLowerCase() !== collection.toLowerCase()) return;
+  }
   const metadata = `"@metadata":{"@collection":${JSON.stringify(collection)}}}`;
   transaction.state.parseText(`${text.slice(0, -1)}${text === "{}" ? "" : ","}${metadata}`);
   putParsed(transaction, id, undefined, undefined, { addedFlags: artificial, skipsRevision: true });

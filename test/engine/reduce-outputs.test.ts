@@ -192,6 +192,19 @@ describe("documents that refer to them", () => {
     expect(ids).toEqual(["by/A", "by/B"]);
   });
 
+  it("leave alone what somebody else stored under such an id", async () => {
+    const database = await withOrders();
+    await putAll(database, "Others", { "of/A": { Mine: true } });
+    await deploy(database, { PatternForOutputReduceToCollectionReferences: "of/{Company}" });
+    expect(await rowsOf(database, "Others")).toMatchObject([{ Mine: true }]);
+    const references = await rowsOf(database, "Daily/References");
+    expect(references.map((row) => row["@metadata"]["@id"])).toEqual(["of/B"]);
+    for (const id of Object.keys(orders)) await database.delete(id);
+    await settle(database);
+    expect(await rowsOf(database, "Others")).toHaveLength(1);
+    expect(await rowsOf(database, "Daily/References")).toEqual([]);
+  });
+
   it("are not made where the object lacks a field", () => {
     const object = { At: "2020-01-31T09:08:07.0060000", N: 5, Text: "x", No: null };
     expect(referenceId("a/{N}/{Text}", object)).toBe("a/5/x");
