@@ -31,9 +31,17 @@ import type { SpaceGuard } from "./space-guard.ts";
 /** After this long without a write an empty frame covers the last one. */
 const barrierDelayMs = 50;
 
-/** A new segment has room for the live bytes divided by this, or is small. */
-const liveSharePerSegment = 16;
-const smallSegmentBytes = 1024 * 1024;
+/** A new segment has room for this part of the live bytes, or is small. */
+interface SegmentPlan {
+  readonly liveShare: number;
+  readonly smallBytes: number;
+}
+
+/** While a log grows, few segments are cheapest: smaller ones took a fifth more processor time of inserts. */
+const growingPlan: SegmentPlan = { liveShare: 1 / 8, smallBytes: 4 * 1024 * 1024 };
+/** While it is written again, their free room is space that compaction cannot give back. */
+const rewrittenPlan: SegmentPlan = { liveShare: 1 / 16, smallBytes: 1024 * 1024 };
+const growingDeadShare = 1 / 16;
 
 /** One group commit on its way. */
 interface Frame {
@@ -241,11 +249,14 @@ export class LogWriter {
    * compaction cannot give back.
    */
   #planNext(size: number): void {
-    const share = Math.floor(this.#store.liveBytes() / liveSharePerSegment / 8) * 8;
+    const live = this.#store.liveBytes();
+    const isGrowing = this.#store.deadBytes() <= growingDeadShare * live;
+    const plan = isGrowing ? growingPlan : rewrittenPlan;
+    const share = Math.floor((plan.liveShare * live) / 8) * 8;
     this.#plannedSize = Math.min(
       size * 2,
       this.#segmentBytesMax,
-      Math.max(this.#segmentBytesMin, smallSegmentBytes, share),
+      Math.max(this.#segmentBytesMin, plan.smallBytes, share),
     );
   }
 

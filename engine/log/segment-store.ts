@@ -278,6 +278,13 @@ export class SegmentStore {
     return bytes;
   }
 
+  /** Bytes of durable records that are no longer needed. */
+  deadBytes(): number {
+    let bytes = 0;
+    for (const segment of this.order) bytes += segment.deadBytes;
+    return bytes;
+  }
+
   /** Bytes of the images of segments that are in memory now. */
   imageBytes(): number {
     let bytes = 0;

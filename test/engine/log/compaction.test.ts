@@ -322,7 +322,9 @@ describe("compaction", () => {
   });
 });
 
-test("any mix of writes, snapshots, compactions, full disks and restarts keeps what was written", async () => {
+test("any mix of writes, snapshots, compactions, full disks and restarts keeps what was written", {
+  timeout: 300_000,
+}, async () => {
   const key = fc.constantFrom("a", "b", "c", "d", "e", "f");
   const step = fc.oneof(
     { weight: 8, arbitrary: fc.tuple(fc.constant("put" as const), key, fc.nat(900)) },
