@@ -85,11 +85,10 @@ export class QueryReply implements RowSink {
   #extras(outcome: QueryOutcome): string {
     let text = "";
     if (outcome.timings !== null) text += `,"Timings":${timingsText(outcome.timings)}`;
-    if (outcome.highlightings !== null) {
-      const fields = [...outcome.highlightings].map(([field, documents]) => [
-        field,
-        Object.fromEntries(documents),
-      ]);
+    // RavenDB 7.2.7 leaves out a field in which nothing was found, and all when there is none.
+    const highlighted = [...(outcome.highlightings ?? [])].filter(([, found]) => found.size > 0);
+    if (highlighted.length > 0) {
+      const fields = highlighted.map(([field, found]) => [field, Object.fromEntries(found)]);
       text += `,"Highlightings":${JSON.stringify(Object.fromEntries(fields))}`;
     }
     if (outcome.explanations !== null) {

@@ -361,6 +361,12 @@ describe("highlights", () => {
         Body: { "posts/1": ['A <b style="background:yellow">fox</b> is red, and'] },
       },
     });
+    for (const nothing of [
+      "from Posts where search(Body, 'wolf') include highlight(Body, 18, 1)",
+      "from Posts include highlight(Body, 18, 1)",
+    ]) {
+      expect(await found(nothing)).not.toHaveProperty("Highlightings");
+    }
     const Fields = { Text: { Indexing: "Search", Storage: "Yes" } };
     const Maps = ["map('Posts', p => ({ Text: p.Body + ' twice' }))"];
     await client.send("PUT indexes", { Indexes: [{ Name: "ByText", Maps, Fields }] });
