@@ -10,6 +10,14 @@ import type { Database } from "./database.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { IndexedDocuments } from "./index-documents.ts";
+import {
+  type Deployer,
+  dropRevisions,
+  type IndexRevision,
+  keepRevision,
+  revisionOf,
+  revisionsKept,
+} from "./index-history.ts";
 import { compileIndex } from "./index-scripts.ts";
 import { AutomaticIndex } from "./indexing/automatic-index.ts";
 import type { IndexDefinition } from "./indexing/index-definition.ts";
@@ -29,9 +37,13 @@ import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { staticIndexesMax } from "./limits.ts";
 import { collectionIdNamed } from "./query-rows.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** How often unused indexes are looked for. */
 const tidyMs = 60_000;
+
+/** Deploys where no server is. */
+const embeddedDeployer: Deployer = { source: "Jackdaw", commandIndex: 0 };
 
 /** What is stored of an index. */
 type StoredIndex = (
@@ -47,6 +59,7 @@ interface Deployment {
   readonly definition: StaticDefinition;
   readonly options: DeploymentOptions;
   readonly program: IndexProgram;
+  readonly revision: IndexRevision;
 }
 
 export class IndexAdministration {
@@ -114,12 +127,17 @@ export class IndexAdministration {
    * Deploys indexes, all or none: makes those that are new, and builds beside those that differ another one that takes their
    * place when it has caught up. Resolves when the definitions are durable.
    * @param mayBeCSharp false: C# is not even looked at
+   * @param deployer whom the history of the indexes names
    * @returns the names in the order of `definitions`
    * @throws EngineError invalid-argument, invalid-format, index-compilation, index-creation, not-supported,
    * access-refused
    */
-  async deploy(definitions: readonly JsonObject[], mayBeCSharp: boolean): Promise<string[]> {
-    const deployments = definitions.map((json) => this.#prepare(json, mayBeCSharp));
+  async deploy(
+    definitions: readonly JsonObject[],
+    mayBeCSharp: boolean,
+    deployer: Deployer = embeddedDeployer,
+  ): Promise<string[]> {
+    const deployments = definitions.map((json) => this.#prepare(json, mayBeCSharp, deployer));
     for (const { definition } of deployments) this.#requireDeployable(definition);
     for (const deployment of deployments) this.#requireOutput(deployment);
     await this.#durably(() => {
@@ -152,6 +170,7 @@ export class IndexAdministration {
     await this.#durably(() => {
       this.indexes.drop(replacementPrefix + name);
       this.indexes.drop(name);
+      this.#change((transaction) => dropRevisions(transaction, name));
     });
     return true;
   }
@@ -184,7 +203,7 @@ export class IndexAdministration {
     await this.#writing;
   }
 
-  #prepare(json: JsonObject, mayBeCSharp: boolean): Deployment {
+  #prepare(json: JsonObject, mayBeCSharp: boolean, deployer: Deployer): Deployment {
     const definition = parseStaticDefinition(json);
     const { name, maps } = definition;
     if (!mayBeCSharp && maps.some(isCSharp)) {
@@ -194,7 +213,9 @@ export class IndexAdministration {
       );
     }
     const options = parseDeploymentOptions(json);
-    return { definition, options, program: compileIndex(definition, this.#database, this.#clock) };
+    const revision = revisionOf(definition, json, deployer, this.#clock.nowMicros());
+    const program = compileIndex(definition, this.#database, this.#clock);
+    return { definition, options, program, revision };
   }
 
   /** @throws EngineError index-creation */
@@ -249,7 +270,7 @@ export class IndexAdministration {
     return { ...definition, output: { ...output, number, formerCollection } };
   }
 
-  #deployOne({ definition, options, program }: Deployment): void {
+  #deployOne({ definition, options, program, revision }: Deployment): void {
     const known = this.indexes.byName(definition.name);
     if (known?.lockMode === "LockedIgnore") return;
     const replacementName = replacementPrefix + definition.name;
@@ -257,6 +278,7 @@ export class IndexAdministration {
       this.indexes.drop(replacementName);
       known.setOptions(options);
       this.#write([[known.name, known]]);
+      this.#keep({ ...revision, definition: known.definition });
       return;
     }
     const name = known === undefined ? definition.name : replacementName;
@@ -264,6 +286,13 @@ export class IndexAdministration {
     const index = new StaticIndex({ ...numbered, name }, program, this.documents);
     index.setOptions(options);
     this.indexes.addStatic(index);
+    this.#keep({ ...revision, definition: numbered });
+  }
+
+  /** Takes down in the history of an index what was deployed. */
+  #keep(revision: IndexRevision): void {
+    const countMax = revisionsKept(this.documents.setting("Indexing.History.NumberOfRevisions"));
+    this.#change((transaction) => keepRevision(transaction, revision, countMax));
   }
 
   #restore(): void {
@@ -318,7 +347,7 @@ export class IndexAdministration {
   #write(changes: readonly (readonly [string, OpenIndex | null])[]): void {
     if (this.#isRestoring || this.#isClosed) return;
     const { indexDefinitions } = this.#database.state.keyspaces;
-    const written = this.#database.write((transaction) => {
+    this.#change((transaction) => {
       for (const [name, index] of changes) {
         const key = name.toLowerCase();
         if (index === null && transaction.entry(indexDefinitions, key) === undefined) continue;
@@ -326,6 +355,10 @@ export class IndexAdministration {
         transaction.putEntry(indexDefinitions, key, value as unknown as JsonObject | undefined);
       }
     });
+  }
+
+  #change(change: (transaction: Transaction) => void): void {
+    const written = this.#database.write(change);
     this.#awaited?.push(written);
     this.#writing = Promise.allSettled([this.#writing, written]).then(() => undefined);
   }

@@ -51,6 +51,10 @@ export const indexedContentBytesMax = 32 * 1024 * 1024;
 export const reducePageValuesMax = 1_024;
 /** Errors that an index keeps. */
 export const indexErrorsMax = 500;
+/** Definitions of an index that its history keeps when no setting says how many. */
+export const indexRevisionsDefault = 10;
+/** UTF-16 units of all definitions of an index's history together. */
+export const indexHistoryLengthMax = 4 * indexTextLengthMax;
 /** Deployed indexes of one database. */
 export const staticIndexesMax = 1_024;
 /** Bytes a second that background work (compaction, index snapshots, scrubs) reads and writes at most. */

@@ -3,9 +3,11 @@
  * record has. Keys and their order are those of RavenDB 7.2.7.
  */
 import type { Database } from "../engine/database.ts";
+import { historiesOf, type IndexRevision } from "../engine/index-history.ts";
 import { AutomaticIndex } from "../engine/indexing/automatic-index.ts";
-import { definitionJson } from "../engine/indexing/definition-json.ts";
+import { definitionJson, recordedDefinitionJson } from "../engine/indexing/definition-json.ts";
 import { type DefinitionField, indexType } from "../engine/indexing/index-definition.ts";
+import { formatTimestamp } from "../engine/timestamp.ts";
 import type { JsonObject } from "./json-body.ts";
 
 /** What of a record is kept; the rest follows from it. */
@@ -29,6 +31,7 @@ const derivedKeys: ReadonlySet<string> = new Set([
   "Etag",
   "EtagForBackup",
   "DatabaseState",
+  "IndexesHistory",
   "DeletionInProgress",
   "SupportedFeatures",
 ]);
@@ -164,6 +167,7 @@ export function fullRecord(database: Database): JsonObject {
   record["Indexes"] = Object.fromEntries(
     indexes.filter(({ isStatic }) => isStatic).map((index) => [index.name, definitionJson(index)]),
   );
+  record["IndexesHistory"] = historiesJson(database);
   record["AutoIndexes"] = Object.fromEntries(
     indexes
       .filter((index) => index instanceof AutomaticIndex)
@@ -176,6 +180,19 @@ export function fullRecord(database: Database): JsonObject {
   ];
   record["Etag"] = kept.ChangedIndex;
   return record;
+}
+
+/** RavenDB has `null` in place of a roll-out for the newest definition of all, and `{}` for the others. */
+function historiesJson(database: Database): JsonObject {
+  const histories = [...historiesOf(database.state)];
+  const newest = Math.max(...histories.map(([, [first]]) => first?.createdAtMicros ?? 0));
+  const row = ({ definition, options, commandIndex, source, createdAtMicros }: IndexRevision) => ({
+    Definition: recordedDefinitionJson(definition, options, commandIndex),
+    Source: source,
+    CreatedAt: formatTimestamp(createdAtMicros),
+    RollingDeployment: createdAtMicros === newest ? null : {},
+  });
+  return Object.fromEntries(histories.map(([name, revisions]) => [name, revisions.map(row)]));
 }
 
 function automaticIndexRow(index: AutomaticIndex): JsonObject {

@@ -6,7 +6,7 @@ import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import type { DefinitionField, IndexDefinition } from "./index-definition.ts";
 import type { OpenIndex } from "./open-index.ts";
-import type { FieldOptions } from "./static-definition.ts";
+import type { FieldOptions, SentOptions, StaticDefinition } from "./static-definition.ts";
 import { StaticIndex } from "./static-index.ts";
 
 /** A definition, with options that nobody set as `null`. */
@@ -38,6 +38,41 @@ export function definitionJson(index: OpenIndex): JsonObject {
   };
 }
 
+/**
+ * A definition as the record of a database has it: options as they were sent. `commandIndex`: of the command that
+ * deployed it.
+ */
+export function recordedDefinitionJson(
+  definition: StaticDefinition,
+  options: SentOptions,
+  commandIndex: number,
+): JsonObject {
+  const { output = null } = definition;
+  return {
+    ClusterState: { LastIndex: commandIndex, LastStateIndex: 0, LastRollingDeploymentIndex: 0 },
+    LockMode: options.lockMode,
+    AdditionalSources: definition.additionalSources,
+    CompoundFields: [],
+    AdditionalAssemblies: [],
+    Maps: definition.maps,
+    Reduce: definition.reduce,
+    Fields: fieldsJson(definition),
+    Configuration: definition.configuration,
+    SchemaDefinitions: null,
+    SourceType: "Documents",
+    ArchivedDataProcessingBehavior: null,
+    Type: definition.reduce === null ? "JavaScriptMap" : "JavaScriptMapReduce",
+    OutputReduceToCollection: output?.collection ?? null,
+    ReduceOutputIndex: output?.number ?? null,
+    PatternForOutputReduceToCollectionReferences: output?.pattern ?? null,
+    PatternReferencesCollectionName: output?.references ?? null,
+    DeploymentMode: null,
+    Name: definition.name,
+    Priority: options.priority,
+    State: options.state,
+  };
+}
+
 interface DefinitionTexts {
   readonly maps: readonly string[];
   readonly reduce: string | null;
@@ -48,9 +83,7 @@ interface DefinitionTexts {
 
 function textsOf(index: OpenIndex): DefinitionTexts {
   if (index instanceof StaticIndex) {
-    const { fields } = index.definition;
-    const rows = Object.entries(fields).map(([name, options]) => [name, optionsRow(options)]);
-    return { ...index.definition, fields: Object.fromEntries(rows) as object };
+    return { ...index.definition, fields: fieldsJson(index.definition) };
   }
   const definition = index instanceof AutomaticIndex ? index.definition : emptyDefinition;
   const fields = [...definition.fields, ...(definition.groupBy?.keys ?? [])];
@@ -61,6 +94,11 @@ function textsOf(index: OpenIndex): DefinitionTexts {
     configuration: {},
     additionalSources: {},
   };
+}
+
+function fieldsJson({ fields }: StaticDefinition): object {
+  const rows = Object.entries(fields).map(([name, options]) => [name, optionsRow(options)]);
+  return Object.fromEntries(rows) as object;
 }
 
 const emptyDefinition: IndexDefinition = { collection: "", fields: [], groupBy: null };

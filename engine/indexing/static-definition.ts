@@ -56,6 +56,13 @@ export interface DeploymentOptions {
   readonly isDisabled: boolean;
 }
 
+/** Options as they were sent; null is what nobody said. */
+export interface SentOptions {
+  readonly lockMode: IndexLockMode | null;
+  readonly priority: IndexPriority | null;
+  readonly state: (typeof states)[number] | null;
+}
+
 type Json = Readonly<Record<string, unknown>>;
 
 /** Would the two give the same entries? */
@@ -144,11 +151,20 @@ export function parseStaticDefinition(json: Json): StaticDefinition {
 }
 
 /** @throws EngineError invalid-format */
-export function parseDeploymentOptions(json: Json): DeploymentOptions {
-  const state = optionOf(json["State"], states, "IndexState");
+export function parseSentOptions(json: Json): SentOptions {
   return {
-    lockMode: optionOf(json["LockMode"], lockModes, "IndexLockMode") ?? "Unlock",
-    priority: optionOf(json["Priority"], priorities, "IndexPriority") ?? "Normal",
+    lockMode: optionOf(json["LockMode"], lockModes, "IndexLockMode"),
+    priority: optionOf(json["Priority"], priorities, "IndexPriority"),
+    state: optionOf(json["State"], states, "IndexState"),
+  };
+}
+
+/** @throws EngineError invalid-format */
+export function parseDeploymentOptions(json: Json): DeploymentOptions {
+  const { lockMode, priority, state } = parseSentOptions(json);
+  return {
+    lockMode: lockMode ?? "Unlock",
+    priority: priority ?? "Normal",
     isDisabled: state === "Disabled",
   };
 }

@@ -13,6 +13,7 @@ import type { DocumentTable } from "./document-table.ts";
 import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
 import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
+import { makeIndexHistories } from "./index-histories.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
@@ -31,6 +32,7 @@ export class KeyspaceTable {
   readonly identities: EntryKeyspace<number>;
   readonly compareExchange: EntryKeyspace<CompareExchangeValue>;
   readonly indexDefinitions: EntryKeyspace<JsonObject>;
+  readonly indexHistories: EntryKeyspace<JsonObject>;
   readonly timeSeries: EntryKeyspace<TimeSeries>;
   readonly timeSeriesSegments: EntryKeyspace<Segment>;
   readonly subscriptions: EntryKeyspace<SubscriptionTask>;
@@ -57,6 +59,7 @@ export class KeyspaceTable {
     this.identities = makeIdentities(replaced);
     this.compareExchange = makeCompareExchange(replaced);
     this.indexDefinitions = makeIndexDefinitions(replaced);
+    this.indexHistories = makeIndexHistories(replaced);
     this.timeSeries = makeTimeSeries(replaced);
     this.timeSeriesSegments = makeTimeSeriesSegments(replaced);
     this.subscriptions = makeSubscriptions(replaced);
@@ -78,6 +81,7 @@ export class KeyspaceTable {
       this.identities,
       this.compareExchange,
       this.indexDefinitions,
+      this.indexHistories,
       this.subscriptions,
       this.values,
       this.timeSeries,

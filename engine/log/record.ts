@@ -52,6 +52,7 @@ export const recordKinds = {
   sequence: 15,
   timeSeries: 16,
   timeSeriesSegment: 17,
+  indexHistory: 18,
 } as const;
 
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];

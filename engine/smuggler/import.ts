@@ -460,7 +460,10 @@ class DumpImport {
       const whole = isObject(definition) ? definition : {};
       const wanted = this.#options.removesAnalyzers ? withoutAnalyzers(whole) : whole;
       try {
-        await this.#database.queries.administration.deploy([wanted], true);
+        await this.#database.queries.administration.deploy([wanted], true, {
+          source: "Smuggler",
+          commandIndex: await this.#settings.nextIndex(),
+        });
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         counts.erroredCount++;

@@ -2,9 +2,11 @@
  * What may be done with the indexes of a database: deploy, delete, reset, replace, lock, pause. Replies are those of
  * RavenDB 7.2.7.
  */
+import { hostname } from "node:os";
 import { EngineError } from "../../engine/errors.ts";
 import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/indexing/open-index.ts";
 import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
+import type { Connection } from "../connection.ts";
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import { noContentType } from "../response.ts";
@@ -56,11 +58,17 @@ async function deploy(
     );
   }
   const { administration } = database.queries;
-  const names = await administration.deploy(definitions.map(asObject), mayBeCSharp);
   const index = await server.commandIndex.next();
+  const deployer = { source: sourceOf(exchange.connection), commandIndex: index };
+  const names = await administration.deploy(definitions.map(asObject), mayBeCSharp, deployer);
   exchange.replyJson(201, {
     Results: names.map((name) => ({ Index: name, RaftCommandIndex: index })),
   });
+}
+
+/** Who is on this machine is known by its name, others by their addresses. */
+function sourceOf({ remoteAddress }: Connection): string {
+  return /^(?:::ffff:)?127\.|^::1$|^$/.test(remoteAddress) ? hostname() : remoteAddress;
 }
 
 function asObject(value: unknown): Readonly<Record<string, unknown>> {

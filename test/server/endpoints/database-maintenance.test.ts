@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -83,6 +84,44 @@ describe("the record of a database", () => {
         GroupByFields: { Name: { GroupByArrayBehavior: "ByIndividualValues" } },
       },
     });
+  });
+
+  test("has what was deployed as each index, with options as they were sent", async () => {
+    const put = (field: string, more = {}) =>
+      client.send("PUT admin/indexes", {
+        Indexes: [{ Name: "I", Maps: [`map('Users', u => ({ x: u.${field} }))`], ...more }],
+      });
+    await put("A", { LockMode: "Unlock" });
+    const reply = JSON.parse((await put("B", { Fields: { x: { Storage: "Yes" } } })).text) as {
+      Results: { RaftCommandIndex: number }[];
+    };
+    const { IndexesHistory: histories } = (await recordOf()) as {
+      IndexesHistory: Record<string, Record<string, unknown>[]>;
+    };
+    const [newer, older, ...more] = histories["I"] ?? [];
+    expect(more).toEqual([]);
+    expect(newer).toEqual({
+      Definition: {
+        ...(newer?.["Definition"] as object),
+        ClusterState: {
+          LastIndex: reply.Results[0]?.RaftCommandIndex,
+          LastStateIndex: 0,
+          LastRollingDeploymentIndex: 0,
+        },
+        LockMode: null,
+        Maps: ["map('Users', u => ({ x: u.B }))"],
+        Fields: { x: expect.objectContaining({ Storage: "Yes" }) as object },
+        Type: "JavaScriptMap",
+        Name: "I",
+        State: null,
+      },
+      Source: hostname(),
+      CreatedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{7}Z$/) as string,
+      RollingDeployment: null,
+    });
+    expect(older).toMatchObject({ Definition: { LockMode: "Unlock" }, RollingDeployment: {} });
+    await client.send("DELETE indexes?name=I");
+    expect((await recordOf())["IndexesHistory"]).toEqual({});
   });
 
   test("keeps the names of the values of time series", async () => {

@@ -1,0 +1,115 @@
+/**
+ * The history of indexes: for each name the last definitions that somebody deployed, who, and when. A definition that says
+ * what the newest one says is not taken down again. Behaves as RavenDB 7.2.7 does: it goes with the index, stays when that
+ * is reset, and does not tell of changed lock modes and priorities.
+ *
+ * Knows neither which indexes there are nor how they are built.
+ *
+ * Invariants:
+ * - The revisions of an index take at most `indexHistoryLengthMax`, but the newest one is always kept.
+ */
+import type { DatabaseState } from "./database-state.ts";
+import {
+  isSameIndex,
+  parseSentOptions,
+  type SentOptions,
+  type StaticDefinition,
+} from "./indexing/static-definition.ts";
+import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import {
+  indexHistoryKey,
+  indexHistoryNumber,
+  indexHistoryPrefix,
+} from "./keyspaces/index-histories.ts";
+import { indexHistoryLengthMax, indexRevisionsDefault } from "./limits.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Who deploys. */
+export interface Deployer {
+  /** The name of a machine, an address, or what of the server did it. */
+  readonly source: string;
+  /** The index of the command; 0: it has none. */
+  readonly commandIndex: number;
+}
+
+export interface IndexRevision extends Deployer {
+  readonly definition: StaticDefinition;
+  readonly options: SentOptions;
+  readonly createdAtMicros: number;
+}
+
+/** How many revisions a value of the setting `Indexing.History.NumberOfRevisions` asks for. */
+export function revisionsKept(setting: unknown): number {
+  const text = String(setting ?? "");
+  return /^\d{1,9}$/.test(text) ? Number(text) : indexRevisionsDefault;
+}
+
+/** Takes down what is deployed. `countMax`: revisions of the index that are kept. */
+export function keepRevision(
+  transaction: Transaction,
+  revision: IndexRevision,
+  countMax: number,
+): void {
+  const { indexHistories } = transaction.keyspaces;
+  const { name } = revision.definition;
+  const known = transaction.entriesWithPrefix(indexHistories, indexHistoryPrefix(name)).reverse();
+  const newest = known[0];
+  if (newest !== undefined && isSameDeployment(asRevision(newest[1]), revision)) return;
+  let length = JSON.stringify(revision).length;
+  const number = newest === undefined ? 1 : indexHistoryNumber(newest[0]) + 1;
+  if (countMax > 0) {
+    const value = revision as unknown as JsonObject;
+    transaction.putEntry(indexHistories, indexHistoryKey(name, number), value);
+  }
+  for (const [i, [key, older]] of known.entries()) {
+    length += JSON.stringify(older).length;
+    if (i + 1 < countMax && length <= indexHistoryLengthMax) continue;
+    transaction.putEntry(indexHistories, key, undefined);
+  }
+}
+
+/** Forgets an index. */
+export function dropRevisions(transaction: Transaction, name: string): void {
+  const { indexHistories } = transaction.keyspaces;
+  const prefix = indexHistoryPrefix(name);
+  for (const [key] of transaction.entriesWithPrefix(indexHistories, prefix)) {
+    transaction.putEntry(indexHistories, key, undefined);
+  }
+}
+
+/** The revisions of each index by its name, the newest first. */
+export function historiesOf({ keyspaces }: DatabaseState): Map<string, IndexRevision[]> {
+  const histories = new Map<string, IndexRevision[]>();
+  for (const [, value] of keyspaces.indexHistories.withPrefix("")) {
+    const revision = asRevision(value);
+    const { name } = revision.definition;
+    const revisions = histories.get(name);
+    if (revisions === undefined) histories.set(name, [revision]);
+    else revisions.unshift(revision);
+  }
+  return histories;
+}
+
+/** What a definition says, to be kept. @throws EngineError invalid-format */
+export function revisionOf(
+  definition: StaticDefinition,
+  json: JsonObject,
+  deployer: Deployer,
+  createdAtMicros: number,
+): IndexRevision {
+  return { definition, options: parseSentOptions(json), ...deployer, createdAtMicros };
+}
+
+function isSameDeployment(left: IndexRevision, right: IndexRevision): boolean {
+  const { lockMode, priority, state } = left.options;
+  return (
+    isSameIndex(left.definition, right.definition) &&
+    lockMode === right.options.lockMode &&
+    priority === right.options.priority &&
+    state === right.options.state
+  );
+}
+
+function asRevision(value: JsonObject): IndexRevision {
+  return value as unknown as IndexRevision;
+}
