@@ -53,6 +53,8 @@ type StoredIndex = (
   readonly priority: IndexPriority;
   readonly lockMode: IndexLockMode;
   readonly isDisabled: boolean;
+  /** Left out by versions that did not keep it. */
+  readonly createdAtMicros?: number;
 };
 
 interface Deployment {
@@ -299,15 +301,14 @@ export class IndexAdministration {
     const { indexDefinitions } = this.#database.state.keyspaces;
     for (const [, json] of indexDefinitions.withPrefix("")) {
       const stored = json as unknown as StoredIndex;
-      const { priority, lockMode, isDisabled } = stored;
-      if (stored.kind === "static") {
-        this.#restoreStatic(stored.definition).setOptions({ priority, lockMode, isDisabled });
-      } else if (stored.kind === "automatic") {
-        const index = this.indexes.restore(stored.definition);
-        index.priority = priority;
-        index.lockMode = lockMode;
-        index.isDisabled = isDisabled;
-      }
+      const index =
+        stored.kind === "static"
+          ? this.#restoreStatic(stored.definition)
+          : this.indexes.restore(stored.definition);
+      index.priority = stored.priority;
+      index.lockMode = stored.lockMode;
+      index.isDisabled = stored.isDisabled;
+      index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
     }
     this.#isRestoring = false;
   }
@@ -432,13 +433,13 @@ function isSameName(left: string, right: string): boolean {
 }
 
 function storedOf(index: OpenIndex): StoredIndex | undefined {
-  const { priority, lockMode, isDisabled } = index;
+  const { priority, lockMode, isDisabled, createdAtMicros } = index;
+  const kept = { priority, lockMode, isDisabled, createdAtMicros };
   if (index instanceof AutomaticIndex) {
-    return { kind: "automatic", definition: index.definition, priority, lockMode, isDisabled };
+    return { kind: "automatic", definition: index.definition, ...kept };
   }
   if (!(index instanceof StaticIndex)) return undefined;
-  const definition = { ...index.definition, name: index.name };
-  return { kind: "static", definition, priority, lockMode, isDisabled };
+  return { kind: "static", definition: { ...index.definition, name: index.name }, ...kept };
 }
 
 /** Stands for texts that do not compile. */

@@ -196,10 +196,11 @@ export class DatabaseQueries {
   /** What the query reads, as one number that changes when that does. */
   fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
     const read = query.moments.reduce(safeHash, this.#readBy(query));
-    // Another index may have taken its place, and its maps may have read compare-exchange values.
+    // Another index may have taken its place, and its maps may have read compare-exchange values, whose changes are
+    // counted from the opening on.
     if (index?.isStatic !== true) return read;
     const { compareExchangeChanges } = this.administration.documents;
-    return safeHash(safeHash(read, index.createdAtMicros), compareExchangeChanges);
+    return safeHash(safeHash(read, index.openedAtMicros), compareExchangeChanges);
   }
 
   #readBy(query: AnalyzedQuery): number {

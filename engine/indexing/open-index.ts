@@ -51,7 +51,9 @@ export interface StoredFields {
 
 export abstract class OpenIndex {
   name: string;
-  readonly createdAtMicros: number;
+  /** Of the index that was made, over restarts; `openedAtMicros`: of this object. */
+  createdAtMicros: number;
+  readonly openedAtMicros: number;
   indexedAtMicros = 0;
   /** Milliseconds of work so far. */
   indexingMs = 0;
@@ -76,8 +78,9 @@ export abstract class OpenIndex {
   constructor(name: string, host: IndexHost) {
     this.name = name;
     this.host = host;
-    this.createdAtMicros = host.nowMicros();
-    this.queriedAtMicros = this.createdAtMicros;
+    this.openedAtMicros = host.nowMicros();
+    this.createdAtMicros = this.openedAtMicros;
+    this.queriedAtMicros = this.openedAtMicros;
   }
 
   /** May a query name this field? */

@@ -178,7 +178,7 @@ function getTotalTime(exchange: Exchange, { database }: DatabaseContext): void {
 /** How long ago an index that is behind has done something. */
 function lagMs(index: OpenIndex, { state }: Database): number {
   if (!index.isStale) return 0;
-  const since = Math.max(index.indexedAtMicros, index.createdAtMicros);
+  const since = Math.max(index.indexedAtMicros, index.openedAtMicros);
   return (state.nowMicros() - since) / 1000;
 }
 

@@ -47,6 +47,25 @@ describe("what is deployed", () => {
     expect(await idsOf(again, "from index 'I' where Name = 'bob'")).toEqual(["users/2"]);
   });
 
+  it("keeps the moment of its making over a restart, until it is reset", async () => {
+    const folder = temporaryFolder();
+    const database = await withUsers(folder);
+    await deploy(database, byName);
+    await query(database, "from Users where Age = 20");
+    // An automatic index is on the disk when what is written after it is.
+    await putAll(database, "Users", { "users/3": { Name: "Cid", Age: 40 } });
+    const times = (one: Database) =>
+      one.queries.indexes.all().map((index) => index.statistics().createdAtMicros);
+    const made = times(database);
+    expect(made.length).toBe(2);
+    expect(times(await openAfterCrash(folder))).toEqual(made);
+    for (const name of names(database)) database.queries.indexes.reset(name);
+    const renewed = times(database);
+    await putAll(database, "Users", { "users/4": { Name: "Dan", Age: 50 } });
+    for (const [i, micros] of renewed.entries()) expect(micros).toBeGreaterThan(Number(made[i]));
+    expect(times(await openAfterCrash(folder))).toEqual(renewed);
+  });
+
   it("is all or nothing", async () => {
     const database = await withUsers();
     const bad = { Name: "Bad", Maps: ["map('Users', u => ({"] };
