@@ -25,7 +25,7 @@ import { deleteDocument, putParsed } from "./writes/documents.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Wait after a write that had no room. */
+/** Rest after a write that had no room; other indexes go on meanwhile. */
 const retryMs = 1_000;
 const artificial = documentFlags.Artificial | documentFlags.FromIndex;
 
@@ -41,6 +41,9 @@ export class ReduceOutputs implements OutputSink {
   readonly #references = new Map<string, Set<string>>();
   #touched = new Set<string>();
   #isClean = false;
+  /** What is on its way to the disk is in none of these lists. */
+  #isStoring = false;
+  #isResting = false;
 
   constructor(database: Database, output: ReduceOutput) {
     this.#database = database;
@@ -49,7 +52,12 @@ export class ReduceOutputs implements OutputSink {
   }
 
   get isSettled(): boolean {
-    return this.#isClean && this.#changed.size === 0 && this.#touched.size === 0;
+    const isStored = this.#changed.size === 0 && this.#touched.size === 0;
+    return this.#isClean && isStored && !this.#isStoring;
+  }
+
+  get isResting(): boolean {
+    return this.#isResting;
   }
 
   changed(key: string, text: string | null): void {
@@ -58,6 +66,7 @@ export class ReduceOutputs implements OutputSink {
   }
 
   async store(isWhole: boolean): Promise<void> {
+    this.#isStoring = true;
     try {
       while (this.#changed.size > 0) await this.#storeSome();
       await this.#storeReferences();
@@ -66,8 +75,14 @@ export class ReduceOutputs implements OutputSink {
       this.#isClean = true;
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
+      this.#isResting = true;
       if (this.#database.hasEnded) return;
-      await new Promise<void>((resolve) => this.#database.clock.setTimer(retryMs, resolve));
+      this.#database.clock.setTimer(retryMs, () => {
+        this.#isResting = false;
+        this.#database.queries.indexes.wake();
+      });
+    } finally {
+      this.#isStoring = false;
     }
   }
 

@@ -40,6 +40,8 @@ export interface FollowedIndex {
   /** Left out when no map has boosted anything. */
   readonly boosts?: EntryBoosts | undefined;
   readonly isStale: boolean;
+  /** It can do nothing for now, and wakes its set when it can. Left out: never. */
+  readonly isResting?: boolean;
   /** The column of a field by its name (map-index.ts), or undefined. */
   column(name: string): FieldColumn | undefined;
   /** The column to search a field in; undefined when the index has the field not in this form. */

@@ -201,8 +201,11 @@ export class IndexSet {
     return index;
   }
 
+  /** Those that have something to do and can. */
   #stale(): OpenIndex[] {
-    return [...this.#indexes.values()].filter((index) => index.isRunning && index.isStale);
+    return [...this.#indexes.values()].filter(
+      (one) => one.isRunning && one.isStale && one.index.isResting !== true,
+    );
   }
 
   async #pump(): Promise<void> {

@@ -29,6 +29,8 @@ export interface OutputSink {
   changed(key: string, text: string | null): void;
   /** Everything is stored, and documents that nobody told of are gone. */
   readonly isSettled: boolean;
+  /** There was no room: nothing is to be stored until it wakes the indexes. */
+  readonly isResting: boolean;
   /** Stores what changed. `isWhole`: every object there is was told. Does not reject. */
   store(isWhole: boolean): Promise<void>;
 }

@@ -97,6 +97,10 @@ class StagedIndex implements FollowedIndex {
     return this.maps.isStale || this.reduce?.isSettled === false || this.#sink?.isSettled === false;
   }
 
+  get isResting(): boolean {
+    return this.#sink?.isResting === true;
+  }
+
   column(name: string): FieldColumn | undefined {
     return this.entries.column(name);
   }

@@ -11,6 +11,8 @@ import {
   query,
   temporaryFolder,
 } from "../support/open-database.ts";
+import { SimulatedDatabase } from "../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
 afterEach(closeDatabases);
 
@@ -57,6 +59,42 @@ async function withOrders(folder?: string): Promise<Database> {
 }
 
 describe("documents of reduced objects", () => {
+  it("wait for room on the disk without holding up other indexes", async () => {
+    const files = new SimulatedFileSystem();
+    const { database, clock } = await SimulatedDatabase.open(files, undefined, {
+      cacheBytes: 1 << 20,
+      segmentBytesMax: 1 << 12,
+    });
+    await deploy(database);
+    const maps = ["map('Orders', o => ({ Company: o.Company }))"];
+    await database.queries.administration.deploy([{ Name: "Z", Maps: maps }], true);
+    await settle(database);
+    const { indexes, administration } = database.queries;
+    administration.setPaused(true);
+    const companies = "ABCDE".split("").map((letter) => letter.repeat(5_000));
+    for (const [i, Company] of companies.entries()) {
+      const order = { Company, At: at(1), Total: i, "@metadata": { "@collection": "Orders" } };
+      await database.put(`orders/${i}`, order);
+    }
+    files.capacityBytes = files.usedBytes();
+    administration.setPaused(false);
+    for (let tries = 1; tries <= 2; tries++) {
+      // Nothing but a look at the clock moves it: whoever waits for a second waits for good.
+      for (let turn = 0; turn < 300; turn++) await new Promise(setImmediate);
+      expect(indexes.byName("Z")?.isStale).toBe(false);
+      expect(indexes.byName("Totals")?.isStale).toBe(true);
+      expect(await totals(database)).toEqual([]);
+      clock.advance(1_000);
+    }
+    files.capacityBytes = Number.POSITIVE_INFINITY;
+    for (let turn = 0; indexes.byName("Totals")?.isStale === true && turn < 1_000; turn++) {
+      clock.advance(1_000);
+      await new Promise(setImmediate);
+    }
+    expect((await totals(database)).length).toBe(companies.length);
+    await database.close();
+  });
+
   it("are made, changed and deleted with them", async () => {
     const database = await withOrders();
     await deploy(database);
