@@ -137,6 +137,7 @@ export class IndexSet {
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
     const index = this.byName(name);
     if (index === undefined || !index.isStale) return Promise.resolve(true);
+    if (index.failure !== null || index.invalidity !== null) return Promise.resolve(true);
     const goal = index.index.sources.flatMap(({ collection }) => {
       const { document, deletion } = this.#host.etagsOf(collection);
       return [document, deletion];

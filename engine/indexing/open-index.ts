@@ -86,7 +86,7 @@ export abstract class OpenIndex {
   /** May a query name this field? */
   abstract isKnownField(name: string): boolean;
 
-  /** Is it known that the field had a list as its value? Nobody asks it of automatic indexes. */
+  /** Has an entry a list as the field's value? Nobody asks it of automatic indexes. */
   hasArrays(_name: string): boolean {
     return false;
   }

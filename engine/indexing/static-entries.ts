@@ -10,6 +10,7 @@ import { EngineError } from "../errors.ts";
 import { indexFieldsMax } from "../limits.ts";
 import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
 import { normalDate } from "./date-terms.ts";
+import { DocumentBits } from "./document-bits.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
 import { EntryStore } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -38,8 +39,8 @@ export class StaticEntries implements StoredFields {
   readonly #stored = new Map<number, readonly (string | null)[]>();
   /** By document: by what the scores of each of its entries are multiplied. */
   readonly #boosts = new Map<number, readonly (ReadonlyMap<string, number> | null)[]>();
-  /** Fields that had a list as their value. */
-  readonly #arrays = new Set<string>();
+  /** By field: the documents that have a list as its value. */
+  readonly #arrays = new Map<string, DocumentBits>();
   #hasDynamic = false;
   /** Fields that an entry without a value for them has null in. */
   readonly #nullFields: readonly EntryField[];
@@ -66,9 +67,9 @@ export class StaticEntries implements StoredFields {
     return this.#hasDynamic;
   }
 
-  /** Did a map give a list for this field? */
+  /** Has an entry a list as the value of this field? */
   hasArrays(name: string): boolean {
-    return this.#arrays.has(name);
+    return (this.#arrays.get(name)?.count ?? 0) > 0;
   }
 
   column(name: string): FieldColumn | undefined {
@@ -101,7 +102,7 @@ export class StaticEntries implements StoredFields {
     const stored = entries.map(({ fields }, at) => {
       const found = resolved[at] as readonly EntryField[];
       for (const [i, { name, text }] of fields.entries()) {
-        if (text.startsWith("[")) this.#arrays.add(name);
+        if (text.startsWith("[")) this.#addArray(name, docNum);
         this.#addTerms(found[i] as EntryField, text);
       }
       for (const field of this.#nullFields) {
@@ -119,6 +120,13 @@ export class StaticEntries implements StoredFields {
     this.store.remove(docNum);
     this.#stored.delete(docNum);
     this.#boosts.delete(docNum);
+    for (const documents of this.#arrays.values()) documents.delete(docNum);
+  }
+
+  #addArray(name: string, docNum: number): void {
+    const documents = this.#arrays.get(name) ?? new DocumentBits();
+    documents.add(docNum);
+    this.#arrays.set(name, documents);
   }
 
   /** Is the score of some entry multiplied? */

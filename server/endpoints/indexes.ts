@@ -114,7 +114,7 @@ function getTerms(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, reply, { etag: String(etag) });
 }
 
-/** `<field>_IsArray` has one term when maps gave a list for the field: clients ask so whether it is one. */
+/** `<field>_IsArray` has one term while an entry has a list in the field: clients ask so whether it is one. */
 function listTerms(index: OpenIndex, field: string, after: string): string[] {
   const suffix = "_IsArray";
   const isList = field.endsWith(suffix) && index.hasArrays(field.slice(0, -suffix.length));

@@ -116,8 +116,26 @@ describe("an index that maps", () => {
       "users/1",
       "users/2",
     ]);
-    await database.queries.indexes.waitForNonStale("Wrong", 10_000);
+    // It has failed, so there is nothing to wait for.
+    expect(await database.queries.indexes.waitForNonStale("Wrong", 10_000)).toBe(true);
     expect(staticIndex(database, "Wrong").errors.mapErrors).toBeGreaterThan(0);
+  });
+
+  it("tells of a field whether some entry has a list in it", async () => {
+    const database = await openDatabase();
+    await deploy(database, { Name: "I", Maps: ["map('Users', u => ({ Tags: u.Tags }))"] });
+    const hasLists = async () => {
+      await settled(database, "from index 'I'");
+      return staticIndex(database, "I").hasArrays("Tags");
+    };
+    await putAll(database, "Users", { "users/1": { Tags: "a" } });
+    expect(await hasLists()).toBe(false);
+    await putAll(database, "Users", { "users/1": { Tags: ["a"] }, "users/2": { Tags: [] } });
+    expect(await hasLists()).toBe(true);
+    await putAll(database, "Users", { "users/1": { Tags: "a" } });
+    expect(await hasLists()).toBe(true);
+    await database.delete("users/2");
+    expect(await hasLists()).toBe(false);
   });
 
   it("is kept in step with writes and deletions", async () => {

@@ -1,0 +1,35 @@
+/**
+ * A set of documents' numbers that knows how many it has: a bit for each number up to the greatest.
+ *
+ * Invariants:
+ * - `count` is the number of bits that are set.
+ */
+
+export class DocumentBits {
+  #words = new Uint32Array(16);
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(docNum: number): void {
+    const at = docNum >>> 5;
+    if (at >= this.#words.length) {
+      const words = new Uint32Array(Math.max(at + 1, this.#words.length * 2));
+      words.set(this.#words);
+      this.#words = words;
+    }
+    const before = this.#words[at] as number; // at < length
+    this.#words[at] = before | (1 << (docNum & 31));
+    if (this.#words[at] !== before) this.#count++;
+  }
+
+  delete(docNum: number): void {
+    const at = docNum >>> 5;
+    if (at >= this.#words.length) return;
+    const before = this.#words[at] as number; // at < length
+    this.#words[at] = before & ~(1 << (docNum & 31));
+    if (this.#words[at] !== before) this.#count--;
+  }
+}
