@@ -8,7 +8,12 @@ import {
   documentRecordLength,
   encodeDocumentRecord,
 } from "../engine/document.ts";
-import type { IndexHost, RowCursor, StoredRow } from "../engine/indexing/index-host.ts";
+import type {
+  IndexHost,
+  NumberCursor,
+  RowCursor,
+  StoredRow,
+} from "../engine/indexing/index-host.ts";
 import { IndexSet } from "../engine/indexing/index-set.ts";
 import { DocumentParser } from "../engine/json/json-parser.ts";
 import { ShapeTable } from "../engine/keyspaces/shapes.ts";
@@ -172,6 +177,13 @@ class PackedDatabase implements RowSource, IndexHost {
   }
   setting(): undefined {
     return undefined;
+  }
+  readonly counterEtag = 0;
+  followCounters(): number {
+    return 0;
+  }
+  counterChangesSince(): NumberCursor {
+    return { docNum: 0, etag: 0, next: () => false };
   }
   readonly compareExchangeChanges = 0;
   compareExchangeVersionOf(): number {

@@ -140,6 +140,35 @@ export class IndexedDocuments implements IndexHost {
     return this.#state.keyspaces.compareExchange.get(compareExchangeKey(key))?.index ?? 0;
   }
 
+  followCounters(): number {
+    this.#state.keyspaces.counterOwners.changes.follow(this.#state.committedEtag);
+    return this.counterEtag;
+  }
+
+  get counterEtag(): number {
+    return this.#state.keyspaces.counterOwners.changes.newest;
+  }
+
+  counterChangesSince(etag: number): NumberCursor {
+    const { documents, keyspaces } = this.#state;
+    const changes = keyspaces.counterOwners.changes.since(etag);
+    const cursor: NumberCursor = {
+      docNum: 0,
+      etag,
+      next() {
+        for (let step = changes.next(); step.done !== true; step = changes.next()) {
+          const docNum = documents.lookup(step.value.id);
+          if (docNum < 0) continue;
+          cursor.docNum = docNum;
+          cursor.etag = step.value.etag;
+          return true;
+        }
+        return false;
+      },
+    };
+    return cursor;
+  }
+
   monotonicMs(): number {
     return this.#clock.monotonicMs();
   }

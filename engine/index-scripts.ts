@@ -8,7 +8,7 @@
  *   forgotten after `runsPerDeclaration` runs.
  */
 import type { Database } from "./database.ts";
-import { collectionIdOf } from "./document.ts";
+import { collectionIdOf, idOf } from "./document.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";
@@ -16,9 +16,12 @@ import type { StoredRow } from "./indexing/index-host.ts";
 import {
   type DynamicFieldOptions,
   type IndexProgram,
+  type ItemFailure,
   type MappedEntry,
   type MappedField,
+  type MappedItems,
   type MapResult,
+  type MapSource,
   RecordAwaited,
   type ReducedValue,
 } from "./indexing/index-program.ts";
@@ -29,6 +32,7 @@ import {
   type StaticDefinition,
 } from "./indexing/static-definition.ts";
 import { type Attachment, attachmentKey } from "./keyspaces/attachments.ts";
+import { counterKey } from "./keyspaces/counters.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { indexEntriesPerDocumentMax } from "./limits.ts";
 import { QueryRows } from "./query-rows.ts";
@@ -109,6 +113,7 @@ class ScriptProgram implements IndexProgram {
   readonly referencedCollections: readonly (string | null)[];
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
+  readonly source: MapSource;
   readonly #database: Database;
   readonly #host: MapScriptHost;
   readonly #maps: readonly Declared<readonly IndexMap[]>[];
@@ -145,9 +150,15 @@ class ScriptProgram implements IndexProgram {
       explained(name, "Reduce", reduce, () => read(script, "aggregate"));
       this.#reduce = new Declared(script, (one) => indexReduceOf(name, one, this.#host));
     }
-    this.collections = this.#maps.flatMap(({ current }) =>
-      current.map(({ collection }) => collection),
-    );
+    const declared = this.#maps.flatMap(({ current }) => current);
+    this.collections = declared.map(({ collection }) => collection);
+    this.source = declared[0]?.source ?? "Documents";
+    if (declared.some(({ source }) => source !== this.source)) {
+      throw new EngineError(
+        "invalid-operation",
+        "Index definition cannot contain Maps with different source types.",
+      );
+    }
     this.referencedCollections = [...loads];
     this.fieldNames = fields;
   }
@@ -158,13 +169,18 @@ class ScriptProgram implements IndexProgram {
     const entries: MappedEntry[] = [];
     const values: ReducedValue[] = [];
     let failure: EngineError | null = null;
+    let items: MappedItems | undefined;
     const { keyspaces } = this.#database.state;
     const collection = keyspaces.collections.nameOf(collectionIdOf(row.bytes, row.start));
     try {
-      for (const declared of this.#maps) {
-        for (const map of declared.current) {
-          if (map.collection !== null && !isSameName(map.collection, collection)) continue;
-          this.#runMap(declared.script, map.map, row, entries, values);
+      if (this.source === "Counters") {
+        items = this.#mapCounters(row, collection, entries, values);
+      } else {
+        for (const { script, current } of this.#maps) {
+          for (const { map, ...one } of current) {
+            if (one.collection !== null && !isSameName(one.collection, collection)) continue;
+            this.#runMap(script, map, this.#documentInput(row), entries, values);
+          }
         }
       }
     } catch (error) {
@@ -177,7 +193,48 @@ class ScriptProgram implements IndexProgram {
     const { references, compareExchangeKeys } = host;
     if (failure !== null)
       return { entries: [], values: [], references, compareExchangeKeys, failure };
-    return { entries, values, references, compareExchangeKeys, failure };
+    const result = { entries, values, references, compareExchangeKeys, failure };
+    return items === undefined ? result : { ...result, items };
+  }
+
+  /** Maps each counter of a document; one that fails leaves the others alone. */
+  #mapCounters(
+    row: StoredRow,
+    collection: string,
+    entries: MappedEntry[],
+    values: ReducedValue[],
+  ): MappedItems {
+    const id = idOf(row.bytes, row.start).toLowerCase();
+    const { counters } = this.#database.state.keyspaces;
+    const maps = this.#maps.flatMap(({ script, current }) =>
+      current
+        .filter((map) => map.collection === null || isSameName(map.collection, collection))
+        .map((map) => ({ ...map, script })),
+    );
+    const failures: ItemFailure[] = [];
+    let attempts = 0;
+    let outputsMax = 0;
+    if (maps.length === 0) return { attempts, failures, outputsMax };
+    for (const [, { name, value }] of counters.withPrefix(counterKey(id, ""))) {
+      const found = maps.filter(({ item }) => item === null || isSameName(item, name));
+      if (found.length === 0) continue;
+      attempts++;
+      const [entryCount, valueCount] = [entries.length, values.length];
+      try {
+        for (const { map, script } of found) {
+          const input = { host: this.#host, args: [counterObject(id, name, value)] };
+          this.#runMap(script, map, input, entries, values);
+        }
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        entries.length = entryCount;
+        values.length = valueCount;
+        failures.push({ item: name.toLowerCase(), error });
+      }
+      const count = entries.length - entryCount + values.length - valueCount;
+      outputsMax = Math.max(outputsMax, count);
+    }
+    return { attempts, failures, outputsMax };
   }
 
   reduce(key: string, values: readonly string[]): string | null {
@@ -206,12 +263,10 @@ class ScriptProgram implements IndexProgram {
   #runMap(
     script: CompiledScript,
     map: ScriptFunction,
-    row: StoredRow,
+    input: RunInput,
     entries: MappedEntry[],
     values: ReducedValue[],
   ): void {
-    const document = scriptDocumentOf(this.#database.state, row.bytes, row.start, this.#hint);
-    const input: RunInput = { host: this.#host, document, args: [document.root] };
     const { value, run } = script.call(map, input);
     const outputs = isArray(value) ? value.items : [value];
     if (entries.length + values.length + outputs.length > indexEntriesPerDocumentMax) {
@@ -232,9 +287,16 @@ class ScriptProgram implements IndexProgram {
       if (!isObject(object)) continue;
       if (this.#reduce === null) {
         const entry = mappedEntry(run, object, factor);
-        if (entry.fields.length > 0) entries.push(entry);
+        if (entry.fields.length === 0) continue;
+        const isWhole = this.source === "Counters";
+        entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
       } else values.push(this.#keyed(run, object));
     }
+  }
+
+  #documentInput(row: StoredRow): RunInput {
+    const document = scriptDocumentOf(this.#database.state, row.bytes, row.start, this.#hint);
+    return { host: this.#host, document, args: [document.root] };
   }
 
   #keyed(run: Run, output: ScriptObject): ReducedValue {
@@ -440,6 +502,25 @@ function dynamicOptions(options: Value): DynamicFieldOptions {
     (one) => one.toLowerCase() === asked,
   );
   return { indexing: indexing ?? null, isStored };
+}
+
+/** What a map of counters is given. */
+function counterObject(documentId: string, name: string, value: string): ScriptObject {
+  const counter = newObject();
+  setOwn(counter, "Value", Number(value));
+  setOwn(counter, "Name", name);
+  setOwn(counter, "DocumentId", documentId);
+  return counter;
+}
+
+/** What a map gave as rows show it: values alone, without how they are indexed. */
+function shownText(run: Run, object: ScriptObject): string {
+  const shown = newObject();
+  for (const key of ownKeys(object)) {
+    const { value } = unboosted(getOwn(object, key));
+    if (dynamicFields(value) === null) setOwn(shown, key, value);
+  }
+  return objectText(run, shown);
 }
 
 /** An object whose members are all there: what is undefined is null. */

@@ -44,7 +44,7 @@ export function statisticsRow(index: OpenIndex, record: JsonObject): object {
     Status: statusOf(index),
     EntriesCount: row.entriesCount,
     ErrorsCount: index instanceof StaticIndex ? index.errors.list.length : row.mapErrors,
-    SourceType: "Documents",
+    SourceType: row.source,
     ReferencedCollections: referencedNames(index),
     IsInvalidIndex: index.invalidity !== null,
     Memory: null,
@@ -55,7 +55,7 @@ export function statisticsRow(index: OpenIndex, record: JsonObject): object {
 /** What nothing counts is null. */
 function stageCounts(index: OpenIndex, row: IndexStatistics): object {
   const isStatic = index instanceof StaticIndex;
-  const isReduce = index.outputs !== null;
+  const isReduce = row.type.endsWith("Reduce");
   const hasReferences = isStatic && index.program.referencedCollections.length > 0;
   const errors = isStatic ? index.errors : null;
   const references = hasReferences ? errors : null;

@@ -11,12 +11,12 @@ import { StaticIndex } from "./static-index.ts";
 
 /** A definition, with options that nobody set as `null`. */
 export function definitionJson(index: OpenIndex): JsonObject {
-  const { type, lockMode, priority, state } = index.statistics();
+  const { type, source, lockMode, priority, state } = index.statistics();
   const texts = textsOf(index);
   const output = index instanceof StaticIndex ? (index.definition.output ?? null) : null;
   return {
     Name: index.name,
-    SourceType: "Documents",
+    SourceType: source,
     Type: type,
     LockMode: lockMode,
     ArchivedDataProcessingBehavior: null,

@@ -34,6 +34,8 @@ export interface FollowedIndex {
   readonly counters: IndexCounters;
   /** Every collection whose changes it takes in, and how far. */
   readonly sources: readonly FollowedCollection[];
+  /** Changes of counters up to this etag are taken in; left out: it looks at none. */
+  readonly counterEtag?: number | undefined;
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;

@@ -81,6 +81,12 @@ export interface IndexHost {
   readonly compareExchangeChanges: number;
   /** Grows with every change of the value of this lower-cased key; 0 when there is none. */
   compareExchangeVersionOf(key: string): number;
+  /** From now on changes of counters are told of. @returns `counterEtag` */
+  followCounters(): number;
+  /** No change of a counter's value has a higher etag. Does not grow while nobody follows. */
+  readonly counterEtag: number;
+  /** Documents with a counter whose value changed after this etag. When counters come or go, `rowsSince` has theirs. */
+  counterChangesSince(etag: number): NumberCursor;
   /** Milliseconds of a clock that never goes backward. */
   monotonicMs(): number;
   /** Microseconds since 1970. */

@@ -20,11 +20,16 @@ export interface MappedField {
   readonly dynamic: DynamicFieldOptions | null;
 }
 
+/** What the maps of an index are given. */
+export type MapSource = "Documents" | "Counters";
+
 /** One entry's fields, and by what its scores are multiplied. */
 export interface MappedEntry {
   readonly fields: readonly MappedField[];
   /** By field, "" for all of them; null: nothing is. */
   readonly boosts: ReadonlyMap<string, number> | null;
+  /** The JSON text of the whole object, where entries are no documents' own; else left out. */
+  readonly text?: string;
 }
 
 /** What a map made of one document, and what it looked at beside it. */
@@ -39,6 +44,23 @@ export interface MapResult {
   readonly compareExchangeKeys: ReadonlySet<string>;
   /** Why the map failed, or null; then there are neither entries nor values. */
   readonly failure: EngineError | null;
+  /** For maps of counters, else left out. What did not fail is in entries or values. */
+  readonly items?: MappedItems;
+}
+
+/** What became of the counters of one document. */
+export interface MappedItems {
+  readonly attempts: number;
+  readonly failures: readonly ItemFailure[];
+  /** The most entries or values of one of them. */
+  readonly outputsMax: number;
+}
+
+/** A map that failed for one counter of a document. */
+export interface ItemFailure {
+  /** The lower-cased name of the counter. */
+  readonly item: string;
+  readonly error: EngineError;
 }
 
 export interface ReducedValue {
@@ -57,6 +79,8 @@ export class RecordAwaited extends Error {
 }
 
 export interface IndexProgram {
+  /** Left out: documents. */
+  readonly source?: MapSource;
   /** Names of the collections that are mapped; null: all documents. */
   readonly collections: readonly (string | null)[];
   /** Names of the collections that maps load documents of; null: any. */

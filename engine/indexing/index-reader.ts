@@ -57,6 +57,7 @@ export class IndexReader {
   /** Entries of the documents with these numbers; -1 is none. */
   ofDocuments(docNums: readonly number[]): EntrySet {
     const builder = new EntrySetBuilder(this.store.entryCount);
+    if (this.#idOf === null) return builder.finish();
     for (const docNum of docNums) {
       if (docNum < 0) continue;
       const first = this.store.firstOf(docNum);

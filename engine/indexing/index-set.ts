@@ -29,6 +29,8 @@ interface Waiter {
   readonly index: OpenIndex;
   /** The newest etags of each of its sources when it began to wait: of a document and a deletion in turn. */
   readonly goal: readonly number[];
+  /** The newest etag of a change of a counter when it began to wait. */
+  readonly counterGoal: number;
   readonly resolve: () => void;
 }
 
@@ -142,10 +144,11 @@ export class IndexSet {
       const { document, deletion } = this.#host.etagsOf(collection);
       return [document, deletion];
     });
+    const counterGoal = this.#host.counterEtag;
     this.wake();
     return new Promise((resolve) => {
       const timer = this.#host.setTimer(timeoutMs, () => done(false));
-      const waiter: Waiter = { index, goal, resolve: () => done(true) };
+      const waiter: Waiter = { index, goal, counterGoal, resolve: () => done(true) };
       const done = (isPassed: boolean) => {
         timer.cancel();
         this.#waiters.delete(waiter);
@@ -264,11 +267,14 @@ export class IndexSet {
   #tellWaiters(): void {
     for (const waiter of [...this.#waiters]) {
       const { index } = waiter.index;
-      const isReached = index.sources.every(
-        ({ documentEtag, deletionEtag }, i) =>
-          documentEtag >= (waiter.goal[2 * i] as number) &&
-          deletionEtag >= (waiter.goal[2 * i + 1] as number),
-      );
+      const taken = index.counterEtag ?? waiter.counterGoal;
+      const isReached =
+        taken >= waiter.counterGoal &&
+        index.sources.every(
+          ({ documentEtag, deletionEtag }, i) =>
+            documentEtag >= (waiter.goal[2 * i] as number) &&
+            deletionEtag >= (waiter.goal[2 * i + 1] as number),
+        );
       if (isReached) waiter.resolve();
     }
   }

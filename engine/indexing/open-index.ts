@@ -4,6 +4,7 @@
  */
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import type { IndexHost } from "./index-host.ts";
+import type { MapSource } from "./index-program.ts";
 import { IndexReader } from "./index-reader.ts";
 
 /** An index that nobody queried for this long is idle. */
@@ -27,6 +28,7 @@ export interface CollectionProgress {
 export interface IndexStatistics {
   readonly name: string;
   readonly type: IndexType;
+  readonly source: MapSource;
   readonly collections: readonly CollectionProgress[];
   readonly state: IndexState;
   readonly priority: IndexPriority;
@@ -70,6 +72,10 @@ export abstract class OpenIndex {
   /** Somebody deployed it: it is not dropped, and a field that it has not cannot be queried. */
   abstract readonly isStatic: boolean;
   abstract readonly type: IndexType;
+  /** What its maps are given. */
+  get source(): MapSource {
+    return "Documents";
+  }
   /** Made for a query that waits for it. */
   abstract readonly isNew: boolean;
   abstract readonly stored: StoredFields | null;
@@ -107,7 +113,7 @@ export abstract class OpenIndex {
 
   /** The newest etag that is taken in. */
   get lastEtag(): number {
-    let last = 0;
+    let last = this.index.counterEtag ?? 0;
     for (const { documentEtag, deletionEtag } of this.index.sources) {
       last = Math.max(last, documentEtag, deletionEtag);
     }
@@ -138,6 +144,7 @@ export abstract class OpenIndex {
     return {
       name: this.name,
       type: this.type,
+      source: this.source,
       collections: this.progress(),
       state: this.stateAt(host.nowMicros()),
       priority: this.priority,

@@ -39,6 +39,8 @@ export class StaticEntries implements StoredFields {
   readonly #stored = new Map<number, readonly (string | null)[]>();
   /** By document: by what the scores of each of its entries are multiplied. */
   readonly #boosts = new Map<number, readonly (ReadonlyMap<string, number> | null)[]>();
+  /** By document: the whole objects of its entries, where maps give them. */
+  readonly #texts = new Map<number, readonly string[]>();
   /** By field: the documents that have a list as its value. */
   readonly #arrays = new Map<string, DocumentBits>();
   #hasDynamic = false;
@@ -112,6 +114,8 @@ export class StaticEntries implements StoredFields {
       return storedText(fields, found);
     });
     if (stored.some((text) => text !== null)) this.#stored.set(docNum, stored);
+    const texts = entries.flatMap(({ text }) => text ?? []);
+    if (texts.length > 0) this.#texts.set(docNum, texts);
     const boosts = entries.map((entry) => entry.boosts);
     if (boosts.some((one) => one !== null)) this.#boosts.set(docNum, boosts);
   }
@@ -119,6 +123,7 @@ export class StaticEntries implements StoredFields {
   remove(docNum: number): void {
     this.store.remove(docNum);
     this.#stored.delete(docNum);
+    this.#texts.delete(docNum);
     this.#boosts.delete(docNum);
     for (const documents of this.#arrays.values()) documents.delete(docNum);
   }
@@ -156,6 +161,12 @@ export class StaticEntries implements StoredFields {
   textOf(entry: number): string | null {
     const document = this.store.documents[entry] as number;
     return this.#stored.get(document)?.[entry - this.store.firstOf(document)] ?? null;
+  }
+
+  /** The whole object of an entry. */
+  objectText(entry: number): string {
+    const document = this.store.documents[entry] as number;
+    return this.#texts.get(document)?.[entry - this.store.firstOf(document)] ?? "{}";
   }
 
   /** True when some field is kept. */

@@ -15,7 +15,7 @@ import type {
 import { allDocuments } from "./index-definition.ts";
 import { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
-import type { IndexProgram } from "./index-program.ts";
+import type { IndexProgram, MapSource } from "./index-program.ts";
 import {
   type CollectionProgress,
   type IndexType,
@@ -42,6 +42,9 @@ class StagedIndex implements FollowedIndex {
   /** Who stores what is reduced; null: nobody. */
   readonly #sink: OutputSink | null;
   #sources: readonly FollowedCollection[];
+  #counterEtag: number | undefined;
+  /** What is mapped, where that is no part of documents; null: there is a reduce, or documents are mapped. */
+  readonly #mapped: GroupOutputs | null;
   /** What was mapped is being reduced, before more is mapped. */
   #isReducing = false;
   #attemptsReduced = 0;
@@ -65,7 +68,12 @@ class StagedIndex implements FollowedIndex {
       remove: (docNum: number) => entries.remove(docNum),
     };
     this.maps = new StaticMapStage(program, target, errors, host);
+    this.#mapped =
+      program.source === "Counters" && !program.isReduce
+        ? { keyNames: [], textOf: (entry) => entries.objectText(entry) }
+        : null;
     this.#sources = copied(this.maps.sources);
+    this.#counterEtag = this.maps.counterEtag;
   }
 
   get store(): EntryStore {
@@ -86,7 +94,11 @@ class StagedIndex implements FollowedIndex {
   }
 
   get outputs(): GroupOutputs | null {
-    return this.reduce;
+    return this.reduce ?? this.#mapped;
+  }
+
+  get counterEtag(): number | undefined {
+    return this.#counterEtag;
   }
 
   get boosts(): EntryBoosts | undefined {
@@ -132,13 +144,17 @@ class StagedIndex implements FollowedIndex {
       return this.#store(this.#sink);
     }
     this.#sources = copied(this.maps.sources);
+    this.#counterEtag = this.maps.counterEtag;
     return pending;
   }
 
   async #store(sink: OutputSink): Promise<void> {
     const sources = copied(this.maps.sources);
+    const { counterEtag } = this.maps;
     await sink.store(!this.maps.isStale);
-    if (sink.isSettled) this.#sources = sources;
+    if (!sink.isSettled) return;
+    this.#sources = sources;
+    this.#counterEtag = counterEtag;
   }
 
   /** @returns false when groups are left to be reduced */
@@ -176,13 +192,18 @@ export class StaticIndex extends OpenIndex {
     return this.program.isReduce ? "JavaScriptMapReduce" : "JavaScriptMap";
   }
 
+  override get source(): MapSource {
+    return this.program.source ?? "Documents";
+  }
+
   get errors(): IndexErrors {
     return this.index.errors;
   }
 
   get stored(): StoredFields | null {
     const { entries } = this.index;
-    return this.program.isReduce || !entries.hasStored ? null : entries;
+    const isDocuments = !this.program.isReduce && this.source === "Documents";
+    return isDocuments && entries.hasStored ? entries : null;
   }
 
   get hasDynamicFields(): boolean {

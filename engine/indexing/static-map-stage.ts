@@ -38,8 +38,12 @@ export class StaticMapStage {
   /** By key of a compare-exchange value: the version that maps saw. */
   readonly #versions = new Map<string, number>();
   #compareExchangeChanges: number;
-  /** Documents that are to be mapped again. */
+  /** Documents that are to be mapped again, for what they looked at. */
   readonly #due = new Set<number>();
+  /** Documents whose counters have other values. */
+  readonly #changed = new Set<number>();
+  /** The etag up to which changes of counters are noted; undefined: none is mapped. */
+  #countersNoted: number | undefined;
   outputsPerDocumentMax = 0;
 
   constructor(program: IndexProgram, target: MapTarget, errors: IndexErrors, host: IndexHost) {
@@ -48,12 +52,10 @@ export class StaticMapStage {
     this.#errors = errors;
     this.#host = host;
     this.#compareExchangeChanges = host.compareExchangeChanges;
+    if (program.source === "Counters") this.#countersNoted = host.followCounters();
     const documents = {
       remove: (docNum: number) => this.#remove(docNum),
-      take: (row: StoredRow) => {
-        this.#errors.mapAttempts++;
-        return this.#map(row, false);
-      },
+      take: (row: StoredRow) => this.#map(row, false),
     };
     const collections = followedCollections(program.collections);
     // A script may take long: the clock is looked at after each.
@@ -76,12 +78,18 @@ export class StaticMapStage {
 
   /** Nothing that changed waits for documents to be mapped again. */
   get isSettled(): boolean {
-    return this.#due.size === 0 && !this.#isBehindCompareExchange;
+    return this.#due.size === 0 && this.#changed.size === 0 && !this.#isBehindCompareExchange;
+  }
+
+  /** Changes of counters up to this etag are taken in once it is settled; undefined: it looks at none. */
+  get counterEtag(): number | undefined {
+    return this.#countersNoted;
   }
 
   get isStale(): boolean {
     return (
       !this.isSettled ||
+      this.#isBehindCounters ||
       this.#follower.isStale ||
       this.#referenced.some((source) => this.#isBehind(source))
     );
@@ -91,7 +99,23 @@ export class StaticMapStage {
     // What changed before a document was mapped needs no look at it: the map saw it.
     this.#noteCompareExchange();
     for (const source of this.#referenced) if (!this.#noteChanged(source, isTimeUp)) return null;
-    return this.#mapDue(isTimeUp) ?? this.#follower.catchUp(isTimeUp);
+    this.#noteCounters();
+    return (
+      this.#mapAgain(this.#due, true, isTimeUp) ??
+      this.#mapAgain(this.#changed, false, isTimeUp) ??
+      this.#follower.catchUp(isTimeUp)
+    );
+  }
+
+  get #isBehindCounters(): boolean {
+    return this.#countersNoted !== undefined && this.#countersNoted < this.#host.counterEtag;
+  }
+
+  #noteCounters(): void {
+    if (this.#countersNoted === undefined || !this.#isBehindCounters) return;
+    const cursor = this.#host.counterChangesSince(this.#countersNoted);
+    while (cursor.next()) this.#changed.add(cursor.docNum);
+    this.#countersNoted = this.#host.counterEtag;
   }
 
   #isBehind({ collection, documentEtag, deletionEtag }: FollowedCollection): boolean {
@@ -141,24 +165,25 @@ export class StaticMapStage {
     for (const loader of this.#references.documentsOf(id)) this.#due.add(loader);
   }
 
-  #mapDue(isTimeUp: () => boolean): Promise<void> | null {
-    if (this.#due.size === 0) return null;
-    const cursor = this.#host.rowsOf([...this.#due]);
+  /** Maps documents again and strikes them off. `isReference`: for what they looked at, and not for themselves. */
+  #mapAgain(due: Set<number>, isReference: boolean, isTimeUp: () => boolean): Promise<void> | null {
+    if (due.size === 0) return null;
+    const cursor = this.#host.rowsOf([...due]);
     while (cursor.next()) {
-      this.#errors.mapReferenceAttempts++;
-      const pending = this.#map(cursor.row, true);
+      const pending = this.#map(cursor.row, isReference);
       if (pending !== null) return pending;
-      this.#due.delete(cursor.row.docNum);
+      due.delete(cursor.row.docNum);
       if (isTimeUp()) return null;
     }
     if (cursor.pending !== null) return cursor.pending;
     // The rest is gone.
-    this.#due.clear();
+    due.clear();
     return null;
   }
 
   #remove(docNum: number): void {
     this.#due.delete(docNum);
+    this.#changed.delete(docNum);
     this.#references.remove(docNum);
     this.#compareExchange.remove(docNum);
     this.#target.remove(docNum);
@@ -168,6 +193,9 @@ export class StaticMapStage {
     const { docNum } = row;
     try {
       const result = this.#program.map(row);
+      const attempts = result.items?.attempts ?? 1;
+      if (isReference) this.#errors.mapReferenceAttempts += attempts;
+      else this.#errors.mapAttempts += attempts;
       // What a failed map looked at is kept too: it may not fail any more when that has changed.
       this.#references.set(docNum, result.references);
       this.#compareExchange.set(docNum, result.compareExchangeKeys);
@@ -175,22 +203,25 @@ export class StaticMapStage {
         this.#versions.set(key, this.#host.compareExchangeVersionOf(key));
       }
       if (result.failure !== null) throw result.failure;
+      for (const { item, error } of result.items?.failures ?? []) {
+        this.#addError(`${this.#host.lowerIdOf(docNum)}|${item}`, error, isReference);
+      }
       const count = result.entries.length + result.values.length;
-      this.outputsPerDocumentMax = Math.max(this.outputsPerDocumentMax, count);
+      const perItem = result.items?.outputsMax ?? count;
+      this.outputsPerDocumentMax = Math.max(this.outputsPerDocumentMax, perItem);
       this.#target.set(docNum, result);
     } catch (error) {
       if (error instanceof RecordAwaited) return error.wait();
       if (!(error instanceof EngineError)) throw error;
-      this.#fail(docNum, error, isReference);
+      this.#target.remove(docNum);
+      this.#addError(this.#host.idOf(docNum), error, isReference);
     }
     return null;
   }
 
-  #fail(docNum: number, error: EngineError, isReference: boolean): void {
-    this.#target.remove(docNum);
+  #addError(document: string, error: EngineError, isReference: boolean): void {
     if (isReference) this.#errors.mapReferenceErrors++;
     else this.#errors.mapErrors++;
-    const document = this.#host.idOf(docNum);
     this.#errors.add({
       atMicros: this.#host.nowMicros(),
       document,

@@ -7,6 +7,7 @@
 import { EngineError } from "../errors.ts";
 import { nameBytesMax } from "../limits.ts";
 import { recordKinds } from "../log/record.ts";
+import { CounterChanges } from "./counter-changes.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
@@ -23,19 +24,29 @@ export function makeCounters(dead: DeadRecordListener): EntryKeyspace<Counter> {
   return new EntryKeyspace<Counter>("counters", recordKinds.counter, dead);
 }
 
-/** How many documents have counters. */
+/** How many documents have counters, and which of these got other values. */
 export class CounterOwners {
   count = 0;
+  readonly changes = new CounterChanges();
 
   /** Listens to `counters`, which must be empty. */
   constructor(counters: EntryKeyspace<Counter>) {
     counters.listen((key, counter, previous) => {
-      if ((counter === undefined) === (previous === undefined)) return;
-      const prefix = key.slice(0, key.indexOf("\u0000") + 1);
+      const idLength = key.indexOf("\u0000");
+      if (counter !== undefined && previous !== undefined) {
+        if (!this.changes.isFollowed) return;
+        this.changes.note(key.slice(0, idLength), counters.entry(key)?.etag ?? 0);
+        return;
+      }
+      if (counter === previous) return;
+      const prefix = key.slice(0, idLength + 1);
       const rest = counters.withPrefix(prefix);
       const isAlone = rest.next().done === true || rest.next().done === true;
       if (counter !== undefined && isAlone) this.count++;
-      else if (counter === undefined && counters.withPrefix(prefix).next().done) this.count--;
+      else if (counter === undefined && counters.withPrefix(prefix).next().done) {
+        this.count--;
+        this.changes.forget(key.slice(0, idLength));
+      }
     });
   }
 }

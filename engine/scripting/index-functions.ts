@@ -30,6 +30,8 @@ import {
 export interface DeclaredMap {
   readonly source: "documents" | "counters" | "timeSeries";
   readonly collection: Value;
+  /** The name of a counter; undefined: any. */
+  readonly item: Value;
   readonly map: Value;
 }
 
@@ -66,9 +68,20 @@ const declarationBytes = 256;
 function declareMap(source: DeclaredMap["source"]): Native {
   return (run, _self, args) => {
     run.grow(declarationBytes);
-    const collection = args[0];
-    const map = source === "documents" ? args[1] : args.at(-1);
-    declarationsOf(run).maps.push({ source, collection, map });
+    const { maps } = declarationsOf(run);
+    const [first, second, third] = args;
+    if (source === "documents") {
+      maps.push({ source, collection: first, item: undefined, map: second });
+    } else if (args.length === 1) {
+      const collection = isFunction(first) ? "@all_docs" : first;
+      maps.push({ source, collection, item: undefined, map: first });
+    } else if (args.length === 2) {
+      maps.push({ source, collection: first, item: undefined, map: second });
+    } else {
+      // With more of them it is not known what any of them is.
+      const collection = args.length === 3 ? first : undefined;
+      maps.push({ source, collection, item: second ?? null, map: third });
+    }
     return undefined;
   };
 }

@@ -3,14 +3,18 @@
  * they give and of which collections they load documents.
  */
 import { EngineError } from "../errors.ts";
+import type { MapSource } from "../indexing/index-program.ts";
 import { declarationsOf, type IndexScriptHost } from "./index-functions.ts";
 import type { CompiledScript } from "./script.ts";
 import { childrenOf, type FunctionNode, isFunctionNode, type Node } from "./script-parser.ts";
 import { isFunction, type ScriptFunction } from "./script-values.ts";
 
-/** One map of documents. `collection` null: of all of them. */
+/** One map of documents, or of their counters. `collection` null: of all of them. */
 export interface IndexMap {
+  readonly source: MapSource;
   readonly collection: string | null;
+  /** The name of the counters that are mapped; null: all. */
+  readonly item: string | null;
   readonly map: ScriptFunction;
 }
 
@@ -33,22 +37,31 @@ export function indexMapsOf(
       `JavaScript index ${name} doesn't contain any map functions`,
     );
   }
-  return maps.map(({ source, collection, map }) => {
-    if (source !== "documents") {
+  return maps.map(({ source, collection, item, map }) => {
+    if (source === "timeSeries") {
       throw new EngineError(
         "not-supported",
-        `Index '${name}': maps of ${source === "counters" ? "counters" : "time series"} are not supported yet.`,
+        `Index '${name}': maps of time series are not supported yet.`,
       );
     }
     const what = `JavaScript index ${name} map function #${number}`;
     if (typeof collection !== "string") {
       throw new EngineError("index-creation", `${what} collection name isn't a string`);
     }
+    if (item !== undefined && typeof item !== "string") {
+      throw new EngineError("index-creation", `${what} counter name isn't a string`);
+    }
     if (!isFunction(map)) {
-      throw new EngineError("index-creation", `${what} method property isn't a 'FunctionInstance'`);
+      const type = source === "counters" ? "Function" : "FunctionInstance";
+      throw new EngineError("index-creation", `${what} method property isn't a '${type}'`);
     }
     const isAll = collection.toLowerCase() === "@all_docs";
-    return { collection: isAll ? null : collection, map };
+    return {
+      source: source === "counters" ? "Counters" : "Documents",
+      collection: isAll ? null : collection,
+      item: item ?? null,
+      map,
+    };
   });
 }
 
@@ -103,9 +116,11 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
     }
     if (plain === "createField") isDynamic = true;
     if (plain === "load") loads.add(loadedCollection(node.arguments as Node[]));
-    // `map(…)`, and not the method of an array; `groupBy(…).aggregate(…)`.
+    // `map(…)` and `counters.map(…)`, and not the method of an array; `groupBy(…).aggregate(…)`.
     const isDeclaration =
-      method === "map" ? plain === method : plain === "" && calleeName(node.callee) === method;
+      method === "map"
+        ? plain === method || isCounterMap(node.callee)
+        : plain === "" && calleeName(node.callee) === method;
     const declared = isDeclaration ? (node.arguments.at(-1) as Node | undefined) : undefined;
     if (declared === undefined) return;
     const found = isFunctionNode(declared) ? returnedFields(name, declared) : null;
@@ -127,6 +142,12 @@ function calleeName(callee: Node): string {
   if (callee.type === "Identifier") return callee.name;
   if (callee.type !== "MemberExpression" || callee.computed) return "";
   return callee.property.type === "Identifier" ? callee.property.name : "";
+}
+
+function isCounterMap(callee: Node): boolean {
+  if (callee.type !== "MemberExpression" || calleeName(callee) !== "map") return false;
+  const { object } = callee;
+  return object.type === "Identifier" && object.name === "counters";
 }
 
 function loadedCollection(args: readonly Node[]): string | null {

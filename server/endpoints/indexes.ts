@@ -197,14 +197,14 @@ function getDebug(exchange: Exchange, { database }: DatabaseContext): void {
 /** GET indexes/debug/metadata[?name=…] */
 function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => {
-    const { name, type, state, lockMode, priority } = index.statistics();
+    const { name, type, source, state, lockMode, priority } = index.statistics();
     return {
       Name: name,
       Version: 72004,
       Type: type,
       State: state,
       LockMode: lockMode,
-      SourceType: "Documents",
+      SourceType: source,
       Priority: priority,
       SearchEngineType: searchEngineOf(database.settings, index),
       HasDynamicFields: index instanceof StaticIndex && index.hasDynamicFields,

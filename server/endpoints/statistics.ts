@@ -92,13 +92,13 @@ function getDetailedStatistics(exchange: Exchange, { database }: DatabaseContext
 /** GET stats/essential */
 function getEssentialStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const indexes = database.queries.indexes.all().map((index) => {
-    const { name, lockMode, priority, type } = index.statistics();
+    const { name, lockMode, priority, type, source } = index.statistics();
     return {
       Name: name,
       LockMode: lockMode,
       Priority: priority,
       Type: type,
-      SourceType: "Documents",
+      SourceType: source,
     };
   });
   exchange.replyJson(200, { ...databaseCounts(database), Indexes: indexes });
@@ -210,7 +210,7 @@ function indexRow(index: IndexStatistics): object {
     LockMode: index.lockMode,
     Priority: index.priority,
     Type: index.type,
-    SourceType: "Documents",
+    SourceType: index.source,
     LastIndexingTime: timeOrNull(index.indexedAtMicros),
   };
 }

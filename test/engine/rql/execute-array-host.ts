@@ -293,6 +293,13 @@ export class ArrayDatabase implements RowSource, IndexHost {
   compareExchangeVersionOf(): number {
     return 0;
   }
+  counterEtag = 0;
+  followCounters(): number {
+    return 0;
+  }
+  counterChangesSince(): NumberCursor {
+    return { docNum: 0, etag: 0, next: () => false };
+  }
   indexChanged(): void {}
   indexDropped(): void {}
   indexReplaced(): void {}

@@ -62,6 +62,17 @@ describe("texts of indexes", () => {
     expect(maps.map(({ collection }) => collection)).toEqual(["A", null]);
   });
 
+  it("declare maps of counters: of a name, of a collection, or of all", () => {
+    const maps = mapsOf(
+      "counters.map('A', 'likes', c => ({})); counters.map('A', c => ({})); counters.map(c => ({}))",
+    );
+    expect(maps.map(({ source, collection, item }) => [source, collection, item])).toEqual([
+      ["Counters", "A", "likes"],
+      ["Counters", "A", null],
+      ["Counters", null, null],
+    ]);
+  });
+
   it("declare a reduce", () => {
     const script = compiled(
       "groupBy(x => x.K).aggregate(g => ({ K: g.key, N: g.values.reduce((s, v) => s + v.N, 0) }))",
@@ -81,7 +92,6 @@ describe("texts of indexes", () => {
     for (const text of ["5", "groupBy(x => x.A)", "groupBy(1).aggregate(2)"]) {
       expect(codeOf(() => indexReduceOf("I", compiled(text), indexHost()))).toBe("index-creation");
     }
-    expect(codeOf(() => mapsOf("counters.map('A', 'likes', c => ({}))"))).toBe("not-supported");
     expect(codeOf(() => mapsOf("timeSeries.map('A', 's', c => ({}))"))).toBe("not-supported");
   });
 });
