@@ -176,10 +176,10 @@ class ScriptProgram implements IndexProgram {
       if (this.source === "Counters") {
         items = this.#mapCounters(row, collection, entries, values);
       } else {
-        for (const { script, current } of this.#maps) {
-          for (const { map, ...one } of current) {
-            if (one.collection !== null && !isSameName(one.collection, collection)) continue;
-            this.#runMap(script, map, this.#documentInput(row), entries, values);
+        for (const declared of this.#maps) {
+          for (const map of declared.current) {
+            if (map.collection !== null && !isSameName(map.collection, collection)) continue;
+            this.#runMap(declared.script, map.map, this.#documentInput(row), entries, values);
           }
         }
       }

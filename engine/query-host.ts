@@ -200,7 +200,11 @@ export class DatabaseQueries {
     // counted from the opening on.
     if (index?.isStatic !== true) return read;
     const { compareExchangeChanges } = this.administration.documents;
-    return safeHash(safeHash(read, index.openedAtMicros), compareExchangeChanges);
+    const mapped = safeHash(safeHash(read, index.openedAtMicros), compareExchangeChanges);
+    // Counters change without their documents.
+    return index.source === "Counters"
+      ? safeHash(mapped, this.#database.state.commitStamp)
+      : mapped;
   }
 
   #readBy(query: AnalyzedQuery): number {

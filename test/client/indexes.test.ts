@@ -125,6 +125,34 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     ]);
   });
 
+  test("deploys maps over counters by their class, and is told of increments", async () => {
+    class Visits extends client.AbstractRawJavaScriptCountersIndexCreationTask {
+      constructor() {
+        super();
+        this.maps.add(
+          "counters.map('Orders', 'visits', c => ({ visits: c.Value, of: c.DocumentId }))",
+        );
+      }
+    }
+    await new Visits().execute(store);
+    for (const [more, visits] of [
+      [2, 2],
+      [3, 5],
+    ] as const) {
+      const session = store.openSession();
+      session.countersFor("orders/1").increment("Visits", more);
+      await session.saveChanges();
+      const rows = await session
+        .query<{ visits: number; of: string }>({ indexName: "Visits" })
+        .waitForNonStaleResults()
+        .all();
+      expect(rows.map((row) => [row.visits, row.of])).toEqual([[visits, "orders/1"]]);
+    }
+    const stats = await store.maintenance.send(new client.GetIndexStatisticsOperation("Visits"));
+    expect(stats.sourceType).toBe("Counters");
+    await store.maintenance.send(new client.DeleteIndexOperation("Visits"));
+  });
+
   test("administers indexes", async () => {
     const { maintenance } = store;
     const definition = new client.IndexDefinition();
