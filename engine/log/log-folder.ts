@@ -12,6 +12,8 @@ import {
   decodeSegmentHeader,
   Segment,
   segmentFileName,
+  segmentFormat,
+  segmentFormatOf,
   segmentHeaderBytes,
   segmentNumberOf,
 } from "./segment.ts";
@@ -153,6 +155,14 @@ async function checkSegmentFile(
     }
     const head = Buffer.alloc(segmentHeaderBytes);
     await file.read(head, 0, head.length, 0);
+    const format = segmentFormatOf(head);
+    if (format !== null && format !== segmentFormat) {
+      throw new EngineError(
+        "database-damaged",
+        `${path} is of format ${format}, and this version reads format ${segmentFormat} only. Nothing was changed; ` +
+          "export the database with the version that wrote it, and import it here.",
+      );
+    }
     const header = decodeSegmentHeader(head);
     if (header === null) throw damaged(`${path} is damaged at byte 0: it has no whole header`);
     const isOurs =

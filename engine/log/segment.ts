@@ -22,7 +22,8 @@ import { readInteger, writeInteger } from "./frame.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
-const formatVersion = 2;
+/** 1 had another check of records. */
+export const segmentFormat = 2;
 
 /** "log": frames as they were committed. "compacted": what was live of one or more segments, in their order. */
 export type SegmentKind = "log" | "compacted";
@@ -108,7 +109,7 @@ export function newImage(size: number): Buffer {
 export function encodeSegmentHeader(target: Buffer, header: SegmentHeader): void {
   target.fill(0, 0, segmentHeaderBytes);
   target.write(magic, 0, "latin1");
-  target.writeUInt32LE(formatVersion, 12);
+  target.writeUInt32LE(segmentFormat, 12);
   header.databaseId.copy(target, 16, 0, 16);
   writeInteger(target, 32, header.number);
   target.writeUInt32LE(header.salt, 40);
@@ -117,12 +118,17 @@ export function encodeSegmentHeader(target: Buffer, header: SegmentHeader): void
   target.writeUInt32LE(crc32(target.subarray(12, segmentHeaderBytes)), 8);
 }
 
-/** @returns null when there is no whole header of this format. */
-export function decodeSegmentHeader(source: Buffer): SegmentHeader | null {
+/** The format of the segment that a whole header tells of; null when there is none. */
+export function segmentFormatOf(source: Buffer): number | null {
   if (source.length < segmentHeaderBytes) return null;
   if (source.toString("latin1", 0, 8) !== magic) return null;
   if (source.readUInt32LE(8) !== crc32(source.subarray(12, segmentHeaderBytes))) return null;
-  if (source.readUInt32LE(12) !== formatVersion) return null;
+  return source.readUInt32LE(12);
+}
+
+/** @returns null when there is no whole header of this format. */
+export function decodeSegmentHeader(source: Buffer): SegmentHeader | null {
+  if (segmentFormatOf(source) !== segmentFormat) return null;
   return {
     databaseId: Buffer.from(source.subarray(16, 32)),
     number: readInteger(source, 32),

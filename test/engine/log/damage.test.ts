@@ -1,10 +1,11 @@
 /** Files that were changed behind the log's back. Opening refuses, or what is read is right: never something else. */
+import { crc32 } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/errors.ts";
 import { decodeManifest } from "../../../engine/log/manifest.ts";
 import { salvage } from "../../../engine/log/salvage.ts";
 import type { Damage } from "../../../engine/log/scrub.ts";
-import { segmentFileName } from "../../../engine/log/segment.ts";
+import { segmentFileName, segmentHeaderBytes } from "../../../engine/log/segment.ts";
 import { snapshotFileName } from "../../../engine/log/snapshot-file.ts";
 import { named } from "../../support/crash-loop.ts";
 import { SeededRandom } from "../../support/random.ts";
@@ -186,6 +187,19 @@ test("the message says where the damage is and how much lies behind it", async (
   });
   await expect(TinyDatabase.open(files)).rejects.toThrow(
     `${first} is damaged at byte 64: commit 1 was durable and is not whole; 7 later commits follow it.`,
+  );
+});
+
+test("a segment of another format is told from a damaged one", async () => {
+  const { files } = await newStore("closed");
+  const [first] = segmentsOf(files) as [string];
+  files.damage(first, (bytes) => {
+    bytes.writeUInt32LE(1, 12);
+    bytes.writeUInt32LE(crc32(bytes.subarray(12, segmentHeaderBytes)), 8);
+    return bytes;
+  });
+  await expect(TinyDatabase.open(files)).rejects.toThrow(
+    `${first} is of format 1, and this version reads format 2 only. Nothing was changed`,
   );
 });
 
