@@ -22,9 +22,15 @@ import { IdHash } from "../tree/id-hash.ts";
 import { IdKey } from "../tree/id-key.ts";
 import { IdCursor, IdOrder } from "../tree/id-order.ts";
 import { IdSlab } from "../tree/id-slab.ts";
-import { type RowColumns, RowStore, rowParts } from "../tree/row-columns.ts";
+import { type RowColumns, type RowListener, RowStore, rowParts } from "../tree/row-columns.ts";
 import { ByteReader, bytesOf } from "../tree/sections.ts";
-import { StagedRows } from "../tree/staged-rows.ts";
+import {
+  StagedRows,
+  stagedDocNumAt,
+  stagedLengthAt,
+  stagedWordAt,
+  stagedWords,
+} from "../tree/staged-rows.ts";
 import { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
 export { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
@@ -46,18 +52,6 @@ export interface DocumentTableOptions {
   /** Milliseconds of a clock that never goes backward. */
   readonly monotonicMs?: () => number;
 }
-
-/**
- * Told of each row as it is committed, before it is replaced: what the document had until now.
- * `previousLength` 0: there was no document. It must not change the table.
- */
-export type RowListener = (
-  docNum: number,
-  previousEtag: number,
-  previousPosition: number,
-  previousLength: number,
-  previousCollection: number,
-) => void;
 
 export class DocumentTable implements DocumentReader {
   readonly #options: Required<DocumentTableOptions>;
@@ -276,7 +270,10 @@ export class DocumentTable implements DocumentReader {
   commitStaged(count: number, listener?: RowListener): void {
     const staged = this.#staged;
     assert(count <= staged.count, "only what is staged is committed");
-    for (let left = count; left > 0; left--) {
+    for (let left = count; left > 0; ) {
+      const replaced = this.#replaceRun(left, listener);
+      left -= replaced;
+      if (replaced > 0) continue;
       const slot = staged.oldest();
       const docNum = staged.docNumOf(slot);
       if (listener !== undefined) this.#tell(docNum, listener);
@@ -284,13 +281,40 @@ export class DocumentTable implements DocumentReader {
       const position = staged.positionOf(slot);
       const length = staged.lengthOf(slot);
       const word = staged.wordOf(slot);
-      staged.shift();
-      if (length > 0 && this.#rows.replace(docNum, etag, position, length, word)) {
-        const list = this.#listOf(word >>> 16);
-        list.replace(docNum, etag, this.#rows);
-        this.#all.replace(docNum, etag, this.#rows);
-      } else this.#commit(docNum, etag, position, length, word);
+      staged.shift(1);
+      this.#commit(docNum, etag, position, length, word);
+      left--;
     }
+  }
+
+  /**
+   * Commits the oldest staged rows, at most `most`, as far as they replace rows of the same collection, all of one.
+   * @returns how many. Hot.
+   */
+  #replaceRun(most: number, listener: RowListener | undefined): number {
+    const staged = this.#staged;
+    const rows = this.#rows;
+    const head = staged.head(most);
+    const { numbers, words, from } = head;
+    const collection = (words[from * stagedWords + stagedWordAt] as number) >>> 16;
+    let at = from;
+    for (; at < head.to; at++) {
+      const base = at * stagedWords;
+      const word = words[base + stagedWordAt] as number;
+      const length = words[base + stagedLengthAt] as number;
+      if (length === 0 || word >>> 16 !== collection) break;
+      const docNum = words[base + stagedDocNumAt] as number;
+      const etag = numbers[at << 1] as number;
+      const position = numbers[(at << 1) + 1] as number;
+      if (!rows.replace(docNum, etag, position, length, word, listener)) break;
+    }
+    const count = at - from;
+    if (count === 0) return 0;
+    head.to = at;
+    this.#listOf(collection).replaceRun(head, rows);
+    this.#all.replaceRun(head, rows);
+    staged.shift(count);
+    return count;
   }
 
   /** Drops the `count` newest staged rows, as if they had never been staged. */

@@ -9,11 +9,13 @@
  *
  * Invariants:
  * - Etags ascend without equals through the whole list; no chunk is empty; its base is its first etag.
- * - An entry that was written is never changed: a sweep or a late entry makes new chunks.
+ * - An entry that was written is never changed while a view is held: a sweep or a late entry makes new chunks, and a chunk
+ *   that a sweep has emptied is used again only if there was no view.
  */
 import { assert } from "../assert.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
+import { type StagedRun, stagedDocNumAt, stagedWords } from "./staged-rows.ts";
 
 const entriesMin = 16;
 /** Where a sweep gathers what it keeps of a chunk: most chunks are dead or alive as a whole, and need no memory. */
@@ -34,6 +36,8 @@ export class EtagList {
   /** Dead entries that the last sweep had to keep for views, and how many had been released then. */
   #keptCount = 0;
   #keptRelease = -1;
+  /** Chunks of full size without entries. */
+  readonly #spare: Uint32Array[] = [];
 
   /** @param entriesMax - entries of a full chunk. */
   constructor(entriesMax: number) {
@@ -62,9 +66,9 @@ export class EtagList {
       return;
     }
     if (tail < 0 || etag - base >= 2 ** 32 || this.#counts[tail] === this.#entriesMax) {
-      const chunk = new Uint32Array(
-        2 * Math.min(tail < 0 ? entriesMin : Infinity, this.#entriesMax),
-      );
+      const entries = Math.min(tail < 0 ? entriesMin : Infinity, this.#entriesMax);
+      const chunk =
+        (tail < 0 ? undefined : this.#spare.pop()) ?? new Uint32Array(2 * entries);
       chunk[0] = docNum;
       this.#insertChunk(tail + 1, chunk, etag, 1);
       return;
@@ -87,35 +91,52 @@ export class EtagList {
     this.#live--;
   }
 
-  /** `add` and `remove` of the same document, and `sweep`. Hot. */
-  replace(docNum: number, etag: number, rows: RowStore): void {
-    const tail = this.#chunks.length - 1;
-    const count = this.#counts[tail] as number; // undefined only when tail = -1, and then compared below
-    const chunk = this.#chunks[tail];
-    if (chunk !== undefined && count * 2 < chunk.length) {
-      const delta = etag - (this.#bases[tail] as number);
-      if (delta > (chunk[count * 2 - 1] as number) && delta < 2 ** 32) {
-        chunk[count * 2] = docNum;
-        chunk[count * 2 + 1] = delta;
-        this.#counts[tail] = count + 1;
-        this.#length++;
-        this.sweep(rows);
-        return;
-      }
+  /** `add` and `remove` of each document of the run, whose etags ascend, and a sweep for them all. Hot. */
+  replaceRun(run: StagedRun, rows: RowStore): void {
+    const { numbers, words } = run;
+    for (let at = run.from; at < run.to; ) {
+      const end = this.#append(run, at);
+      if (end === at) {
+        this.add(words[at * stagedWords + stagedDocNumAt] as number, numbers[at << 1] as number);
+        this.remove();
+        at++;
+      } else at = end;
     }
-    this.add(docNum, etag);
-    this.remove();
-    this.sweep(rows);
+    this.sweep(rows, run.to - run.from);
   }
 
-  /** Lets a sweep go on that is due; called once for each change. Cost: amortised O(1). */
-  sweep(rows: RowStore): void {
+  /** Appends entries of the run from `from` on, as many as have room in the last chunk. @returns the first that has not. */
+  #append({ numbers, words, to }: StagedRun, from: number): number {
+    const tail = this.#chunks.length - 1;
+    const chunk = this.#chunks[tail];
+    if (chunk === undefined) return from;
+    const count = this.#counts[tail] as number; // as many counts and bases as chunks
+    const base = this.#bases[tail] as number;
+    const end = Math.min(to, from + (chunk.length >>> 1) - count);
+    let last = chunk[2 * count - 1] as number; // no chunk is empty
+    let next = 2 * count;
+    let at = from;
+    for (; at < end; at++) {
+      const delta = (numbers[at << 1] as number) - base;
+      if (delta <= last || delta >= 2 ** 32) break;
+      chunk[next] = words[at * stagedWords + stagedDocNumAt] as number;
+      chunk[next + 1] = delta;
+      next += 2;
+      last = delta;
+    }
+    this.#counts[tail] = next >>> 1;
+    this.#length += at - from;
+    return at;
+  }
+
+  /** Lets a sweep go on that is due; called after each `changes` changes. Cost: amortised O(changes). */
+  sweep(rows: RowStore, changes = 1): void {
     if (this.#sweepAt < 0) {
       if (!this.#isSweepDue(rows)) return;
       this.#sweepAt = 0;
       this.#sweepCredit = 0;
     }
-    this.#sweepCredit += sweepPace;
+    this.#sweepCredit += sweepPace * changes;
     while (this.#sweepAt >= 0 && this.#sweepCredit >= (this.#counts[this.#sweepAt] ?? 0)) {
       this.#sweepCredit -= this.#counts[this.#sweepAt] ?? 0;
       if (this.#sweepAt < this.#chunks.length) this.#sweepChunk(this.#sweepAt, rows);
@@ -141,16 +162,21 @@ export class EtagList {
     const kept = sweepScratch;
     let keptCount = 0;
     let keptBase = 0;
+    const { numbers, shift, mask } = rows.columns;
+    const { hasViews } = rows;
     for (let entry = 0; entry < count; entry++) {
       const docNum = chunk[entry * 2] as number; // entry < count
-      const delta = chunk[entry * 2 + 1] as number;
-      if (!rows.isEtagSeen(docNum, base + delta)) continue;
-      if (keptCount === 0) keptBase = base + delta;
+      const etag = base + (chunk[entry * 2 + 1] as number);
+      const column = numbers[docNum >>> shift];
+      const isNewest = column !== undefined && column[(docNum & mask) << 1] === etag;
+      if (!isNewest && !(hasViews && rows.isEtagHeld(docNum, etag))) continue;
+      if (keptCount === 0) keptBase = etag;
       kept[keptCount * 2] = docNum;
-      kept[keptCount * 2 + 1] = base + delta - keptBase;
+      kept[keptCount * 2 + 1] = etag - keptBase;
       keptCount++;
     }
     this.#length -= count - keptCount;
+    if (keptCount < count && !hasViews) this.#keepSpare(chunk);
     if (keptCount === 0 || (at > 0 && this.#joins(at - 1, kept, keptBase, keptCount))) {
       this.#removeChunk(at);
       return;
@@ -160,6 +186,13 @@ export class EtagList {
     this.#chunks[at] = kept.slice(0, 2 * keptCount);
     this.#bases[at] = keptBase;
     this.#counts[at] = keptCount;
+  }
+
+  /** Lets a chunk be used again, as long as all together take no more room than dead entries may. */
+  #keepSpare(chunk: Uint32Array): void {
+    if (chunk.length < 2 * this.#entriesMax) return;
+    const entries = this.#length + this.#spare.length * this.#entriesMax;
+    if (entries < 2 * this.#live) this.#spare.push(chunk);
   }
 
   /** Appends entries with deltas from `base` to chunk `at`, unless they do not fit. */
@@ -282,6 +315,7 @@ export class EtagList {
   memoryBytes(): number {
     let bytes = 0;
     for (const chunk of this.#chunks) bytes += chunk.byteLength + 24; // and its place in three arrays
+    for (const chunk of this.#spare) bytes += chunk.byteLength;
     return bytes;
   }
 

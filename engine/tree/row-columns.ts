@@ -14,6 +14,18 @@
 import { assert } from "../assert.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
+/**
+ * Told of each row as it is committed, before it is replaced: what the document had until now. `previousLength` 0: there
+ * was no document. It must not change the rows.
+ */
+export type RowListener = (
+  docNum: number,
+  previousEtag: number,
+  previousPosition: number,
+  previousLength: number,
+  previousCollection: number,
+) => void;
+
 export class RowColumns {
   readonly shift: number;
   readonly mask: number;
@@ -172,19 +184,36 @@ export class RowStore {
 
   /**
    * As `set` where a row of a smaller etag and the same collection stands, which is what most changes find: then no
-   * count changes. @returns false, and does nothing, where another or no row stands. Hot.
+   * count changes. `listener` is told of that row first.
+   * @returns false, and does nothing, where another or no row stands. Hot.
    */
-  replace(docNum: number, etag: number, position: number, length: number, word: number): boolean {
-    const { numbers, words, shift, mask } = this.columns;
+  replace(
+    docNum: number,
+    etag: number,
+    position: number,
+    length: number,
+    word: number,
+    listener: RowListener | undefined,
+  ): boolean {
+    const { shift, mask } = this.columns;
     const chunk = docNum >>> shift;
     const at = (docNum & mask) << 1;
-    const row = numbers[chunk];
-    if (row === undefined) return false;
-    const previousEtag = row[at] as number;
-    const previousWord = (words[chunk] as Uint32Array)[at + 1] as number; // chunks come in pairs
+    let numbers = this.columns.numbers[chunk];
+    if (numbers === undefined) return false;
+    let words = this.columns.words[chunk] as Uint32Array; // chunks come in pairs
+    const previousEtag = numbers[at] as number;
     if (previousEtag === 0 || previousEtag >= etag) return false;
-    if (previousWord >>> 16 !== word >>> 16) return false;
-    this.set(docNum, etag, position, length, word);
+    if (((words[at + 1] as number) ^ word) >>> 16 !== 0) return false;
+    listener?.(docNum, previousEtag, numbers[at + 1] as number, words[at] as number, word >>> 16);
+    if (this.#isShared(chunk)) {
+      const columns = this.#columnsToChange(docNum);
+      numbers = columns.numbers[chunk] as Float64Array; // it was there before
+      words = columns.words[chunk] as Uint32Array;
+    }
+    numbers[at] = etag;
+    numbers[at + 1] = position;
+    words[at] = length;
+    words[at + 1] = word;
     if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
     return true;
   }
@@ -213,7 +242,16 @@ export class RowStore {
 
   /** Does the row now, or of any view, have this etag? */
   isEtagSeen(docNum: number, etag: number): boolean {
-    if (this.columns.etagOf(docNum) === etag) return true;
+    return this.columns.etagOf(docNum) === etag || this.isEtagHeld(docNum, etag);
+  }
+
+  /** Is any view held? */
+  get hasViews(): boolean {
+    return this.#held.length > 0;
+  }
+
+  /** Does the row of any view have this etag? */
+  isEtagHeld(docNum: number, etag: number): boolean {
     for (const held of this.#held) if (held.columns.etagOf(docNum) === etag) return true;
     return false;
   }
@@ -274,6 +312,12 @@ export class RowStore {
     }
     assert(this.#sharedEpoch === epoch, "the newest view held is known");
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
+  }
+
+  /** Does a view hold this chunk, or the directory that it is in? */
+  #isShared(chunk: number): boolean {
+    const shared = this.#sharedEpoch;
+    return this.#directoryEpoch < shared || (this.#chunkEpochs[chunk] as number) < shared;
   }
 
   #columnsToChange(docNum: number): RowColumns {

@@ -14,12 +14,24 @@ import { assert } from "../assert.ts";
 
 /** Chunks that are kept while nothing is staged. */
 const idleChunks = 4;
-const wordsPerSlot = 5;
-const docNumAt = 0;
-const lengthAt = 1;
-const wordAt = 2;
+/** Words of a slot, and which they are; for who goes through a `StagedRun`. */
+export const stagedWords = 5;
+export const stagedDocNumAt = 0;
+export const stagedLengthAt = 1;
+export const stagedWordAt = 2;
 const previousAt = 3;
 const nextAt = 4;
+
+/** Entries that lie side by side, `from` to `to` of a chunk, as the pictures above show them. */
+export interface StagedRun {
+  numbers: Float64Array;
+  words: Uint32Array;
+  from: number;
+  to: number;
+}
+
+const noNumbers = new Float64Array(0);
+const noWords = new Uint32Array(0);
 
 export class StagedRows {
   readonly #shift: number;
@@ -36,6 +48,7 @@ export class StagedRows {
   #tail: number;
   #count = 0;
   #newest: Uint32Array[] = [];
+  readonly #run: StagedRun = { numbers: noNumbers, words: noWords, from: 0, to: 0 };
 
   /** @param slotsPerChunk, docNumsPerChunk - powers of two. */
   constructor(slotsPerChunk: number, docNumsPerChunk: number) {
@@ -60,11 +73,11 @@ export class StagedRows {
     numbers[at << 1] = etag;
     numbers[(at << 1) + 1] = position;
     const words = this.#words[chunk] as Uint32Array;
-    const base = at * wordsPerSlot;
+    const base = at * stagedWords;
     const previous = this.newestOf(docNum);
-    words[base + docNumAt] = docNum;
-    words[base + lengthAt] = length;
-    words[base + wordAt] = word;
+    words[base + stagedDocNumAt] = docNum;
+    words[base + stagedLengthAt] = length;
+    words[base + stagedWordAt] = word;
     words[base + previousAt] = previous + 1;
     words[base + nextAt] = 0;
     if (previous >= 0) this.#setWord(previous, nextAt, slot + 1);
@@ -86,16 +99,32 @@ export class StagedRows {
     }
   }
 
-  /** Takes the oldest entry off. Its slot keeps its content until the next `push`. */
-  shift(): void {
-    const slot = this.oldest();
-    const next = this.#word(slot, nextAt);
-    if (next === 0) this.#setNewest(this.docNumOf(slot), 0);
-    else this.#setWord(next - 1, previousAt, 0);
-    this.#count--;
-    this.#head++;
+  /** The oldest entries, at most `most`, as far as they lie side by side. One object, good until the next call. */
+  head(most: number): StagedRun {
+    const run = this.#run;
+    const chunk = this.#order[0] as number; // there must be an entry
+    const end = this.#order.length === 1 ? this.#tail : this.#mask + 1;
+    run.numbers = this.#numbers[chunk] as Float64Array;
+    run.words = this.#words[chunk] as Uint32Array;
+    run.from = this.#head;
+    run.to = Math.min(end, this.#head + most);
+    return run;
+  }
+
+  /** Takes off the `count` oldest entries, which lie side by side. Their slots keep their content until the next `push`. Hot. */
+  shift(count: number): void {
+    const words = this.#words[this.#order[0] as number] as Uint32Array; // there must be an entry
+    const end = this.#head + count;
+    for (let at = this.#head; at < end; at++) {
+      const base = at * stagedWords;
+      const next = words[base + nextAt] as number;
+      if (next === 0) this.#setNewest(words[base + stagedDocNumAt] as number, 0);
+      else this.#setWord(next - 1, previousAt, 0);
+    }
+    this.#count -= count;
+    this.#head = end;
     if (this.#head > this.#mask || this.#count === 0) {
-      this.#free.push(this.#order.shift() as number); // the chunk of `slot`
+      this.#free.push(this.#order.shift() as number); // the chunk of these entries
       this.#head = 0;
       if (this.#count === 0) this.#reset();
     }
@@ -138,7 +167,7 @@ export class StagedRows {
   }
 
   docNumOf(slot: number): number {
-    return this.#word(slot, docNumAt);
+    return this.#word(slot, stagedDocNumAt);
   }
 
   etagOf(slot: number): number {
@@ -158,16 +187,16 @@ export class StagedRows {
   }
 
   lengthOf(slot: number): number {
-    return this.#word(slot, lengthAt);
+    return this.#word(slot, stagedLengthAt);
   }
 
   wordOf(slot: number): number {
-    return this.#word(slot, wordAt);
+    return this.#word(slot, stagedWordAt);
   }
 
   memoryBytes(): number {
     const slots = this.#numbers.length * (this.#mask + 1);
-    return slots * (16 + wordsPerSlot * 4) + this.#newest.length * (this.#newestMask + 1) * 4;
+    return slots * (16 + stagedWords * 4) + this.#newest.length * (this.#newestMask + 1) * 4;
   }
 
   checkInvariants(docCount: number): void {
@@ -201,7 +230,7 @@ export class StagedRows {
     if (chunk === undefined) {
       chunk = this.#numbers.length;
       this.#numbers.push(new Float64Array((this.#mask + 1) * 2));
-      this.#words.push(new Uint32Array((this.#mask + 1) * wordsPerSlot));
+      this.#words.push(new Uint32Array((this.#mask + 1) * stagedWords));
     }
     this.#order.push(chunk);
     this.#tail = 0;
@@ -209,12 +238,12 @@ export class StagedRows {
 
   #word(slot: number, at: number): number {
     const words = this.#words[slot >>> this.#shift] as Uint32Array; // callers have a slot in use
-    return words[(slot & this.#mask) * wordsPerSlot + at] as number;
+    return words[(slot & this.#mask) * stagedWords + at] as number;
   }
 
   #setWord(slot: number, at: number, value: number): void {
     const words = this.#words[slot >>> this.#shift] as Uint32Array; // callers have a slot in use
-    words[(slot & this.#mask) * wordsPerSlot + at] = value;
+    words[(slot & this.#mask) * stagedWords + at] = value;
   }
 
   #setNewest(docNum: number, value: number): void {

@@ -28,7 +28,7 @@ test("is a queue that gives the newest of each document", () => {
               continue;
             }
             expect(entry(staged, staged.oldest())).toEqual(queue.shift());
-            staged.shift();
+            staged.shift(1);
           }
         }
         staged.checkInvariants(docCount);
@@ -62,7 +62,7 @@ test("gives back what a burst has needed", () => {
   const before = staged.memoryBytes();
   for (let etag = 5; etag <= 1000; etag++) staged.push(0, etag, 0, 1, 0);
   expect(staged.memoryBytes()).toBeGreaterThan(10 * before);
-  while (staged.count > 0) staged.shift();
+  while (staged.count > 0) staged.shift(1);
   expect(staged.memoryBytes()).toBeLessThan(5 * before);
   for (let etag = 1; etag <= 30; etag++) staged.push(0, etag, 0, 1, 0);
   staged.checkInvariants(1);
