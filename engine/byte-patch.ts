@@ -18,6 +18,7 @@ import { numberBytesMax, writeDouble, writeWhole } from "./json/number-bytes.ts"
 import type { Shape } from "./keyspaces/shapes.ts";
 import { positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
+import { compileNumbers, type NumberProgram } from "./number-program.ts";
 import { RecordPatch } from "./record-patch.ts";
 import { RecordRun } from "./record-run.ts";
 import type { CompiledScript } from "./scripting/script.ts";
@@ -62,6 +63,8 @@ interface ShapePlan {
   /** Targets in the order of fields: the field of each, and which target it is. */
   readonly fields: readonly number[];
   readonly fieldTargets: readonly number[];
+  /** What does the same where all that is read are numbers; null: there is something else in it. */
+  readonly numbers: NumberProgram | null;
 }
 
 /** Bytes for the new values of one document, at first. */
@@ -175,8 +178,13 @@ export class BytePatch {
     record.open(this.#segment, start);
     const plan = this.#planOf(transaction);
     if (plan === null) return "unsure";
-    if (!evaluateAll(plan, this.#row)) return "unsure";
-    if (!this.#spell(plan)) return "unsure";
+    const { numbers } = plan;
+    if (numbers !== null && this.#evaluateNumbers(plan, numbers)) {
+      if (!this.#spellNumbers(plan, numbers)) return "unsure";
+    } else {
+      if (!evaluateAll(plan, this.#row)) return "unsure";
+      if (!this.#spell(plan)) return "unsure";
+    }
     if (record.patches.count === 0) return "unchanged";
     this.#write(transaction, document, plan.shape);
     return "patched";
@@ -198,6 +206,49 @@ export class BytePatch {
     }
     this.#plan = plan;
     return plan;
+  }
+
+  /** @returns false when what is read are not all numbers, or a result is not finite. Hot. */
+  #evaluateNumbers(plan: ShapePlan, program: NumberProgram): boolean {
+    const record = this.#record;
+    const { bytes } = record;
+    const { inputs, registers } = program;
+    for (let k = 0; k < inputs.length; k++) {
+      const field = inputs[k] as number;
+      const from = record.valueStart(field);
+      if (kindOf(bytes, from) !== kinds.number) return false;
+      registers[k] = decodeNumber(bytes, from, record.valueEnd(field, plan.shape));
+    }
+    return program.run();
+  }
+
+  /** `#spell` for what `#evaluateNumbers` has found. Hot. */
+  #spellNumbers(plan: ShapePlan, program: NumberProgram): boolean {
+    const record = this.#record;
+    const { patches, bytes } = record;
+    patches.isAscii = true;
+    if (this.#run.count === 0) this.#textsLength = 0;
+    const { fields, fieldTargets, shape } = plan;
+    const { registers, results, before } = program;
+    for (let i = 0; i < fields.length; i++) {
+      const field = fields[i] as number;
+      const target = fieldTargets[i] as number;
+      const value = registers[results[target] as number] as number;
+      const from = record.valueStart(field);
+      const to = record.valueEnd(field, shape);
+      const kind = kindOf(bytes, from);
+      if (kind === kinds.other) return false;
+      if (kind === kinds.number) {
+        const known = before[target] as number;
+        const old = known < 0 ? decodeNumber(bytes, from, to) : (registers[known] as number);
+        if (old === value) continue;
+      }
+      const textFrom = this.#textsLength;
+      this.#addNumber(bytes, from, to, kind, value);
+      record.replace(field, from, to, textFrom, this.#textsLength);
+    }
+    patches.source = this.#texts;
+    return true;
   }
 
   /** Puts the texts of values that are new into the patches. @returns false when one is not certain. Hot. */
@@ -225,11 +276,7 @@ export class BytePatch {
 
   #addText(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): void {
     if (typeof value === "number") {
-      this.#need(numberBytesMax);
-      if (kind === kinds.number && isSpelledAsDouble(bytes, from, to)) this.#addDouble(value);
-      else if (Number.isSafeInteger(value)) {
-        this.#textsLength = writeWhole(this.#texts, this.#textsLength, value);
-      } else this.#addAscii(numberText(value));
+      this.#addNumber(bytes, from, to, kind, value);
     } else if (typeof value === "string") {
       const text = stringText(value);
       this.#need(text.length * 3);
@@ -237,6 +284,14 @@ export class BytePatch {
       if (length !== text.length) this.#record.patches.isAscii = false;
       this.#textsLength += length;
     } else this.#addAscii(String(value));
+  }
+
+  #addNumber(bytes: Buffer, from: number, to: number, kind: number, value: number): void {
+    this.#need(numberBytesMax);
+    if (kind === kinds.number && isSpelledAsDouble(bytes, from, to)) this.#addDouble(value);
+    else if (Number.isSafeInteger(value)) {
+      this.#textsLength = writeWhole(this.#texts, this.#textsLength, value);
+    } else this.#addAscii(numberText(value));
   }
 
   #addDouble(value: number): void {
@@ -314,12 +369,20 @@ export class BytePatch {
     }
     const order = indexes.map((_, target) => target);
     order.sort((left, right) => (indexes[left] as number) - (indexes[right] as number));
+    const targets = this.#assignments.map(({ name }) => this.#names.indexOf(name));
     return {
       shape,
       values,
-      targets: this.#assignments.map(({ name }) => this.#names.indexOf(name)),
+      targets,
       fields: order.map((target) => indexes[target] as number),
       fieldTargets: order,
+      numbers: compileNumbers({
+        values: this.#assignments.map(({ value }) => value),
+        targets,
+        targetFields: indexes,
+        parameters: this.#parameters,
+        fieldOf: (name) => shape.indexByName.get(name),
+      }),
     };
   }
 

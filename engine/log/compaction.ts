@@ -183,12 +183,14 @@ export class Compactor {
     let first = candidates.indexOf(best);
     let end = first + 1;
     let bytes = liveBytesOf([best.segment]);
+    // What needs no copying is given back at once, and not together with what does.
+    const share = isEmpty(best.segment) ? 1 : worthShare;
     const takes = (candidate: Candidate | undefined): boolean => {
       if (candidate === undefined) return false;
       const { segment } = candidate;
       const bytesThen = bytes + liveBytesOf([segment]);
       if (bytesThen > bytesMax) return false;
-      if (!isWorth(candidate, worthShare) && !isSmall(segment, bytesMax)) return false;
+      if (!isWorth(candidate, share) && !isSmall(segment, bytesMax)) return false;
       bytes = bytesThen;
       return true;
     };

@@ -26,6 +26,8 @@ const edgeBytes = 64;
 const blockBytes = 1024 * 1024;
 /** Bytes of a section that are read before they are checked: whole blocks. */
 const readBytes = 8 * blockBytes;
+/** Written bytes of a section are synced this often, so that nobody's sync waits for many of them. */
+const syncBytes = 8 * blockBytes;
 /** Copied and checked at once: some 50 microseconds. */
 const pieceBytes = 128 * 1024;
 const formatVersion = 1;
@@ -159,6 +161,7 @@ class SectionWriter {
     await this.#file.write(this.#block, 0, count, this.#offset + this.length);
     this.length += count;
     this.#used = 0;
+    if (this.length % syncBytes === 0) await this.#file.sync();
     this.#throttle.resumed();
     await this.#throttle.spend(count);
   }
