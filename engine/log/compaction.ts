@@ -122,7 +122,7 @@ export class Compactor {
 
   /** Is there anything to compact? */
   isWorthwhile(pace: CompactionPace): boolean {
-    return this.#nextRun(pace.worthShare, pace.runBytesMax) !== null;
+    return this.#nextRun(pace.worthShare, pace.runBytesMax, false) !== null;
   }
 
   /** Makes a compaction that is under way end soon, in a state that is as good as any other. */
@@ -146,7 +146,8 @@ export class Compactor {
       // Until their files are removed, sources take their room as before.
       await this.#context.store.finishRemovals();
       const pace = this.pace(isHeld());
-      const run = this.#nextRun(isUrgent ? pace.urgentShare : pace.worthShare, pace.runBytesMax);
+      const worthShare = isUrgent ? pace.urgentShare : pace.worthShare;
+      const run = this.#nextRun(worthShare, pace.runBytesMax, isUrgent);
       if (run === null || this.#isCancelled) return report;
       const speed = options.bytesPerSecond * pace.speedUp;
       const throttle = new Throttle(this.#context.clock, speed);
@@ -170,8 +171,11 @@ export class Compactor {
     }
   }
 
-  /** The segment that gives back most, with neighbours that are worth it too, as many as may be copied at once. */
-  #nextRun(worthShare: number, runBytesMax: number): Segment[] | null {
+  /**
+   * The segment that gives back most, with neighbours that are worth it too, as many as may be copied at once. When it is
+   * urgent, what needs no copying goes first, and not together with what does.
+   */
+  #nextRun(worthShare: number, runBytesMax: number, isUrgent: boolean): Segment[] | null {
     const candidates = this.#candidates();
     let best: Candidate | null = null;
     for (const candidate of candidates) {
@@ -183,8 +187,7 @@ export class Compactor {
     let first = candidates.indexOf(best);
     let end = first + 1;
     let bytes = liveBytesOf([best.segment]);
-    // What needs no copying is given back at once, and not together with what does.
-    const share = isEmpty(best.segment) ? 1 : worthShare;
+    const share = isUrgent && isEmpty(best.segment) ? 1 : worthShare;
     const takes = (candidate: Candidate | undefined): boolean => {
       if (candidate === undefined) return false;
       const { segment } = candidate;

@@ -67,8 +67,7 @@ export class EtagList {
     }
     if (tail < 0 || etag - base >= 2 ** 32 || this.#counts[tail] === this.#entriesMax) {
       const entries = Math.min(tail < 0 ? entriesMin : Infinity, this.#entriesMax);
-      const chunk =
-        (tail < 0 ? undefined : this.#spare.pop()) ?? new Uint32Array(2 * entries);
+      const chunk = (tail < 0 ? undefined : this.#spare.pop()) ?? new Uint32Array(2 * entries);
       chunk[0] = docNum;
       this.#insertChunk(tail + 1, chunk, etag, 1);
       return;
