@@ -82,7 +82,7 @@ export class DatabaseRecords implements RecordOwner {
     const kind = bytes[start + recordKindAt] ?? 0;
     if (kind === recordKinds.shape) return true;
     if (kind === recordKinds.document) {
-      const document = this.#lookup(bytes, start);
+      const document = this.#documentOf(bytes, start);
       return document >= 0 && this.#documents.hasPosition(document, position);
     }
     const keyspace = this.#keyspaces.ofKind(kind);
@@ -109,7 +109,7 @@ export class DatabaseRecords implements RecordOwner {
     const kind = bytes[start + recordKindAt] ?? 0;
     if (kind === recordKinds.shape) return true;
     if (kind === recordKinds.document) {
-      const document = this.#lookup(bytes, start);
+      const document = this.#documentOf(bytes, start);
       return document >= 0 && this.#documents.relocate(document, etagOf(bytes, start), target);
     }
     const keyspace = this.#keyspaces.ofKind(kind);
@@ -137,7 +137,11 @@ export class DatabaseRecords implements RecordOwner {
     if (length > 0) this.#replaced(position, length);
   };
 
-  #lookup(bytes: Buffer, start: number): number {
+  /** The document that a record is of, or -1 when the record is not needed. Hot: compaction asks for each record. */
+  #documentOf(bytes: Buffer, start: number): number {
+    const etag = etagOf(bytes, start);
+    // Rows are committed in the order of their etags: what waits to be is beyond the last.
+    if (etag <= this.#documents.lastEtag) return this.#documents.numberAtEtag(etag);
     const idStart = idStartOf(bytes, start);
     return this.#documents.lookupBytes(bytes, idStart, idStart + idLengthOf(bytes, start));
   }

@@ -166,6 +166,14 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
+   * The document whose committed row has, or had lately, this etag; -1 when there is none. So `hasPosition` and `relocate`
+   * need not look up an id, which is ten times slower for neighbouring records.
+   */
+  numberAtEtag(etag: number): number {
+    return this.#all.documentOf(etag);
+  }
+
+  /**
    * An etag that no document of the collection (or `allCollections`) is above, and that some document of it has or
    * had; 0 when it never had one. Cost: O(1).
    */

@@ -36,6 +36,8 @@ export class EtagList {
   /** Dead entries that the last sweep had to keep for views, and how many had been released then. */
   #keptCount = 0;
   #keptRelease = -1;
+  /** Where `documentOf` looked last. */
+  #askedChunk = 0;
   /** Chunks of full size without entries. */
   readonly #spare: Uint32Array[] = [];
 
@@ -293,6 +295,26 @@ export class EtagList {
       else high = middle;
     }
     return low;
+  }
+
+  /**
+   * The document of the entry with this etag, dead or alive; -1 when there is none, as a sweep takes dead ones away.
+   * Cost: O(log entries), less when neighbours are asked for in turn.
+   */
+  documentOf(etag: number): number {
+    let at = this.#askedChunk;
+    const from = this.#bases[at]; // undefined when there are fewer chunks by now
+    const next = this.#bases[at + 1] ?? Number.POSITIVE_INFINITY;
+    if (from === undefined || etag < from || etag >= next) {
+      at = this.chunkBelow(etag);
+      if (at < 0) return -1;
+      this.#askedChunk = at;
+    }
+    const entry = this.entryFrom(at, etag);
+    if (entry === this.#counts[at]) return -1;
+    const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
+    const isThere = (this.#bases[at] as number) + (chunk[2 * entry + 1] as number) === etag;
+    return isThere ? (chunk[2 * entry] as number) : -1;
   }
 
   get chunkCount(): number {

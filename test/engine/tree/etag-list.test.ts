@@ -88,6 +88,14 @@ test("gives what is alive in the order of etags, late entries and sweeps include
         Number.POSITIVE_INFINITY,
         [...used][pick % Math.max(1, used.size)] ?? 1,
       ];
+      for (const etag of used) {
+        const docNum = writer.list.documentOf(etag);
+        const alive = [...Array(docCount).keys()].find(
+          (each) => writer.rows.columns.etagOf(each) === etag,
+        );
+        if (alive !== undefined) expect(docNum).toBe(alive);
+        expect(used.has(etag + 1) ? -1 : writer.list.documentOf(etag + 1)).toBe(-1);
+      }
       for (const columns of [writer.rows.columns, ...held.map((each) => each.columns)]) {
         for (const from of etags) {
           for (const descending of [false, true]) {
@@ -118,6 +126,26 @@ test("does not grow with changes of the same documents", () => {
   }
   expect(largest).toBeLessThan(docCount * 8 * 12);
   writer.list.checkInvariants(writer.rows);
+});
+
+test("leaves what was dumped under a view as it was, and uses emptied chunks again without one", () => {
+  const writer = new Writer();
+  let etag = 0;
+  const change = (count: number) => {
+    for (let turn = 0; turn < count; turn++) writer.write(turn % docCount, ++etag);
+  };
+  change(5 * docCount);
+  for (let round = 0; round < 20; round++) {
+    const held = writer.rows.hold();
+    const parts = writer.list.parts(etag);
+    const before = Buffer.concat(parts);
+    change(3 * docCount + round);
+    expect(Buffer.concat(parts).equals(before)).toBe(true);
+    writer.rows.release(held);
+    change(2 * docCount);
+    writer.list.checkInvariants(writer.rows);
+  }
+  expect(writer.list.memoryBytes()).toBeLessThan(docCount * 8 * 12);
 });
 
 test("keeps what a view sees, and lets it go after the release", () => {
