@@ -30,7 +30,8 @@ const readBytes = 8 * blockBytes;
 const syncBytes = 8 * blockBytes;
 /** Copied and checked at once: some 50 microseconds. */
 const pieceBytes = 128 * 1024;
-const formatVersion = 1;
+/** Of the file and of its sections: a snapshot of another version is passed over, and the log replayed. */
+const formatVersion = 2;
 
 /** What the snapshot knows of one segment, as of the cut. */
 export interface SnapshotSegment {

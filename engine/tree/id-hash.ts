@@ -1,12 +1,12 @@
 /**
- * From an id's bytes to its place in the slab, where its document's number stands before it:
- * extendible hashing over packed pages. Growing splits one page at a time, so no insertion pauses for
+ * From an id's bytes to its document's number: extendible hashing over packed pages. Growing splits one page at a time, so no insertion pauses for
  * the whole table.
  *
- *   page (i32): depth | count | capacity | epoch | hash, place | hash, place | ...
+ *   page (i32): depth | count | capacity | epoch | hash, place, docNum | hash, place, docNum | ...
  *
  * The directory's entry for the upper bits of a hash names the page; in it, linear probing from the
- * lower bits. Place 0 is a free slot. Nothing is ever removed.
+ * lower bits. Place is where the slab has the id, 0 in a free slot; with the number beside it, a document's row can be read
+ * while its id is still being compared. Nothing is ever removed.
  *
  * Invariants:
  * - A page of depth d stands in 2^(directory depth - d) neighbouring entries of the directory, and all
@@ -20,6 +20,7 @@ import type { IdSlab } from "./id-slab.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
 const headInts = 4;
+const slotInts = 3;
 const depthAt = 0;
 const countAt = 1;
 const capacityAt = 2;
@@ -35,6 +36,7 @@ export class IdHash {
   #depth = 0;
   #epoch = 0;
   #freezeCount = 0;
+  #candidatePlace = 0;
   #count = 0;
 
   /** @param capacityMax - slots of a page before it splits; a power of two, at least 16. */
@@ -51,22 +53,43 @@ export class IdHash {
     const page = this.#directory[this.#entryOf(hash)] as Int32Array; // entries cover all hashes
     const mask = (page[capacityAt] as number) - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-      const stored = page[headInts + 2 * slot + 1] as number; // slot <= mask
-      if (stored === 0) return -1; // a page is never full
-      if (page[headInts + 2 * slot] !== hash) continue;
-      const docNum = this.#slab.match(stored >>> 0, key.bytes, key.length);
-      if (docNum >= 0) return docNum;
+      const at = headInts + slotInts * slot;
+      const place = page[at + 1] as number; // slot <= mask
+      if (place === 0) return -1; // a page is never full
+      if (page[at] !== hash) continue;
+      if (this.#slab.has(place >>> 0, key.bytes, key.length)) return (page[at + 2] as number) >>> 0;
     }
   }
 
-  /** Adds an id that has this hash and place and is not in the table. */
-  insert(hash: number, place: number): void {
+  /**
+   * The first document whose id has the same 32 bits of hash, or -1: almost always the one of `find`. Whether it is has
+   * still to be asked: `isCandidate`. Hot.
+   */
+  candidate(key: IdKey): number {
+    const hash = key.hash;
+    const page = this.#directory[this.#entryOf(hash)] as Int32Array; // entries cover all hashes
+    const mask = (page[capacityAt] as number) - 1;
+    for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+      const at = headInts + slotInts * slot;
+      this.#candidatePlace = page[at + 1] as number; // slot <= mask
+      if (this.#candidatePlace === 0) return -1; // a page is never full
+      if (page[at] === hash) return (page[at + 2] as number) >>> 0;
+    }
+  }
+
+  /** Has the document that `candidate` has just given this id? Hot. */
+  isCandidate(key: IdKey): boolean {
+    return this.#slab.has(this.#candidatePlace >>> 0, key.bytes, key.length);
+  }
+
+  /** Adds the id of a document, which has this hash and place and is not in the table. */
+  insert(hash: number, place: number, docNum: number): void {
     let page = this.#pageToChange(this.#entryOf(hash));
     while (((page[countAt] as number) + 1) * 5 > (page[capacityAt] as number) * 4) {
       this.#widen(page, hash);
       page = this.#directory[this.#entryOf(hash)] as Int32Array; // see find
     }
-    put(page, hash, place | 0);
+    put(page, hash, place | 0, docNum | 0);
     this.#count++;
   }
 
@@ -116,9 +139,9 @@ export class IdHash {
       const capacity = head[capacityAt] as number;
       reader.expect(depth >= 0 && depth <= this.#depth, "page depth");
       reader.expect(capacity >= capacityMin && (capacity & (capacity - 1)) === 0, "page capacity");
-      reader.reserve(capacity * 8);
+      reader.reserve(capacity * slotInts * 4);
       const page = newPage(depth, capacity, 0);
-      reader.copy(page.subarray(headInts), capacity * 8);
+      reader.copy(page.subarray(headInts), capacity * slotInts * 4);
       page[countAt] = head[countAt] as number;
       reader.expect(isPageSound(page, this.#slab), "page");
       counted += page[countAt] as number;
@@ -142,8 +165,8 @@ export class IdHash {
       }
       assert(isPageSound(page, this.#slab), "a page's slots agree with its count");
       for (let slot = 0; slot < (page[capacityAt] as number); slot++) {
-        if (page[headInts + 2 * slot + 1] === 0) continue;
-        const at = this.#entryOf(page[headInts + 2 * slot] as number);
+        if (page[headInts + slotInts * slot + 1] === 0) continue;
+        const at = this.#entryOf(page[headInts + slotInts * slot] as number);
         assert(at >= entry && at < entry + copies, "a hash is in the page of its upper bits");
       }
       entry += copies;
@@ -200,7 +223,7 @@ export class IdHash {
     const left = newPage(depth + 1, capacity, this.#epoch);
     const right = newPage(depth + 1, capacity, this.#epoch);
     for (let slot = 0; slot < capacity; slot++) {
-      const bit = ((page[headInts + 2 * slot] as number) >>> (31 - depth)) & 1;
+      const bit = ((page[headInts + slotInts * slot] as number) >>> (31 - depth)) & 1;
       move(page, slot, bit === 0 ? left : right);
     }
     const copies = 2 ** (this.#depth - depth - 1);
@@ -212,7 +235,7 @@ export class IdHash {
 }
 
 function newPage(depth: number, capacity: number, epoch: number): Int32Array {
-  const page = new Int32Array(headInts + 2 * capacity);
+  const page = new Int32Array(headInts + slotInts * capacity);
   page[depthAt] = depth;
   page[capacityAt] = capacity;
   page[epochAt] = epoch;
@@ -220,29 +243,33 @@ function newPage(depth: number, capacity: number, epoch: number): Int32Array {
 }
 
 /** Puts an entry into a page that has room. */
-function put(page: Int32Array, hash: number, stored: number): void {
+function put(page: Int32Array, hash: number, place: number, docNum: number): void {
   const mask = (page[capacityAt] as number) - 1;
   let slot = hash & mask;
-  while (page[headInts + 2 * slot + 1] !== 0) slot = (slot + 1) & mask;
-  page[headInts + 2 * slot] = hash;
-  page[headInts + 2 * slot + 1] = stored;
+  while (page[headInts + slotInts * slot + 1] !== 0) slot = (slot + 1) & mask;
+  const at = headInts + slotInts * slot;
+  page[at] = hash;
+  page[at + 1] = place;
+  page[at + 2] = docNum;
   page[countAt] = (page[countAt] as number) + 1;
 }
 
 /** Puts what is in a slot of `source`, if anything, into `target`. */
 function move(source: Int32Array, slot: number, target: Int32Array): void {
-  const stored = source[headInts + 2 * slot + 1] as number; // slot < capacity
-  if (stored !== 0) put(target, source[headInts + 2 * slot] as number, stored);
+  const at = headInts + slotInts * slot;
+  const place = source[at + 1] as number; // slot < capacity
+  if (place !== 0) put(target, source[at] as number, place, source[at + 2] as number);
 }
 
-/** Do the slots of `page` name places in the slab, as many as it says, with room left? */
+/** Do the slots of `page` name places and documents of the slab, as many as it says, with room left? */
 function isPageSound(page: Int32Array, slab: IdSlab): boolean {
   const capacity = page[capacityAt] as number;
   let count = 0;
   for (let slot = 0; slot < capacity; slot++) {
-    const stored = page[headInts + 2 * slot + 1] as number; // slot < capacity
-    if (stored === 0) continue;
-    if (!slab.covers(stored >>> 0)) return false;
+    const at = headInts + slotInts * slot;
+    const place = page[at + 1] as number; // slot < capacity
+    if (place === 0) continue;
+    if (!slab.covers(place >>> 0) || (page[at + 2] as number) >>> 0 >= slab.count) return false;
     count++;
   }
   return count === page[countAt] && count * 5 <= capacity * 4;

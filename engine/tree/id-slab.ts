@@ -2,7 +2,7 @@
  * The bytes of all ids, one after another in chunks. An id's place says where; a document is known by
  * its number, given in the order in which ids come.
  *
- *   chunk: ... | docNum u32 | length u16 | lower-cased UTF-8 bytes | 0 or 1 byte of padding | docNum ...
+ *   chunk: ... | length u16 | lower-cased UTF-8 bytes | 0 or 1 byte of padding | length ...
  *
  * Invariants:
  * - Append-only: what was written stays, and an id never spans two chunks.
@@ -15,7 +15,7 @@ import { compareBytes } from "./compare.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
 /** Bytes before an id's own. */
-const headBytes = 6;
+const headBytes = 2;
 /** Where the first id of the slab begins, so that no place is 0. */
 const startBytes = 2;
 
@@ -33,7 +33,7 @@ export class IdSlab {
 
   /** @param chunkBytes, placesPerChunk - powers of two; a chunk holds at least one longest id. */
   constructor(chunkBytes: number, placesPerChunk: number) {
-    assert(chunkBytes >= nameBytesMax + 10, "a chunk of the slab holds the longest id");
+    assert(chunkBytes >= nameBytesMax + 4, "a chunk of the slab holds the longest id");
     this.#chunkBytes = chunkBytes;
     this.#chunkShift = Math.log2(chunkBytes) - 1;
     this.#placeShift = Math.log2(placesPerChunk);
@@ -59,8 +59,7 @@ export class IdSlab {
     const chunk = this.#chunks[this.#chunks.length - 1] as Buffer; // pushed above at the latest
     const at = this.#used;
     const docNum = this.#count++;
-    chunk.writeUInt32LE(docNum, at);
-    chunk.writeUInt16LE(length, at + 4);
+    chunk.writeUInt16LE(length, at);
     for (let from = 0; from < length; from++) {
       chunk[at + headBytes + from] = bytes[from] as number; // from < length <= bytes.length
     }
@@ -75,16 +74,16 @@ export class IdSlab {
     return place;
   }
 
-  /** The document whose id is at `place` if the id is `bytes[0, length)`, else -1. Hot. */
-  match(place: number, bytes: Buffer, length: number): number {
+  /** Is the id at `place` `bytes[0, length)`? Hot. */
+  has(place: number, bytes: Buffer, length: number): boolean {
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
-    if (lengthAt(chunk, at) !== length) return -1;
+    if (lengthAt(chunk, at) !== length) return false;
     const start = at + headBytes;
     for (let byte = 0; byte < length; byte++) {
-      if (chunk[start + byte] !== bytes[byte]) return -1;
+      if (chunk[start + byte] !== bytes[byte]) return false;
     }
-    return docNumAt(chunk, at);
+    return true;
   }
 
   /** Is there an id at `place`, as far as can be told from the place alone? */
@@ -193,12 +192,7 @@ export class IdSlab {
       const chunk = this.#chunks[chunkAt];
       const end = chunkAt === this.#chunks.length - 1 ? this.#used : this.#chunkBytes;
       const isHere = place >>> shift === chunkAt && this.#offsetOf(place) === at;
-      if (
-        chunk === undefined ||
-        !isHere ||
-        at + headBytes > end ||
-        docNumAt(chunk, at) !== docNum
-      ) {
+      if (chunk === undefined || !isHere || at + headBytes > end) {
         reader.expect(false, "id places");
         return;
       }
@@ -214,7 +208,6 @@ export class IdSlab {
       assert(place > previous, "ids stand in the order of their documents' numbers");
       const chunk = this.#chunkOf(place);
       const at = this.#offsetOf(place);
-      assert(docNumAt(chunk, at) === docNum, "an id knows its document");
       assert(lengthAt(chunk, at) <= nameBytesMax, "an id is within its limit");
       assert(at + headBytes + lengthAt(chunk, at) <= this.#chunkBytes, "an id is within its chunk");
       previous = place;
@@ -235,11 +228,6 @@ export class IdSlab {
   }
 }
 
-function docNumAt(chunk: Buffer, at: number): number {
-  const low = (chunk[at] as number) | ((chunk[at + 1] as number) << 8); // an id begins at `at`
-  return (low | ((chunk[at + 2] as number) << 16) | ((chunk[at + 3] as number) << 24)) >>> 0;
-}
-
 function lengthAt(chunk: Buffer, at: number): number {
-  return (chunk[at + 4] as number) | ((chunk[at + 5] as number) << 8); // an id begins at `at`
+  return (chunk[at] as number) | ((chunk[at + 1] as number) << 8); // an id begins at `at`
 }

@@ -22,13 +22,26 @@ class Ids {
 
   add(id: string): void {
     this.#set(id);
-    this.hash.insert(this.key.hash, this.slab.add(this.key.bytes, this.key.length));
+    const place = this.slab.add(this.key.bytes, this.key.length);
+    this.hash.insert(this.key.hash, place, this.slab.count - 1);
   }
 
   find(id: string): number {
     this.#set(id);
-    return this.hash.find(this.key);
+    const found = this.hash.find(this.key);
+    const candidate = this.hash.candidate(this.key);
+    if (candidate < 0) expect(found).toBe(-1);
+    else expect(this.hash.isCandidate(this.key)).toBe(candidate === found);
+    return found;
   }
+}
+
+/** Where a dump of one page has the number of a document, for the first of them. */
+function numbersAt(dump: Buffer): number[] {
+  for (let at = 12 + 16; at < dump.length; at += 12) {
+    if (dump.readInt32LE(at + 4) !== 0) return [at + 8];
+  }
+  return [];
 }
 
 test("finds every id and no other while its pages split", () => {
@@ -93,6 +106,7 @@ test("refuses pages that do not fit together", () => {
     [16, 3], // its count
     [20, 17], // its capacity
     [20, 2 ** 30],
+    ...numbersAt(whole).map((at): [number, number] => [at, 100]),
   ];
   for (const [at, value] of damages) {
     const damaged = Buffer.from(whole);
