@@ -53,8 +53,9 @@ const setBatchMax = 1024;
 const setSliceMs = 1;
 /** The same while somebody else is served too: so short that they hardly notice. */
 const sharedSliceMs = 0.1;
-/** How long somebody who was served is thought to come again, in milliseconds. */
+/** How long somebody who was served is thought to come again, in milliseconds; and somebody to come at the start. */
 const sharedForMs = 50;
+const sharedAtStartMs = 10;
 /** Documents between two looks at the clock, when they are patched by bytes and when a script is run. */
 const byteStride = 64;
 const scriptStride = 4;
@@ -250,7 +251,7 @@ class SetOperation {
     this.#change = change;
     this.#options = options;
     this.#signal = signal;
-    this.#sharedUntilMs = database.clock.monotonicMs() + sharedForMs;
+    this.#sharedUntilMs = database.clock.monotonicMs() + sharedAtStartMs;
   }
 
   async run(progress: (figures: OperationFigures) => void): Promise<OperationFigures> {
@@ -372,6 +373,7 @@ class SetOperation {
   async #fetch(batch: Uint32Array): Promise<Map<Position, Buffer>> {
     const { documents, log } = this.#database.state;
     const fetched = new Map<Position, Buffer>();
+    if (log.isInMemory()) return fetched;
     const bySegment = new Map<number, number[]>();
     // Neighbours in a batch are most often in one segment: it is asked for once.
     let residentStart = -1;

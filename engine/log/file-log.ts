@@ -406,6 +406,10 @@ export class FileLog implements CommitLog {
     return this.#store.peekSegment(position);
   }
 
+  isInMemory(): boolean {
+    return this.#store.order.every((segment) => segment.image !== null);
+  }
+
   /**
    * The record there is no longer needed. Call it when what supersedes it is durable, once for each record; for a
    * deletion's own record too, as soon as it is durable itself. Positions in segments that are gone are ignored.

@@ -62,6 +62,8 @@ export interface CommitLog {
   peek(position: Position, length: number): Buffer | null;
   /** The image of the whole segment of `position` from its byte 0 on, for loops over many records; null when not in memory. */
   peekSegment(position: Position): Buffer | null;
+  /** Would `peekSegment` find every record now? Cost: one look at each segment. */
+  isInMemory(): boolean;
   /** Brings that segment into memory. @returns whether `peek` finds it now; false when it is damaged. */
   load(position: Position): Promise<boolean>;
   /** The bytes at `position`, from memory or disk, their check verified. @throws EngineError record-damaged */

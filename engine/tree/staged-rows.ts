@@ -74,14 +74,15 @@ export class StagedRows {
     numbers[(at << 1) + 1] = position;
     const words = this.#words[chunk] as Uint32Array;
     const base = at * stagedWords;
-    const previous = this.newestOf(docNum);
+    const newest = this.#newest[docNum >>> this.#newestShift] ?? this.#addNewest(docNum);
+    const previous = newest[docNum & this.#newestMask] as number;
     words[base + stagedDocNumAt] = docNum;
     words[base + stagedLengthAt] = length;
     words[base + stagedWordAt] = word;
-    words[base + previousAt] = previous + 1;
+    words[base + previousAt] = previous;
     words[base + nextAt] = 0;
-    if (previous >= 0) this.#setWord(previous, nextAt, slot + 1);
-    this.#setNewest(docNum, slot + 1);
+    if (previous > 0) this.#setWord(previous - 1, nextAt, slot + 1);
+    newest[docNum & this.#newestMask] = slot + 1;
     this.#count++;
   }
 
@@ -246,9 +247,15 @@ export class StagedRows {
     words[(slot & this.#mask) * stagedWords + at] = value;
   }
 
+  /** Of a document that was staged before. */
   #setNewest(docNum: number, value: number): void {
+    const newest = this.#newest[docNum >>> this.#newestShift] as Uint32Array;
+    newest[docNum & this.#newestMask] = value;
+  }
+
+  #addNewest(docNum: number): Uint32Array {
     const at = docNum >>> this.#newestShift;
     while (at >= this.#newest.length) this.#newest.push(new Uint32Array(this.#newestMask + 1));
-    (this.#newest[at] as Uint32Array)[docNum & this.#newestMask] = value;
+    return this.#newest[at] as Uint32Array;
   }
 }
