@@ -13,6 +13,8 @@ export default defineConfig(({ mode }) => {
   return {
     test: {
       pool: "forks",
+      // One less than there are processors would be one of two.
+      maxWorkers: "100%",
       include: built
         ? ["dist/test/**/*.test.js"]
         : mode === "faults"
