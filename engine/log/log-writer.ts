@@ -17,16 +17,20 @@
  *   a write that power interrupts changes no byte outside of it (a sector is written whole or not at all).
  * - A transaction that was reported lost is not on the device: where its bytes may be, zeros are written and synced.
  */
+import { crc32 } from "node:zlib";
 import { assert } from "../assert.ts";
 import type { Clock, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { transactionBytesMax } from "../limits.ts";
-import { encodeFrameHeader, frameFlags, frameHeaderBytes, payloadCrcOf } from "./frame.ts";
+import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { type LogListener, type Position, positionSegmentFactor } from "./log.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
+
+/** Bytes of a frame that are checked at once. */
+const crcPieceBytes = 128 * 1024;
 
 /** After this long without a write an empty frame covers the last one. */
 const barrierDelayMs = 50;
@@ -102,6 +106,9 @@ export class LogWriter {
   #frameStart = 0;
   #tail = 0;
   #openTransactions = 0;
+  /** The CRC-32 of the open frame's payload so far, up to `#crcEnd`: computed while the bytes are still near. */
+  #crc = 0;
+  #crcEnd = 0;
   /** Sealed frames of segments before the active one. */
   #sealed: Frame[] = [];
   /** Of the last sealed frame. */
@@ -160,6 +167,7 @@ export class LogWriter {
     const at = this.#tail;
     payload.copy(image, at, 0, length);
     this.#tail = at + length;
+    if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(image);
     this.#openTransactions++;
     this.appendedCount++;
     this.unsyncedBytes += length;
@@ -214,6 +222,14 @@ export class LogWriter {
     this.#frameStart = start;
     this.#tail = start + frameHeaderBytes;
     this.#openTransactions = 0;
+    this.#crc = 0;
+    this.#crcEnd = this.#tail;
+  }
+
+  #extendCrc(image: Buffer): void {
+    if (this.#store.disk === null) return;
+    this.#crc = crc32(image.subarray(this.#crcEnd, this.#tail), this.#crc);
+    this.#crcEnd = this.#tail;
   }
 
   /** Goes to the next segment, which has room for `length` bytes. */
@@ -266,10 +282,11 @@ export class LogWriter {
     assert(image !== null, "a segment that is written to is in memory");
     const start = this.#frameStart;
     const payloadLength = this.#openTransactions === 0 ? 0 : this.#tail - start - frameHeaderBytes;
+    this.#extendCrc(image);
     const number = this.#lastNumber + 1;
     const crc = encodeFrameHeader(image, start, segment.salt, {
       payloadLength,
-      payloadCrc: this.#store.disk === null ? 0 : payloadCrcOf(image, start, payloadLength),
+      payloadCrc: this.#crc,
       number,
       firstNumber: number,
       durableNumber: this.durableNumber,
