@@ -100,7 +100,10 @@ export const dumpUnfoldedBytesFree = 256 * 1024 * 1024;
 export const tombstoneCleanupIntervalMs = 300_000;
 /** Tombstones that are removed in one go. */
 export const tombstonesPerPurge = 1000;
-/** Bytes of new log after which an index snapshot is written, so that opening replays at most about that much. */
+/**
+ * Bytes of new log after which an index snapshot is written, so that opening replays at most about that much; more where
+ * snapshots are large (maintenance.ts).
+ */
 export const snapshotLogBytes = 512 * 1024 * 1024;
 /** Milliseconds after the first change since the last index snapshot until the next is written. */
 export const snapshotIntervalMs = 600_000;

@@ -31,6 +31,9 @@ import type { Damage } from "./log/scrub.ts";
 import { Throttle } from "./log/throttle.ts";
 import type { Transaction } from "./transaction.ts";
 
+/** So that index snapshots of a large database are at most half as much to write as its log. */
+const logBytesPerSnapshotByte = 2;
+
 /** What maintenance asks of its database. */
 export interface MaintenanceHost {
   readonly state: DatabaseState;
@@ -173,7 +176,12 @@ export class Maintenance {
 
   #armSnapshot(): void {
     if (this.#host.isInMemory) return;
-    if (this.#newLogBytes >= this.#options.snapshotLogBytes) this.#snapshot.runSoon();
+    const { log } = this.#host;
+    const dueBytes = Math.max(
+      this.#options.snapshotLogBytes,
+      logBytesPerSnapshotByte * log.lastSnapshotBytes,
+    );
+    if (this.#newLogBytes >= dueBytes) this.#snapshot.runSoon();
     else this.#snapshot.armIn(this.#options.snapshotIntervalMs);
   }
 

@@ -610,6 +610,11 @@ export class FileLog implements CommitLog {
     return this.#store.pin();
   }
 
+  /** Of the newest snapshot's file; 0 when there was none. */
+  get lastSnapshotBytes(): number {
+    return this.#store.lastSnapshotBytes;
+  }
+
   /** The log will be closed: compaction, snapshots and scrubs that are under way come to their end quickly. */
   hurry(): void {
     this.#hurry.abort();

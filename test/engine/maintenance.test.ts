@@ -93,6 +93,20 @@ test("a snapshot is written when much was logged since the last", async () => {
   await shop.database.close();
 });
 
+test("the next snapshot waits until twice its size was logged", async () => {
+  const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 1 });
+  await shop.write([put("a", "A")]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await shop.write([put("a", "A")]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  for (let index = 0; index < 4; index++) await shop.write([put("b", "B".repeat(100_000))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(2);
+  await shop.database.close();
+});
+
 test("what was replayed on opening gets a snapshot too", async () => {
   const files = new SimulatedFileSystem();
   const first = await SimulatedDatabase.open(files);
