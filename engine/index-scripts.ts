@@ -1,5 +1,5 @@
 /**
- * Compiles the JavaScript of deployed indexes, and runs it for the stages of indexing/: values come from stored
+ * Compiles the JavaScript and the C# of deployed indexes, and runs it for the stages of indexing/: values come from stored
  * documents and go as JSON texts.
  *
  * Invariants:
@@ -12,6 +12,7 @@ import { collectionIdOf, idOf } from "./document.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";
+import { type CSharpScript, compileCSharp } from "./indexing/csharp/csharp-definition.ts";
 import type { StoredRow } from "./indexing/index-host.ts";
 import {
   type DynamicFieldOptions,
@@ -28,7 +29,7 @@ import {
 import {
   type FieldIndexing,
   fieldIndexings,
-  isCSharp,
+  isCSharpIndex,
   type StaticDefinition,
 } from "./indexing/static-definition.ts";
 import { type Attachment, attachmentKey } from "./keyspaces/attachments.ts";
@@ -38,6 +39,7 @@ import { indexEntriesPerDocumentMax } from "./limits.ts";
 import { QueryRows } from "./query-rows.ts";
 import { ReadingScriptHost } from "./query-scripts.ts";
 import type { AttachmentScriptHost } from "./scripting/attachment-functions.ts";
+import { listedText, resultText } from "./scripting/csharp-values.ts";
 import type { IndexScriptHost } from "./scripting/index-functions.ts";
 import {
   type IndexMap,
@@ -119,37 +121,26 @@ class ScriptProgram implements IndexProgram {
   readonly #maps: readonly Declared<readonly IndexMap[]>[];
   readonly #reduce: Declared<IndexReduce> | null;
   readonly #hint = new ShapeHint();
+  /** How what functions gave is written; of C# what is not there differs from what is null. */
+  readonly #writer: ValueWriter;
+  readonly #limits: ScriptLimits;
 
   constructor(definition: StaticDefinition, database: Database, clock: Clock) {
-    const { name, maps, reduce } = definition;
+    const { name, reduce } = definition;
     this.#database = database;
     this.#host = new MapScriptHost(database, clock);
-    const functions = Object.values(definition.additionalSources);
-    const loads = new Set<string | null>();
-    let fields: Set<string> | null = new Set();
-    const read = (script: CompiledScript, method: "map" | "aggregate"): void => {
-      if (script.tree === null) return;
-      const reading = readIndexText(name, script.tree, method);
-      for (const collection of reading.loads) loads.add(collection);
-      const isOutput = method === "aggregate" || reduce === null;
-      if (!isOutput) return;
-      const known: ReadonlySet<string> | null = fields;
-      fields =
-        reading.fields === null || known === null ? null : new Set([...known, ...reading.fields]);
-    };
-    readFunctions(name, functions, loads);
-    this.#maps = maps.map((map, number) => {
-      const script = compiled(name, "Maps", map, functions);
-      explained(name, "Maps", map, () => read(script, "map"));
-      return new Declared(script, (one) => indexMapsOf(name, number, one, this.#host));
-    });
+    const isCSharp = isCSharpIndex(definition);
+    const texts = isCSharp ? csharpTexts(definition) : scriptTexts(definition);
+    this.#writer = isCSharp ? csharpWriter : scriptWriter;
+    this.#limits = isCSharp ? csharpLimits : defaultLimits;
+    this.#maps = texts.maps.map(
+      (script, number) => new Declared(script, (one) => indexMapsOf(name, number, one, this.#host)),
+    );
     this.isReduce = reduce !== null;
-    this.#reduce = null;
-    if (reduce !== null) {
-      const script = compiled(name, "Reduce", reduce, functions);
-      explained(name, "Reduce", reduce, () => read(script, "aggregate"));
-      this.#reduce = new Declared(script, (one) => indexReduceOf(name, one, this.#host));
-    }
+    this.#reduce =
+      texts.reduce === null
+        ? null
+        : new Declared(texts.reduce, (one) => indexReduceOf(name, one, this.#host));
     const declared = this.#maps.flatMap(({ current }) => current);
     this.collections = declared.map(({ collection }) => collection);
     this.source = declared[0]?.source ?? "Documents";
@@ -159,8 +150,8 @@ class ScriptProgram implements IndexProgram {
         "Index definition cannot contain Maps with different source types.",
       );
     }
-    this.referencedCollections = [...loads];
-    this.fieldNames = fields;
+    this.referencedCollections = [...texts.loads];
+    this.fieldNames = texts.fields;
   }
 
   map(row: StoredRow): MapResult {
@@ -242,11 +233,11 @@ class ScriptProgram implements IndexProgram {
     const group = newObject();
     setOwn(group, "key", valueOfText(key));
     setOwn(group, "values", new ScriptArray(values.map(valueOfText)));
-    const limits = limitsFor(values.length);
+    const limits = limitsFor(this.#limits, values.length);
     const input: RunInput = { host: this.#host, args: [group], limits };
     const { value, run } = declared.script.call(declared.current.aggregate, input);
     if (value === null || value === undefined) return null;
-    if (isObject(value)) return objectText(run, value);
+    if (isObject(value)) return this.#writer.objectText(run, value);
     throw new EngineError("script-failed", "The reduce must return an object.");
   }
 
@@ -267,7 +258,7 @@ class ScriptProgram implements IndexProgram {
     entries: MappedEntry[],
     values: ReducedValue[],
   ): void {
-    const { value, run } = script.call(map, input);
+    const { value, run } = script.call(map, { ...input, limits: this.#limits });
     const outputs = isArray(value) ? value.items : [value];
     if (entries.length + values.length + outputs.length > indexEntriesPerDocumentMax) {
       throw new EngineError(
@@ -286,7 +277,7 @@ class ScriptProgram implements IndexProgram {
       const { value: object, factor } = unboosted(output);
       if (!isObject(object)) continue;
       if (this.#reduce === null) {
-        const entry = mappedEntry(run, object, factor);
+        const entry = mappedEntry(run, object, factor, this.#writer);
         if (entry.fields.length === 0) continue;
         const isWhole = this.source === "Counters";
         entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
@@ -301,9 +292,10 @@ class ScriptProgram implements IndexProgram {
 
   #keyed(run: Run, output: ScriptObject): ReducedValue {
     const declared = this.#reduce as Declared<IndexReduce>;
-    const input: RunInput = { host: this.#host, args: [output] };
+    const input: RunInput = { host: this.#host, args: [output], limits: this.#limits };
     const { value } = declared.script.call(declared.current.groupBy, input);
     // A key that is not there is one that is null.
+    const { plainText, objectText } = this.#writer;
     const key = isObject(value) ? objectText(run, value) : plainText(run, value);
     return { key, text: objectText(run, output) };
   }
@@ -356,8 +348,8 @@ function isSameName(left: string, right: string): boolean {
   return left === right || left.toLowerCase() === right.toLowerCase();
 }
 
-function limitsFor(count: number): ScriptLimits {
-  const { stepsMax, workMax, bytesMax, depthMax } = defaultLimits;
+function limitsFor(base: ScriptLimits, count: number): ScriptLimits {
+  const { stepsMax, workMax, bytesMax, depthMax } = base;
   return {
     stepsMax: stepsMax + count * stepsPerValue,
     workMax: workMax + count * workPerValue,
@@ -368,20 +360,54 @@ function limitsFor(count: number): ScriptLimits {
 
 type Property = "Maps" | "Reduce" | "AdditionalSources";
 
-function compiled(
-  name: string,
-  property: Property,
-  text: string,
-  functions: readonly string[],
-): CompiledScript {
-  if (isCSharp(text)) {
-    throw new EngineError(
-      "index-compilation",
-      `Failed to compile index '${name}': it is a C# index, and only JavaScript indexes are supported: map('Collection', document => ({ … })).`,
-      { details: { IndexDefinitionProperty: property, ProblematicText: text } },
-    );
-  }
-  return explained(name, property, text, () => compileScript(text, { kind: "index", functions }));
+/** The texts of a definition, compiled, and what is known of them without running them. */
+interface IndexTexts {
+  readonly maps: readonly CompiledScript[];
+  readonly reduce: CompiledScript | null;
+  /** Collections that they load documents of; null in it: any. */
+  readonly loads: ReadonlySet<string | null>;
+  /** Null: only running them tells. */
+  readonly fields: ReadonlySet<string> | null;
+}
+
+/** @throws EngineError index-compilation, not-supported, invalid-operation */
+function scriptTexts({ name, maps, reduce, additionalSources }: StaticDefinition): IndexTexts {
+  const functions = Object.values(additionalSources);
+  const loads = new Set<string | null>();
+  let fields: Set<string> | null = new Set();
+  const compiled = (property: Property, text: string, method: "map" | "aggregate") =>
+    explained(name, property, text, () => {
+      const script = compileScript(text, { kind: "index", functions });
+      if (script.tree === null) return script;
+      const reading = readIndexText(name, script.tree, method);
+      for (const collection of reading.loads) loads.add(collection);
+      const isOutput = method === "aggregate" || reduce === null;
+      if (!isOutput) return script;
+      const known: ReadonlySet<string> | null = fields;
+      fields =
+        reading.fields === null || known === null ? null : new Set([...known, ...reading.fields]);
+      return script;
+    });
+  readFunctions(name, functions, loads);
+  return {
+    maps: maps.map((map) => compiled("Maps", map, "map")),
+    reduce: reduce === null ? null : compiled("Reduce", reduce, "aggregate"),
+    loads,
+    fields,
+  };
+}
+
+/** @throws EngineError index-compilation, not-supported */
+function csharpTexts(definition: StaticDefinition): IndexTexts {
+  const { maps, reduce, isDynamic, loads } = compileCSharp(definition);
+  const compiled = ({ script }: CSharpScript) => compileScript(script, { kind: "csharp-index" });
+  const names = reduce === null ? maps.flatMap((map) => map.names) : reduce.names;
+  return {
+    maps: maps.map(compiled),
+    reduce: reduce === null ? null : compiled(reduce),
+    loads,
+    fields: isDynamic ? null : new Set(names),
+  };
 }
 
 /** A mistake in a text as the index's, with the text. */
@@ -454,7 +480,12 @@ function unboosted(value: Value): { readonly value: Value; readonly factor: numb
 }
 
 /** One entry. What is undefined is no field; a value with `$name` is a field of that name. */
-function mappedEntry(run: Run, output: ScriptObject, entryFactor: number): MappedEntry {
+function mappedEntry(
+  run: Run,
+  output: ScriptObject,
+  entryFactor: number,
+  writer: ValueWriter,
+): MappedEntry {
   const fields: MappedField[] = [];
   const boosts = new Map<string, number>();
   if (entryFactor !== 1) boosts.set("", entryFactor);
@@ -463,9 +494,9 @@ function mappedEntry(run: Run, output: ScriptObject, entryFactor: number): Mappe
     if (factor !== 1) boosts.set(key, factor);
     const dynamic = dynamicFields(value);
     if (dynamic !== null) {
-      for (const one of dynamic) addDynamic(run, one, fields);
+      for (const one of dynamic) addDynamic(run, one, fields, writer);
     } else if (value !== undefined && !isFunction(value)) {
-      fields.push({ name: key, text: valueText(run, value), dynamic: null });
+      fields.push({ name: key, text: writer.fieldText(run, value), dynamic: null });
     }
   }
   return { fields, boosts: boosts.size === 0 ? null : boosts };
@@ -483,12 +514,17 @@ function isDynamic(value: Value): value is ScriptObject {
   return isObject(value) && typeof getOwn(value, "$name") === "string";
 }
 
-function addDynamic(run: Run, field: ScriptObject, fields: MappedField[]): void {
+function addDynamic(
+  run: Run,
+  field: ScriptObject,
+  fields: MappedField[],
+  writer: ValueWriter,
+): void {
   const value = getOwn(field, "$value");
   if (value === undefined) return;
   fields.push({
     name: String(getOwn(field, "$name")),
-    text: valueText(run, value),
+    text: writer.fieldText(run, value),
     dynamic: dynamicOptions(getOwn(field, "$options")),
   });
 }
@@ -534,3 +570,21 @@ function objectText(run: Run, object: ScriptObject): string {
 function plainText(run: Run, value: Value): string {
   return value === undefined || isFunction(value) ? "null" : valueText(run, value);
 }
+
+/** JSON texts of what functions gave. */
+interface ValueWriter {
+  /** The value of one field of an entry. */
+  fieldText(run: Run, value: Value): string;
+  objectText(run: Run, object: ScriptObject): string;
+  plainText(run: Run, value: Value): string;
+}
+
+const scriptWriter: ValueWriter = { fieldText: valueText, objectText, plainText };
+const csharpWriter: ValueWriter = {
+  fieldText: listedText,
+  objectText: resultText,
+  plainText: resultText,
+};
+
+/** C# counts no statements: what a map may cost is bounded by its work. */
+const csharpLimits: ScriptLimits = { ...defaultLimits, stepsMax: 1_000_000, workMax: 40_000_000 };

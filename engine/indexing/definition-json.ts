@@ -6,7 +6,12 @@ import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import type { DefinitionField, IndexDefinition } from "./index-definition.ts";
 import type { OpenIndex } from "./open-index.ts";
-import type { FieldOptions, SentOptions, StaticDefinition } from "./static-definition.ts";
+import {
+  type FieldOptions,
+  type SentOptions,
+  type StaticDefinition,
+  typeOfDefinition,
+} from "./static-definition.ts";
 import { StaticIndex } from "./static-index.ts";
 
 /** A definition, with options that nobody set as `null`. */
@@ -61,7 +66,7 @@ export function recordedDefinitionJson(
     SchemaDefinitions: null,
     SourceType: "Documents",
     ArchivedDataProcessingBehavior: null,
-    Type: definition.reduce === null ? "JavaScriptMap" : "JavaScriptMapReduce",
+    Type: typeOfDefinition(definition),
     OutputReduceToCollection: output?.collection ?? null,
     ReduceOutputIndex: output?.number ?? null,
     PatternForOutputReduceToCollectionReferences: output?.pattern ?? null,

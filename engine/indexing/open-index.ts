@@ -13,7 +13,8 @@ export const idleAfterMicros = 30 * 60 * 1_000_000;
 export type IndexState = "Normal" | "Idle" | "Disabled" | "Error";
 export type IndexPriority = "Low" | "Normal" | "High";
 export type IndexLockMode = "Unlock" | "LockedIgnore" | "LockedError";
-export type IndexType = "AutoMap" | "AutoMapReduce" | "JavaScriptMap" | "JavaScriptMapReduce";
+export type StaticIndexType = "Map" | "MapReduce" | "JavaScriptMap" | "JavaScriptMapReduce";
+export type IndexType = "AutoMap" | "AutoMapReduce" | StaticIndexType;
 
 /** One collection that an index maps, and how far. `name`: `@all_docs` for all. */
 export interface CollectionProgress {

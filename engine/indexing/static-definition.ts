@@ -1,5 +1,5 @@
 /**
- * What somebody deploys as an index: JavaScript texts of its maps and reduce, and how its fields are indexed. Plain data;
+ * What somebody deploys as an index: the texts of its maps and reduce, and how its fields are indexed. Plain data;
  * what the texts mean is for whoever compiles them.
  *
  * Invariants:
@@ -9,7 +9,7 @@ import { EngineError } from "../errors.ts";
 import { indexFieldsMax, indexTextLengthMax, nameBytesMax } from "../limits.ts";
 import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
-import type { IndexLockMode, IndexPriority } from "./open-index.ts";
+import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index.ts";
 import { isSameOutput, parseReduceOutput, type ReduceOutput } from "./reduce-output.ts";
 
 export const fieldIndexings = ["No", "Search", "Exact", "Highlighting", "Default"] as const;
@@ -47,6 +47,18 @@ export interface StaticDefinition {
   readonly configuration: Readonly<Record<string, string>>;
   /** Where reduced objects are stored as documents; null, or left out: nowhere. */
   readonly output?: ReduceOutput | null;
+}
+
+/** Are its texts C#? One map is enough: then all are read as such. */
+export function isCSharpIndex({ maps }: StaticDefinition): boolean {
+  return maps.some(isCSharp);
+}
+
+/** Whose language and stages: what clients call the type of an index. */
+export function typeOfDefinition(definition: StaticDefinition): StaticIndexType {
+  const isReduce = definition.reduce !== null;
+  if (isCSharpIndex(definition)) return isReduce ? "MapReduce" : "Map";
+  return isReduce ? "JavaScriptMapReduce" : "JavaScriptMap";
 }
 
 /** What a deployment says beside the definition. */
@@ -214,6 +226,13 @@ function refuseUnsupported(name: string, json: Json): void {
   const compound = json["CompoundFields"];
   if (Array.isArray(compound) && compound.length > 0) {
     throw new EngineError("not-supported", `Index '${name}': CompoundFields are not supported.`);
+  }
+  const assemblies = json["AdditionalAssemblies"];
+  if (Array.isArray(assemblies) && assemblies.length > 0) {
+    throw new EngineError(
+      "not-supported",
+      `Index '${name}': AdditionalAssemblies are not supported.`,
+    );
   }
 }
 

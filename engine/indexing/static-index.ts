@@ -23,7 +23,11 @@ import {
   type StoredFields,
 } from "./open-index.ts";
 import type { OutputSink } from "./reduce-output.ts";
-import type { DeploymentOptions, StaticDefinition } from "./static-definition.ts";
+import {
+  type DeploymentOptions,
+  type StaticDefinition,
+  typeOfDefinition,
+} from "./static-definition.ts";
 import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
@@ -189,7 +193,7 @@ export class StaticIndex extends OpenIndex {
   }
 
   get type(): IndexType {
-    return this.program.isReduce ? "JavaScriptMapReduce" : "JavaScriptMap";
+    return typeOfDefinition(this.definition);
   }
 
   override get source(): MapSource {

@@ -12,6 +12,7 @@
 
 import { EngineError } from "../errors.ts";
 import { globals } from "./built-ins.ts";
+import { csharpGlobals } from "./csharp-functions.ts";
 import { indexGlobals } from "./index-functions.ts";
 import { completions, type Expression, Frame, type Statement } from "./script-code.ts";
 import { ScriptCompiler } from "./script-compiler.ts";
@@ -46,9 +47,10 @@ import { numberText } from "./value-text.ts";
  * - patch: a function body; `this` is the document;
  * - projection: one expression, such as the object literal of `select { … }`;
  * - function: declarations only; `name` is called with the arguments of the run;
- * - index: statements that declare the maps or the reduce of an index, see index-script.ts.
+ * - index: statements that declare the maps or the reduce of an index, see index-script.ts;
+ * - csharp-index: the same, written of C# (indexing/csharp).
  */
-export type ScriptKind = "patch" | "projection" | "function" | "index";
+export type ScriptKind = "patch" | "projection" | "function" | "index" | "csharp-index";
 
 export interface ScriptOptions {
   readonly kind: ScriptKind;
@@ -128,8 +130,7 @@ export class CompiledScript {
   constructor(source: string, options: ScriptOptions) {
     this.source = source;
     this.options = options;
-    const isIndex = options.kind === "index";
-    const compiler = new ScriptCompiler(isIndex ? indexGlobals : globals, options.parameters ?? []);
+    const compiler = new ScriptCompiler(globalsOf(options.kind), options.parameters ?? []);
     const { root } = compiler;
     const entries: Entry[] = [];
     this.functions = (options.functions ?? []).join("\n");
@@ -225,6 +226,11 @@ export class CompiledScript {
     }
     return error;
   }
+}
+
+function globalsOf(kind: ScriptKind): ReadonlyMap<string, Value> {
+  if (kind === "csharp-index") return csharpGlobals;
+  return kind === "index" ? indexGlobals : globals;
 }
 
 function declaredSlot(compiler: ScriptCompiler, name: string): number {

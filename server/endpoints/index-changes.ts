@@ -39,7 +39,7 @@ async function putIndexes(exchange: Exchange, context: DatabaseContext): Promise
   await deploy(exchange, context, false);
 }
 
-/** PUT admin/indexes: as PUT indexes; C# is refused as what it is */
+/** PUT admin/indexes: as PUT indexes, C# too */
 async function putAnyIndexes(exchange: Exchange, context: DatabaseContext): Promise<void> {
   await deploy(exchange, context, true);
 }

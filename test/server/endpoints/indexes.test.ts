@@ -161,7 +161,7 @@ describe("what cannot be deployed", () => {
       IndexDefinitionProperty: "Maps",
       ProblematicText: "map('X', p => { bad( })",
     });
-    const sharp = { Name: "C", Maps: ["from s in docs.Ss select new { s.N }"] };
+    const sharp = { Name: "C", Maps: ["from s in docs.Ss select new { N = t.N }"] };
     expect(typeOf(await put(sharp))).toBe("System.UnauthorizedAccessException");
     const asAdmin = await client.send("PUT admin/indexes", { Indexes: [sharp] });
     expect(typeOf(asAdmin)).toBe(

@@ -1,0 +1,115 @@
+/**
+ * Which names of .NET and of RavenDB a C# text of an index may call, and what they are in the script. What is not here is
+ * refused where the text is compiled.
+ */
+
+/** Functions of an index. */
+export const functionNames: ReadonlyMap<string, string> = new Map([
+  ["AsJson", "csSame"],
+  ["AttachmentsFor", "attachmentsFor"],
+  ["CounterNamesFor", "counterNamesFor"],
+  ["CreateField", "csCreateField"],
+  ["Id", "csId"],
+  ["LoadCompareExchangeValue", "loadCompareExchangeValue"],
+  ["LoadDocument", "csLoadDocument"],
+  ["MetadataFor", "csMetadataFor"],
+  ["Recurse", "recurse"],
+  ["TimeSeriesNamesFor", "timeSeriesNamesFor"],
+]);
+
+/** Methods of values, `cs` before their names in the script. */
+export const methodNames: ReadonlySet<string> = new Set(
+  `Add AddDays AddHours AddMilliseconds AddMinutes AddMonths AddSeconds AddTicks AddYears Aggregate All Any Append
+  AsEnumerable Average Boost Cast CompareTo Concat Contains ContainsKey Count DefaultIfEmpty Distinct ElementAt
+  ElementAtOrDefault EndsWith Equals Except First FirstOrDefault GetValueOrDefault GroupBy IndexOf Intersect Last
+  LastIndexOf LastOrDefault LongCount Max Min OfType OrderBy OrderByDescending PadLeft PadRight Prepend Remove Replace
+  Reverse Select SelectMany Single SingleOrDefault Skip SkipWhile Split StartsWith Substring Subtract Sum Take TakeWhile
+  ThenBy ThenByDescending ToArray ToCharArray ToDictionary ToHashSet ToList ToLower ToLowerInvariant ToString
+  ToUniversalTime ToUpper ToUpperInvariant Trim TrimEnd TrimStart Union Value Where Zip`.split(
+    /\s+/,
+  ),
+);
+
+const numberTypes = ["int", "long", "short", "byte", "Int32", "Int64"];
+const doubleTypes = ["double", "float", "decimal", "Single"];
+
+function statics(): [string, string][] {
+  const names: [string, string][] = [];
+  for (const type of ["string"]) {
+    names.push([`${type}.Concat`, "csConcat"], [`${type}.Format`, "csFormat"]);
+    names.push([`${type}.IsNullOrEmpty`, "csIsNullOrEmpty"], [`${type}.Join`, "csJoin"]);
+    names.push(
+      [`${type}.IsNullOrWhiteSpace`, "csIsNullOrWhiteSpace"],
+      [`${type}.Equals`, "csEquals"],
+    );
+    names.push([`${type}.Compare`, "csCompareTo"], [`${type}.CompareOrdinal`, "csCompareTo"]);
+  }
+  for (const type of numberTypes) names.push([`${type}.Parse`, "csParseInteger"]);
+  for (const type of doubleTypes) names.push([`${type}.Parse`, "csParseDouble"]);
+  for (const name of ["ToInt16", "ToInt32", "ToInt64", "ToByte"]) {
+    names.push([`Convert.${name}`, "csRoundInteger"]);
+  }
+  for (const name of ["ToDouble", "ToDecimal", "ToSingle"]) {
+    names.push([`Convert.${name}`, "csParseDouble"]);
+  }
+  names.push(["Convert.ToString", "csToString"], ["Convert.ToBoolean", "csBoolean"]);
+  names.push(["bool.Parse", "csBoolean"], ["DateTime.Parse", "csParseDate"]);
+  names.push(["Convert.ToDateTime", "csParseDate"], ["object.Equals", "csEquals"]);
+  names.push(["DateTime.SpecifyKind", "csSame"], ["DateTimeOffset.Parse", "csParseDate"]);
+  for (const name of [
+    "Abs",
+    "Ceiling",
+    "Floor",
+    "Max",
+    "Min",
+    "Pow",
+    "Round",
+    "Sign",
+    "Sqrt",
+    "Truncate",
+  ]) {
+    names.push([`Math.${name}`, `csMath${name}`]);
+  }
+  for (const name of ["Range", "Repeat", "Empty"]) names.push([`Enumerable.${name}`, `cs${name}`]);
+  for (const name of ["Days", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
+    names.push([`TimeSpan.From${name}`, `csFrom${name}`]);
+  }
+  return names;
+}
+
+/** Methods of types, by their names in lower case: `String` and `string` are one. */
+export const staticNames: ReadonlyMap<string, string> = new Map(
+  statics().map(([name, known]) => [name.toLowerCase(), known]),
+);
+
+const constants: ReadonlyMap<string, string> = new Map([
+  ["string.empty", '""'],
+  ["datetime.minvalue", '"0001-01-01T00:00:00.0000000"'],
+  ["datetime.maxvalue", '"9999-12-31T23:59:59.9999999"'],
+  ["timespan.zero", '"00:00:00"'],
+  ["int.maxvalue", "2147483647"],
+  ["int.minvalue", "-2147483648"],
+  ["long.maxvalue", "9223372036854775807"],
+  ["long.minvalue", "-9223372036854775808"],
+  ["math.pi", "3.141592653589793"],
+  ["math.e", "2.718281828459045"],
+  ["double.nan", "NaN"],
+]);
+
+/** Types of which only the name of the value matters. */
+const enumerations: ReadonlySet<string> = new Set([
+  "DateTimeKind",
+  "DayOfWeek",
+  "FieldIndexing",
+  "FieldStorage",
+  "FieldTermVector",
+  "MidpointRounding",
+  "StringComparison",
+  "StringSplitOptions",
+]);
+
+/** What `Type.Name` is in the script, or null. */
+export function staticValues(type: string, name: string): string | null {
+  if (enumerations.has(type)) return JSON.stringify(name);
+  return constants.get(`${type}.${name}`.toLowerCase()) ?? null;
+}

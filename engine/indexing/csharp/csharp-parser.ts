@@ -1,0 +1,553 @@
+/**
+ * C# expressions of indexes to trees: queries (`from … select …`), lambdas, anonymous objects and what stands in them. One
+ * method for each rule, the rule in its docstring.
+ *
+ * It knows no names and no types, only how they are written.
+ *
+ * Invariants:
+ * - Nothing but `csharpError` is thrown, whatever the text is; nesting has an end (`depthMax`).
+ */
+import { csharpError } from "./csharp-error.ts";
+import { type Token, tokensOf } from "./csharp-tokens.ts";
+import type { Clause, Expression, Member, QueryExpression } from "./csharp-tree.ts";
+
+const depthMax = 150;
+
+/** Reads the whole text as one expression. @throws EngineError index-compilation */
+export function parseCSharp(text: string): Expression {
+  const parser = new Parser(text, tokensOf(text), 0);
+  const expression = parser.expression();
+  parser.skip(";");
+  parser.requireEnd();
+  return expression;
+}
+
+/** Names of types of the language: what stands in parentheses of such a name is a cast. */
+const typeWords: ReadonlySet<string> = new Set([
+  "bool",
+  "byte",
+  "char",
+  "decimal",
+  "double",
+  "dynamic",
+  "float",
+  "int",
+  "long",
+  "object",
+  "sbyte",
+  "short",
+  "string",
+  "uint",
+  "ulong",
+  "ushort",
+]);
+
+/** Operators of two sides, those that bind least first. */
+const levels: readonly (readonly string[])[] = [
+  ["||"],
+  ["&&"],
+  ["|"],
+  ["^"],
+  ["&"],
+  ["==", "!="],
+  ["<", ">", "<=", ">="],
+  ["<<"],
+  ["+", "-"],
+  ["*", "/", "%"],
+];
+
+class Parser {
+  readonly #text: string;
+  readonly #tokens: readonly Token[];
+  #depth: number;
+  #position = 0;
+
+  constructor(text: string, tokens: readonly Token[], depth: number) {
+    this.#text = text;
+    this.#tokens = tokens;
+    this.#depth = depth;
+  }
+
+  get #token(): Token {
+    return this.#tokens[this.#position] as Token;
+  }
+
+  #ahead(count: number): Token {
+    return this.#tokens[Math.min(this.#position + count, this.#tokens.length - 1)] as Token;
+  }
+
+  #fail(reason: string, at = this.#token.at): never {
+    throw csharpError(this.#text, at, reason);
+  }
+
+  #is(text: string): boolean {
+    const { kind, text: found } = this.#token;
+    return found === text && (kind === "punctuation" || kind === "name");
+  }
+
+  skip(text: string): boolean {
+    if (!this.#is(text)) return false;
+    this.#position += 1;
+    return true;
+  }
+
+  #expect(text: string): void {
+    if (!this.skip(text)) this.#fail(`${text} expected, but found ${this.#shown()}`);
+  }
+
+  #shown(): string {
+    const { kind, at, to } = this.#token;
+    return kind === "end" ? "the end of the text" : `'${this.#text.slice(at, to).slice(0, 40)}'`;
+  }
+
+  requireEnd(): void {
+    if (this.#token.kind !== "end") this.#fail(`Unexpected ${this.#shown()}`);
+  }
+
+  #name(): string {
+    const { kind, text } = this.#token;
+    if (kind !== "name") this.#fail(`Identifier expected, but found ${this.#shown()}`);
+    this.#position += 1;
+    return text.replace("@", "");
+  }
+
+  /** A rule that may hold itself. */
+  #nested<Result>(read: () => Result): Result {
+    if (this.#depth >= depthMax) this.#fail("The expression is nested too deeply");
+    this.#depth += 1;
+    const result = read();
+    this.#depth -= 1;
+    return result;
+  }
+
+  /** expression: query | lambda | conditional */
+  expression(): Expression {
+    return this.#nested(() => {
+      if (this.#isQuery()) return this.#query();
+      if (this.#isLambda()) return this.#lambda();
+      return this.#conditional();
+    });
+  }
+
+  /** `from x in`, `from T x in`; `from` alone is a name. */
+  #isQuery(): boolean {
+    if (!this.#is("from") || this.#ahead(1).kind !== "name") return false;
+    return this.#ahead(2).text === "in" || this.#ahead(2).kind === "name";
+  }
+
+  /** query: `from` [type] name `in` expression clause… */
+  #query(): QueryExpression {
+    const { at } = this.#token;
+    const clauses: Clause[] = [];
+    for (;;) {
+      const clause = this.#clause();
+      clauses.push(clause);
+      if (clause.kind !== "select" && clause.kind !== "group") continue;
+      if (clause.into === null) return { kind: "query", clauses, at };
+    }
+  }
+
+  #clause(): Clause {
+    const { at, text } = this.#token;
+    if (this.skip("from")) {
+      const first = this.#name();
+      const name = this.#is("in") ? first : this.#name();
+      this.#expect("in");
+      return { kind: "from", name, source: this.expression(), at };
+    }
+    if (this.skip("let")) {
+      const name = this.#name();
+      this.#expect("=");
+      return { kind: "let", name, value: this.expression(), at };
+    }
+    if (this.skip("where")) return { kind: "where", test: this.expression(), at };
+    if (this.skip("orderby")) return this.#order(at);
+    if (this.skip("select")) {
+      const value = this.expression();
+      return { kind: "select", value, into: this.#into(), at };
+    }
+    if (this.skip("group")) {
+      const element = this.expression();
+      this.#expect("by");
+      const key = this.expression();
+      return { kind: "group", element, key, into: this.#into(), at };
+    }
+    if (text === "join") return this.#fail("join is not supported in indexes");
+    return this.#fail(
+      `A query body must end with a select clause or a group clause, but found ${this.#shown()}`,
+    );
+  }
+
+  #into(): string | null {
+    return this.skip("into") ? this.#name() : null;
+  }
+
+  #order(at: number): Clause {
+    do {
+      this.expression();
+      if (!this.skip("ascending")) this.skip("descending");
+    } while (this.skip(","));
+    const to = this.#ahead(-1).to;
+    return { kind: "orderby", text: this.#text.slice(at, to), at };
+  }
+
+  /** `x =>`, `(x, y) =>` */
+  #isLambda(): boolean {
+    if (this.#token.kind === "name") return this.#ahead(1).text === "=>";
+    if (!this.#is("(")) return false;
+    let open = 0;
+    for (let i = 0; ; i += 1) {
+      const { kind, text } = this.#ahead(i);
+      if (kind === "end") return false;
+      if (kind !== "punctuation") {
+        if (kind !== "name") return false;
+      } else if (text === "(") open += 1;
+      else if (text === ")") {
+        open -= 1;
+        if (open === 0) return this.#ahead(i + 1).text === "=>";
+      } else if (!/^[,<>?[\].]$/.test(text)) return false;
+    }
+  }
+
+  /** lambda: (name | `(` [[type] name {`,` [type] name}] `)`) `=>` expression */
+  #lambda(): Expression {
+    const { at } = this.#token;
+    const parameters: string[] = [];
+    if (this.skip("(")) {
+      while (!this.#is(")")) {
+        const isTyped = this.#ahead(1).text !== "," && this.#ahead(1).text !== ")";
+        if (isTyped) this.#type();
+        parameters.push(this.#name());
+        if (!this.skip(",")) break;
+      }
+      this.#expect(")");
+    } else parameters.push(this.#name());
+    this.#expect("=>");
+    if (this.#is("{")) this.#fail("Functions with a body of statements are not supported");
+    return { kind: "lambda", parameters, body: this.expression(), at };
+  }
+
+  /** conditional: coalescing [`?` expression `:` expression] */
+  #conditional(): Expression {
+    const test = this.#coalescing();
+    if (!this.skip("?")) return test;
+    const yes = this.expression();
+    this.#expect(":");
+    return { kind: "conditional", test, yes, no: this.expression(), at: test.at };
+  }
+
+  /** coalescing: binary [`??` coalescing] */
+  #coalescing(): Expression {
+    const left = this.#binary(0);
+    if (!this.skip("??")) return left;
+    const right = this.#nested(() => this.#coalescing());
+    return { kind: "binary", operator: "??", left, right, at: left.at };
+  }
+
+  /** Operators of two sides, `is` and `as`. */
+  #binary(level: number): Expression {
+    const operators = levels[level];
+    if (operators === undefined) return this.#unary();
+    let left = this.#binary(level + 1);
+    for (let count = 0; ; count += 1) {
+      const { kind, text, at } = this.#token;
+      if (kind === "name" && text === "as" && operators.includes("<")) {
+        this.#position += 1;
+        left = { kind: "cast", type: `${this.#type()}?`, value: left, at };
+        continue;
+      }
+      if (kind === "name" && text === "is" && operators.includes("<")) {
+        this.#fail("The operator 'is' is not supported");
+      }
+      if (kind !== "punctuation" || !operators.includes(text)) return left;
+      if (count >= depthMax) this.#fail("The expression is nested too deeply");
+      this.#position += 1;
+      left = { kind: "binary", operator: text, left, right: this.#binary(level + 1), at: left.at };
+    }
+  }
+
+  /** unary: (`!` | `-` | `+` | `~`) unary | cast unary | postfix */
+  #unary(): Expression {
+    const { kind, text, at } = this.#token;
+    if (kind === "punctuation" && (text === "!" || text === "-" || text === "+" || text === "~")) {
+      this.#position += 1;
+      return { kind: "unary", operator: text, value: this.#nested(() => this.#unary()), at };
+    }
+    const type = this.#castType();
+    if (type === null) return this.#postfix();
+    const value = this.#nested(() => (this.#isLambda() ? this.#lambda() : this.#unary()));
+    return { kind: "cast", type, value, at };
+  }
+
+  /** The type of `(type)value`, behind which it goes on; null when what is here is no cast. */
+  #castType(): string | null {
+    if (!this.#is("(") || this.#ahead(1).kind !== "name") return null;
+    const start = this.#position;
+    this.#position += 1;
+    const type = this.#tryType();
+    if (type !== null && this.skip(")")) {
+      const { kind, text } = this.#token;
+      const isWord = typeWords.has(type.replace(/[?[\]]+$/, "")) || /[<?[]/.test(type);
+      const isOperand = kind !== "punctuation" && kind !== "end";
+      const isOpening = text === "(" || text === "!" || text === "~";
+      const isInfix = kind === "name" && infixWords.has(text);
+      if (!isInfix && (isOperand || isOpening || (isWord && /^[-+]$/.test(text)))) return type;
+    }
+    this.#position = start;
+    return null;
+  }
+
+  #type(): string {
+    return this.#tryType() ?? this.#fail(`Type expected, but found ${this.#shown()}`);
+  }
+
+  /** type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null, and maybe moved on, when there is none */
+  #tryType(): string | null {
+    if (this.#token.kind !== "name") return null;
+    let type = this.#name();
+    while (this.#is(".") && this.#ahead(1).kind === "name") {
+      this.#position += 1;
+      type += `.${this.#name()}`;
+    }
+    if (this.skip("<")) {
+      const types: string[] = [];
+      do {
+        const inner = this.#nested(() => this.#tryType());
+        if (inner === null) return null;
+        types.push(inner);
+      } while (this.skip(","));
+      if (!this.skip(">")) return null;
+      type += `<${types.join(",")}>`;
+    }
+    if (this.#is("?") && /^[)\]>,]$/.test(this.#ahead(1).text)) {
+      this.#position += 1;
+      type += "?";
+    }
+    while (this.#is("[") && this.#ahead(1).text === "]") {
+      this.#position += 2;
+      type += "[]";
+    }
+    return type;
+  }
+
+  /** postfix: primary {`.` name | `?.` name | `(` … `)` | `[` expression `]` | `?[` expression `]` | `!`} */
+  #postfix(): Expression {
+    let value = this.#primary();
+    for (let count = 0; ; count += 1) {
+      const { at } = this.#token;
+      if (count >= depthMax) this.#fail("The expression is nested too deeply");
+      if (this.skip(".") || this.skip("?.")) {
+        const nameAt = this.#token.at;
+        value = { kind: "member", object: value, name: this.#name(), at: nameAt };
+      } else if (this.skip("[") || this.skip("?[")) {
+        const index = this.expression();
+        this.#expect("]");
+        value = { kind: "index", object: value, index, at };
+      } else if (this.#is("(")) {
+        value = this.#call(value, null);
+      } else {
+        const type = this.#is("<") ? this.#typeArgument() : null;
+        if (type === null) return value;
+        value = this.#call(value, type);
+      }
+    }
+  }
+
+  #call(callee: Expression, type: string | null): Expression {
+    const args = this.#arguments();
+    return { kind: "call", callee, type, args, at: startOf(callee), to: this.#ahead(-1).to };
+  }
+
+  /** The first of `<T, …>` before `(`, or null when it is a comparison. */
+  #typeArgument(): string | null {
+    const start = this.#position;
+    this.#position += 1;
+    const type = this.#tryType();
+    while (type !== null && this.skip(",")) if (this.#tryType() === null) break;
+    if (type !== null && this.skip(">") && this.#is("(")) return type;
+    this.#position = start;
+    return null;
+  }
+
+  /** arguments: `(` [[name `:`] expression {`,` …}] `)` */
+  #arguments(): Expression[] {
+    this.#expect("(");
+    const args: Expression[] = [];
+    while (!this.#is(")")) {
+      if (this.#token.kind === "name" && this.#ahead(1).text === ":") this.#position += 2;
+      args.push(this.expression());
+      if (!this.skip(",")) break;
+    }
+    this.#expect(")");
+    return args;
+  }
+
+  /** primary: literal | name | `(` expression `)` | `new` … */
+  #primary(): Expression {
+    const token = this.#token;
+    const { at } = token;
+    switch (token.kind) {
+      case "text":
+        this.#position += 1;
+        return { kind: "literal", value: token.text, isDouble: false, at };
+      case "number":
+        this.#position += 1;
+        return { kind: "literal", value: Number(token.text), isDouble: token.isDouble, at };
+      case "interpolated":
+        return this.#interpolated(token);
+      case "end":
+        return this.#fail("Expression expected, but the text ends");
+      case "punctuation": {
+        if (!this.skip("(")) return this.#fail(`Invalid expression term '${token.text}'`);
+        const value = this.expression();
+        this.#expect(")");
+        return value;
+      }
+      case "name":
+        return this.#named(token.text, at);
+    }
+  }
+
+  #named(text: string, at: number): Expression {
+    if (text === "new") return this.#new();
+    if (text === "typeof" || text === "default" || text === "nameof" || text === "switch") {
+      this.#fail(`'${text}' is not supported`);
+    }
+    this.#position += 1;
+    const value = constants.get(text);
+    if (value !== undefined) return { kind: "literal", value, isDouble: false, at };
+    return { kind: "name", name: text.replace("@", ""), at };
+  }
+
+  #interpolated(token: Extract<Token, { kind: "interpolated" }>): Expression {
+    this.#position += 1;
+    const parts = token.pieces.map((piece) => {
+      if (piece.kind === "text") return piece.text;
+      const tokens = tokensOf(this.#text, piece.from, piece.to);
+      const parser = new Parser(this.#text, tokens, this.#depth + 1);
+      const value = parser.expression();
+      parser.requireEnd();
+      return { value, format: piece.format };
+    });
+    return { kind: "interpolated", parts, at: token.at };
+  }
+
+  /** new: `new` (`{` members `}` | `[]` items | type [`[]` items | arguments] [initializer]) */
+  #new(): Expression {
+    const { at } = this.#token;
+    this.#expect("new");
+    if (this.#is("{")) return { kind: "object", type: null, members: this.#members(), at };
+    if (this.skip("[")) {
+      this.#expect("]");
+      return { kind: "array", items: this.#items(), at };
+    }
+    const type = this.#type();
+    if (type.endsWith("[]")) return { kind: "array", items: this.#items(), at };
+    if (this.#is("[")) this.#fail("Arrays without their elements are not supported");
+    const args = this.#is("(") ? this.#arguments() : [];
+    if (!this.#is("{")) return { kind: "construction", type, args, at };
+    if (/\bDictionary</.test(type)) return { kind: "dictionary", entries: this.#entries(), at };
+    if (/\b(?:List|HashSet)</.test(type)) return { kind: "array", items: this.#items(), at };
+    return { kind: "object", type, members: this.#members(), at };
+  }
+
+  /** items: `{` [expression {`,` expression}] `}` */
+  #items(): Expression[] {
+    this.#expect("{");
+    const items: Expression[] = [];
+    while (!this.#is("}")) {
+      items.push(this.expression());
+      if (!this.skip(",")) break;
+    }
+    this.#expect("}");
+    return items;
+  }
+
+  /** members: `{` [[name `=`] expression {`,` …}] `}` */
+  #members(): Member[] {
+    this.#expect("{");
+    const members: Member[] = [];
+    while (!this.#is("}")) {
+      const { at, kind } = this.#token;
+      const isNamed = kind === "name" && this.#ahead(1).text === "=";
+      const given = isNamed ? this.#name() : null;
+      if (isNamed) this.#expect("=");
+      const value = this.expression();
+      if (value.kind === "literal" && value.value === null) {
+        this.#fail("Cannot assign <null> to anonymous type property", value.at);
+      }
+      const name = given ?? inferredName(value);
+      if (name === null) {
+        const text = this.#text.slice(at, this.#ahead(-1).to);
+        this.#fail(`Cannot extract field name from: ${text}`, at);
+      }
+      if (members.some((one) => one.name === name)) {
+        this.#fail(
+          `An anonymous type cannot have multiple properties with the same name '${name}'`,
+          at,
+        );
+      }
+      members.push({ name, value, at });
+      if (!this.skip(",")) break;
+    }
+    this.#expect("}");
+    return members;
+  }
+
+  /** entries: `{` {(`{` key `,` value `}` | `[` key `]` `=` value) `,`} `}` */
+  #entries(): [Expression, Expression][] {
+    this.#expect("{");
+    const entries: [Expression, Expression][] = [];
+    while (!this.#is("}")) {
+      const isIndexed = this.skip("[");
+      if (!isIndexed) this.#expect("{");
+      const key = this.expression();
+      if (isIndexed) this.#expect("]");
+      this.#expect(isIndexed ? "=" : ",");
+      entries.push([key, this.expression()]);
+      if (!isIndexed) this.#expect("}");
+      if (!this.skip(",")) break;
+    }
+    this.#expect("}");
+    return entries;
+  }
+}
+
+const constants: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
+  ["true", true],
+  ["false", false],
+  ["null", null],
+]);
+
+/** Words behind a value in parentheses that do not begin another one. */
+const infixWords: ReadonlySet<string> = new Set([
+  "as",
+  "is",
+  "in",
+  "by",
+  "into",
+  "from",
+  "let",
+  "where",
+  "select",
+  "group",
+  "orderby",
+  "join",
+  "on",
+  "equals",
+  "ascending",
+  "descending",
+]);
+
+/** Where a chain of calls begins. */
+function startOf(node: Expression): number {
+  let first = node;
+  while (first.kind === "member" || first.kind === "index") first = first.object;
+  return first.at;
+}
+
+/** The name that a member without one has. */
+function inferredName(value: Expression): string | null {
+  if (value.kind === "name" || value.kind === "member") return value.name;
+  return null;
+}

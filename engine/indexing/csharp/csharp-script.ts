@@ -1,0 +1,600 @@
+/**
+ * A map or a reduce in C# as the script that the compiler of JavaScript indexes takes: `map("Users", (v_user) => …)`. What C# means
+ * otherwise than JavaScript — members of what is not there, arithmetic of whole numbers, sequences — are calls of the
+ * functions of scripting/csharp-functions.ts, so that limits and sandbox are those of all scripts.
+ *
+ * It is text that is made, not a tree: then the parser, the whitelist and the limits of scripts look at every bit of it.
+ *
+ * Invariants:
+ * - A name of the C# text is in the script only with `v_` before it, or as a JSON string: none can be taken for another.
+ * - Every name is bound in the text, or is refused with its place.
+ */
+import { EngineError } from "../../errors.ts";
+import { csharpError, csharpRefusal } from "./csharp-error.ts";
+import { functionNames, methodNames, staticNames, staticValues } from "./csharp-names.ts";
+import { parseCSharp } from "./csharp-parser.ts";
+import type { Clause, Expression, QueryExpression } from "./csharp-tree.ts";
+
+/** What a C# text became. */
+export interface CSharpScript {
+  readonly script: string;
+  /** Names of what it gives, in their order. */
+  readonly names: readonly string[];
+  /** Does it give fields whose names are computed? */
+  readonly isDynamic: boolean;
+  /** Collections that it loads documents of; null in it: any. */
+  readonly loads: readonly (string | null)[];
+}
+
+/** What is enumerated: `docs.Users`, `counters.Users.Likes`. `collection` and `item` null: all. */
+interface Root {
+  readonly source: "docs" | "counters";
+  readonly collection: string | null;
+  readonly item: string | null;
+}
+
+type Call = Extract<Expression, { kind: "call" }>;
+type Scope = ReadonlySet<string>;
+
+const noObject = "Indexing function must return an anonymous object or Dictionary<string, object>.";
+const noSelect = `${noObject} Did you forget to add 'new' in last select clause?`;
+/** Calls behind which the sequence is of the same objects. */
+const passing: ReadonlySet<string> = new Set([
+  "AsEnumerable",
+  "Boost",
+  "Cast",
+  "Distinct",
+  "ToArray",
+  "ToList",
+  "Where",
+]);
+
+/** @throws EngineError index-compilation, not-supported */
+export function csharpMap(text: string): CSharpScript {
+  return new Writer(text).map();
+}
+
+/** @throws EngineError index-compilation, not-supported */
+export function csharpReduce(text: string): CSharpScript {
+  return new Writer(text).reduce();
+}
+
+class Writer {
+  readonly #text: string;
+  readonly #loads = new Set<string | null>();
+  #isDynamic = false;
+  #root: Root | null = null;
+  /** The call or clause that groups the results of a reduce, and what it is in the script. */
+  #group: Expression | null = null;
+  #listCount = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  #fail(at: number, reason: string): never {
+    throw csharpError(this.#text, at, reason);
+  }
+
+  #refuse(reason: string): never {
+    throw csharpRefusal(reason);
+  }
+
+  map(): CSharpScript {
+    const tree = parseCSharp(this.#text);
+    const names = this.#namesOf(tree);
+    const written = this.#mapFunction(tree);
+    const root = this.#root as Root | null;
+    if (root === null) {
+      this.#refuse(
+        "An index map must start its enumeration from 'docs', e.g. 'from item in docs.CollectionName' or " +
+          "'docs.CollectionName.Select(...)'.",
+      );
+    }
+    const collection = JSON.stringify(root.collection ?? "@all_docs");
+    const item = root.item === null ? "" : `, ${JSON.stringify(root.item)}`;
+    const declaration = root.source === "docs" ? "map" : "counters.map";
+    return this.#result(`${declaration}(${collection}${item}, ${written});`, names);
+  }
+
+  reduce(): CSharpScript {
+    const tree = parseCSharp(this.#text);
+    const names = this.#namesOf(tree);
+    const script = tree.kind === "query" ? this.#reduceOfQuery(tree) : this.#reduceOfCalls(tree);
+    return this.#result(script, names);
+  }
+
+  #result(script: string, names: readonly string[]): CSharpScript {
+    return { script, names, isDynamic: this.#isDynamic, loads: [...this.#loads] };
+  }
+
+  // What a text gives.
+
+  #namesOf(tree: Expression): string[] {
+    const isEmpty = this.#rootOf(tree) !== null;
+    const value = tree.kind === "query" ? this.#selectedOf(tree) : this.#resultOf(tree);
+    const object = value === null ? null : unboosted(value);
+    const names = object === null ? null : memberNames(object);
+    if (names === null && !isEmpty) this.#refuse(tree.kind === "query" ? noSelect : noObject);
+    if (names === null || names.length === 0)
+      this.#refuse(`Could not extract any fields from '${this.#text}'.`);
+    return names;
+  }
+
+  #selectedOf(query: QueryExpression): Expression | null {
+    const last = query.clauses.at(-1);
+    return last?.kind === "select" ? last.value : null;
+  }
+
+  /** The value that the last call of a chain makes of each item. */
+  #resultOf(tree: Expression): Expression | null {
+    if (tree.kind === "query") return this.#selectedOf(tree);
+    if (tree.kind !== "call" || tree.callee.kind !== "member") return null;
+    const { name, object } = tree.callee;
+    if (passing.has(name)) return this.#resultOf(object);
+    const lambda = tree.args.at(-1);
+    if (lambda?.kind !== "lambda") return null;
+    if (name === "Select") return lambda.body;
+    if (name !== "SelectMany") return null;
+    return tree.args.length === 2 ? lambda.body : this.#resultOf(lambda.body);
+  }
+
+  // Maps.
+
+  #mapFunction(tree: Expression): string {
+    if (tree.kind === "query" && !tree.clauses.some(({ kind }) => kind === "group")) {
+      const [first, ...rest] = tree.clauses;
+      if (first?.kind === "from") {
+        const root = this.#rootOf(first.source);
+        if (root !== null) {
+          this.#root = root;
+          return this.#perItem(first.name, rest, new Set());
+        }
+      }
+    }
+    const isSelect = tree.kind === "call" && tree.callee.kind === "member";
+    if (isSelect && tree.callee.name === "Select" && tree.args.length === 1) {
+      const [lambda] = tree.args;
+      const root = this.#rootOf(tree.callee.object);
+      if (root !== null && lambda?.kind === "lambda" && lambda.parameters.length === 1) {
+        this.#root = root;
+        return this.#write(lambda, new Set());
+      }
+    }
+    return `(d0) => ${this.#write(tree, new Set())}`;
+  }
+
+  /** A function of one item that returns what the clauses make of it. */
+  #perItem(name: string, clauses: readonly Clause[], scope: Scope): string {
+    const inner = new Set([...scope, name]);
+    if (!clauses.some(({ kind }) => kind === "from")) {
+      const body = this.#clauses(
+        clauses,
+        inner,
+        (value, at) => `return ${this.#write(value, at)};`,
+      );
+      return `(v_${name}) => { ${body} }`;
+    }
+    const list = this.#newList();
+    const body = this.#clauses(clauses, inner, (value, at) => this.#push(list, value, at));
+    return `(v_${name}) => { const ${list} = []; ${body} return ${list}; }`;
+  }
+
+  #newList(): string {
+    this.#listCount += 1;
+    return `list${this.#listCount}`;
+  }
+
+  #push(list: string, value: Expression, scope: Scope): string {
+    return `csPush(${list}, ${this.#write(value, scope)});`;
+  }
+
+  /** Where a map begins, or null. @throws EngineError not-supported */
+  #rootOf(source: Expression): Root | null {
+    const path: string[] = [];
+    let at = source;
+    while (at.kind !== "name") {
+      if (at.kind === "member") path.unshift(at.name);
+      else if (at.kind === "index" && at.index.kind === "literal") {
+        path.unshift(String(at.index.value));
+      } else return null;
+      at = at.object;
+    }
+    const { name } = at;
+    if (name === "timeSeries") {
+      throw new EngineError("not-supported", "Maps of time series are not supported yet.");
+    }
+    if (name !== "docs" && name !== "counters") return null;
+    const [collection, item, more] = path;
+    const pathMax = name === "docs" ? 1 : 2;
+    if (path.length > pathMax || more !== undefined) {
+      this.#fail(at.at, `'${name}' has no such member`);
+    }
+    return { source: name, collection: collection ?? null, item: item ?? null };
+  }
+
+  // Reduces.
+
+  #reduceOfQuery(query: QueryExpression): string {
+    const [first, ...clauses] = query.clauses;
+    const at = clauses.findIndex(({ kind }) => kind === "group");
+    const group = clauses[at];
+    const isOfResults =
+      first?.kind === "from" && first.source.kind === "name" && first.source.name === "results";
+    if (!isOfResults || group?.kind !== "group" || group.into === null) {
+      return this.#refuse(ungrouped);
+    }
+    const before = clauses.slice(0, at);
+    const other = before.find(({ kind }) => kind !== "let");
+    if (other !== undefined) this.#refuse(ungrouped);
+    const scope = new Set([first.name]);
+    const give = (given: Expression) =>
+      `(v_${first.name}) => { ${this.#clauses([...before, { kind: "select", value: given, into: null, at: 0 }], scope, (value, inner) => `return ${this.#write(value, inner)};`)} }`;
+    const isPlain = group.element.kind === "name" && group.element.name === first.name;
+    const element = isPlain ? "" : `, ${give(group.element)}`;
+    const inner = new Set([group.into]);
+    const body = this.#clauses(
+      clauses.slice(at + 1),
+      inner,
+      (value, innermost) => `return ${this.#write(value, innermost)};`,
+    );
+    const values = `const v_${group.into} = csGroupOf(g0${element});`;
+    return `groupBy(${give(group.key)}).aggregate((g0) => { ${values} ${body} });`;
+  }
+
+  #reduceOfCalls(tree: Expression): string {
+    let call: Expression = tree;
+    for (;;) {
+      if (call.kind !== "call" || call.callee.kind !== "member") return this.#refuse(ungrouped);
+      const { object, name } = call.callee;
+      if (object.kind === "name" && object.name === "results") {
+        if (name !== "GroupBy") this.#refuse(ungrouped);
+        break;
+      }
+      call = object;
+    }
+    const [key, element] = call.args;
+    const isKey = key?.kind === "lambda";
+    if (!isKey || call.args.length > 2 || (element && element.kind !== "lambda")) {
+      return this.#fail(
+        call.at,
+        "GroupBy must be called with functions of the key and the element",
+      );
+    }
+    const none = new Set<string>();
+    const mapped = element === undefined ? "" : `, ${this.#write(element, none)}`;
+    this.#group = call;
+    const chain = this.#write(tree, none);
+    const values = `const g1 = csGroupOf(g0${mapped});`;
+    return `groupBy(${this.#write(key, none)}).aggregate((g0) => { ${values} return csFirstOrDefault(${chain}); });`;
+  }
+
+  // Queries.
+
+  /** Statements of clauses; `end` writes the last value. */
+  #clauses(
+    clauses: readonly Clause[],
+    scope: Scope,
+    end: (value: Expression, scope: Scope) => string,
+  ): string {
+    const [clause, ...rest] = clauses;
+    if (clause === undefined) return this.#refuse(noSelect);
+    const within = (name: string) => this.#clauses(rest, new Set([...scope, name]), end);
+    switch (clause.kind) {
+      case "from": {
+        const source = this.#write(clause.source, scope);
+        return `csEach(${source}, (v_${clause.name}) => { ${within(clause.name)} });`;
+      }
+      case "let": {
+        const value = this.#write(clause.value, scope);
+        return `{ const v_${clause.name} = ${value}; ${within(clause.name)} }`;
+      }
+      case "where":
+        return `if (${this.#write(clause.test, scope)}) { ${this.#clauses(rest, scope, end)} }`;
+      case "orderby":
+        return this.#refuse(orderRefusal(clause.text));
+      case "select": {
+        if (clause.into === null) return end(clause.value, scope);
+        const value = this.#write(clause.value, scope);
+        const body = this.#clauses(rest, new Set([clause.into]), end);
+        return `{ const v_${clause.into} = ${value}; ${body} }`;
+      }
+      case "group":
+        return this.#fail(clause.at, "A group clause is not supported here");
+    }
+  }
+
+  /** A query that gives an array. */
+  #query({ clauses, at }: QueryExpression, scope: Scope): string {
+    const groupAt = clauses.findIndex(({ kind }) => kind === "group");
+    const group = clauses[groupAt];
+    if (group?.kind === "group") {
+      const list = this.#newList();
+      const pairs = this.#clauses(
+        [...clauses.slice(0, groupAt), { kind: "select", value: group.key, into: null, at }],
+        scope,
+        (key, inner) =>
+          `csPush(${list}, [${this.#write(key, inner)}, ${this.#write(group.element, inner)}]);`,
+      );
+      const groups = `csGroups(csQuery((${list}) => { ${pairs} }))`;
+      const { into } = group;
+      if (into === null) return groups;
+      const outer = this.#newList();
+      const rest = this.#clauses(
+        clauses.slice(groupAt + 1),
+        new Set([...scope, into]),
+        (value, inner) => this.#push(outer, value, inner),
+      );
+      return `csQuery((${outer}) => { csEach(${groups}, (v_${into}) => { ${rest} }); })`;
+    }
+    const list = this.#newList();
+    const body = this.#clauses(clauses, scope, (value, inner) => this.#push(list, value, inner));
+    return `csQuery((${list}) => { ${body} })`;
+  }
+
+  // Expressions.
+
+  #write(node: Expression, scope: Scope): string {
+    if (node === this.#group) return "[g1]";
+    switch (node.kind) {
+      case "name":
+        return this.#name(node, scope);
+      case "literal":
+        if (typeof node.value !== "number") return JSON.stringify(node.value);
+        if (!Number.isFinite(node.value)) return this.#fail(node.at, "The number is too large");
+        return node.isDouble && Number.isInteger(node.value)
+          ? `csDouble(${node.value})`
+          : String(node.value);
+      case "interpolated":
+        return `csConcat(${this.#parts(node, scope).join(", ")})`;
+      case "member":
+        return this.#member(node, scope);
+      case "index": {
+        const root = this.#rootItem(node, scope);
+        if (root !== null) return root;
+        return `csAt(${this.#write(node.object, scope)}, ${this.#write(node.index, scope)})`;
+      }
+      case "call":
+        return this.#call(node, scope);
+      case "unary":
+        return this.#unary(node, scope);
+      case "binary":
+        return this.#binary(node, scope);
+      case "conditional": {
+        const [test, yes, no] = [node.test, node.yes, node.no].map((one) =>
+          this.#write(one, scope),
+        );
+        return `(${test} ? ${yes} : ${no})`;
+      }
+      case "cast":
+        return this.#cast(node.type, this.#write(node.value, scope), node.at);
+      case "lambda": {
+        const inner = new Set([...scope, ...node.parameters]);
+        const parameters = node.parameters.map((name) => `v_${name}`).join(", ");
+        return `((${parameters}) => ${this.#write(node.body, inner)})`;
+      }
+      case "object": {
+        const members = node.members.map(
+          ({ name, value }) => `${JSON.stringify(name)}: ${this.#write(value, scope)}`,
+        );
+        return `({ ${members.join(", ")} })`;
+      }
+      case "array":
+        return `[${node.items.map((item) => this.#write(item, scope)).join(", ")}]`;
+      case "dictionary": {
+        const parts = node.entries.flat().map((part) => this.#write(part, scope));
+        return `csDictionary(${parts.join(", ")})`;
+      }
+      case "construction":
+        return this.#construction(node, scope);
+      case "query":
+        return this.#query(node, scope);
+    }
+  }
+
+  #name(node: Extract<Expression, { kind: "name" }>, scope: Scope): string {
+    if (scope.has(node.name)) return `v_${node.name}`;
+    const root = this.#rootItem(node, scope);
+    if (root !== null) return root;
+    return this.#fail(node.at, `The name '${node.name}' does not exist in the current context`);
+  }
+
+  /** What a map enumerates, as a list of the one item at hand; null when it is something else. */
+  #rootItem(node: Expression, scope: Scope): string | null {
+    let base = node;
+    while (base.kind === "member" || base.kind === "index") base = base.object;
+    if (base.kind !== "name" || scope.has(base.name)) return null;
+    const root = this.#rootOf(node);
+    if (root === null) return null;
+    if (this.#root !== null) this.#fail(node.at, `'${base.name}' may be enumerated once only`);
+    this.#root = root;
+    return "[d0]";
+  }
+
+  #parts(node: Extract<Expression, { kind: "interpolated" }>, scope: Scope): string[] {
+    return node.parts.map((part) =>
+      typeof part === "string"
+        ? JSON.stringify(part)
+        : `csText(${this.#write(part.value, scope)}, ${JSON.stringify(part.format)})`,
+    );
+  }
+
+  #member(node: Extract<Expression, { kind: "member" }>, scope: Scope): string {
+    const { object, name } = node;
+    const type = this.#typeName(object, scope);
+    if (type !== null) {
+      const known = staticValues(type, name);
+      if (known !== null) return known;
+    }
+    const root = this.#rootItem(node, scope);
+    if (root !== null) return root;
+    return `csGet(${this.#write(object, scope)}, ${JSON.stringify(name)})`;
+  }
+
+  /** The name of a type that stands where a value could: `Math`, `System.Math`. */
+  #typeName(node: Expression, scope: Scope): string | null {
+    if (node.kind === "name") return scope.has(node.name) ? null : node.name;
+    const isOfSystem = node.kind === "member" && node.object.kind === "name";
+    return isOfSystem && (node.object as { name: string }).name === "System" ? node.name : null;
+  }
+
+  #call(node: Call, scope: Scope): string {
+    const { callee, args } = node;
+    if (callee.kind === "name") return this.#function(callee.name, node, scope);
+    if (callee.kind !== "member") return this.#fail(node.at, "Only methods can be called");
+    const { object, name, at } = callee;
+    if (object.kind === "name" && object.name === "this" && !scope.has("this")) {
+      return this.#function(name, node, scope);
+    }
+    const type = this.#typeName(object, scope);
+    const values = () => args.map((arg) => this.#write(arg, scope));
+    if (type !== null && type !== "docs" && type !== "counters") {
+      const known = staticNames.get(`${type}.${name}`.toLowerCase());
+      if (known !== undefined) return `${known}(${values().join(", ")})`;
+      const isSequence = type === "Enumerable" || type === "DynamicEnumerable";
+      if (isSequence && methodNames.has(name)) return `cs${name}(${values().join(", ")})`;
+      if (type !== "timeSeries") {
+        this.#fail(at, `The method '${type}.${name}' is not supported in indexes`);
+      }
+    }
+    if (/^(?:Order|Then)By/.test(name) && isOfRoot(object)) {
+      this.#refuse(orderRefusal(this.#text.slice(node.at, node.to)));
+    }
+    if (!methodNames.has(name)) {
+      this.#fail(at, `The method '${name}' is not supported in indexes`);
+    }
+    return `cs${name}(${[this.#write(object, scope), ...values()].join(", ")})`;
+  }
+
+  /** A function of the index itself: `LoadDocument(…)`. */
+  #function(name: string, node: Call, scope: Scope): string {
+    const { args, at } = node;
+    const known = functionNames.get(name);
+    if (known === undefined || scope.has(name)) {
+      this.#fail(at, `The function '${name}' is not supported in indexes`);
+    }
+    if (name === "LoadDocument") {
+      const collection = args[1];
+      if (args.length !== 2 || collection === undefined) {
+        this.#fail(
+          at,
+          `LoadDocument method is expecting two arguments, the document's id and its collection, but was invoked with ${args.length} arguments.`,
+        );
+      }
+      const isName = collection.kind === "literal" && typeof collection.value === "string";
+      if (!isName) this.#fail(collection.at, "LoadDocument's collection must be a constant string");
+      this.#loads.add(String(collection.value));
+      return `${known}(${this.#write(args[0] as Expression, scope)})`;
+    }
+    if (name === "CreateField") this.#isDynamic = true;
+    return `${known}(${args.map((arg) => this.#write(arg, scope)).join(", ")})`;
+  }
+
+  #unary(node: Extract<Expression, { kind: "unary" }>, scope: Scope): string {
+    const value = this.#write(node.value, scope);
+    if (node.operator === "!") return `csNot(${value})`;
+    if (node.operator === "-") return `csNegate(${value})`;
+    if (node.operator === "+") return value;
+    return this.#fail(node.at, `The operator '${node.operator}' is not supported`);
+  }
+
+  #binary(node: Extract<Expression, { kind: "binary" }>, scope: Scope): string {
+    const { operator } = node;
+    const left = this.#write(node.left, scope);
+    const right = this.#write(node.right, scope);
+    if (operator === "&&" || operator === "||" || operator === "??") {
+      return `(${left} ${operator} ${right})`;
+    }
+    const known = operators[operator];
+    if (known === undefined) {
+      return this.#fail(node.at, `The operator '${operator}' is not supported`);
+    }
+    return `${known}(${left}, ${right})`;
+  }
+
+  #cast(type: string, value: string, at: number): string {
+    const isNullable = type.endsWith("?");
+    const name = type.replace(/^System\./, "").replace("?", "");
+    if (/^(?:s?byte|u?short|u?int|u?long|U?Int(?:16|32|64))$/.test(name)) {
+      return `csInteger(${value}, ${isNullable})`;
+    }
+    if (/^(?:float|double|decimal|Single|Double|Decimal)$/.test(name)) {
+      return `csToDouble(${value}, ${isNullable})`;
+    }
+    if (/^(?:string|String)$/.test(name)) {
+      return isNullable ? `csAsString(${value})` : `csString(${value})`;
+    }
+    if (/^(?:bool|Boolean)$/.test(name)) return isNullable ? value : `csBoolean(${value})`;
+    const isSame =
+      /^(?:dynamic|object|Object|char|DateTime|DateTimeOffset|TimeSpan|DateOnly|TimeOnly|Guid)$/.test(
+        name,
+      ) ||
+      /[<[]/.test(name) ||
+      name === "IEnumerable";
+    if (isSame) return value;
+    return this.#fail(at, `A cast to '${type}' is not supported in indexes`);
+  }
+
+  #construction(node: Extract<Expression, { kind: "construction" }>, scope: Scope): string {
+    const { type, args, at } = node;
+    const values = args.map((arg) => this.#write(arg, scope)).join(", ");
+    const name = type.replace(/^System\./, "");
+    if (name === "DateTime") return `csNewDate(${values})`;
+    if (name === "TimeSpan") return `csNewSpan(${values})`;
+    if (/^(?:List|HashSet)</.test(name)) return args.length === 0 ? "[]" : `csToArray(${values})`;
+    if (/^Dictionary</.test(name) && args.length === 0) return "({})";
+    return this.#fail(at, `new ${type}(…) is not supported in indexes`);
+  }
+}
+
+const ungrouped =
+  "A reduce must group its results: 'from result in results group result by … into g select new { … }' or " +
+  "'results.GroupBy(…).Select(g => new { … })'.";
+
+function orderRefusal(text: string): string {
+  return (
+    "OrderBy calls are not valid during map or reduce phase, but the following was found:\r\n" +
+    `'${text}'\r\nOrderBy calls modify the indexing output, but doesn't actually impact the order of results ` +
+    "returned from the database.\r\nYou should be calling OrderBy on the QUERY, not on the index, if you want to specify ordering."
+  );
+}
+
+const operators: Readonly<Record<string, string>> = {
+  "+": "csAdd",
+  "-": "csSubtract",
+  "*": "csMultiply",
+  "/": "csDivide",
+  "%": "csRemainder",
+  "==": "csEquals",
+  "!=": "csDiffers",
+  "<": "csLess",
+  "<=": "csLessOrEqual",
+  ">": "csGreater",
+  ">=": "csGreaterOrEqual",
+};
+
+/** Is it made of what an index enumerates? */
+function isOfRoot(node: Expression): boolean {
+  let base = node;
+  for (;;) {
+    if (base.kind === "call") base = base.callee;
+    else if (base.kind === "member" || base.kind === "index") base = base.object;
+    else return base.kind === "name" && (base.name === "docs" || base.name === "results");
+  }
+}
+
+/** `new { … }.Boost(2)` and casts around it, without them. */
+function unboosted(value: Expression): Expression {
+  if (value.kind === "cast") return unboosted(value.value);
+  const isBoost =
+    value.kind === "call" && value.callee.kind === "member" && value.callee.name === "Boost";
+  return isBoost ? unboosted((value.callee as { object: Expression }).object) : value;
+}
+
+/** Names of the members of an anonymous object or a dictionary; null for anything else. */
+function memberNames(value: Expression): string[] | null {
+  if (value.kind === "object" && value.type === null) return value.members.map(({ name }) => name);
+  if (value.kind !== "dictionary") return null;
+  const keys = value.entries.map(([key]) => (key.kind === "literal" ? String(key.value) : null));
+  return keys.every((key) => key !== null) ? (keys as string[]) : null;
+}

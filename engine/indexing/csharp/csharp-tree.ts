@@ -1,0 +1,126 @@
+/**
+ * What a C# text of an index is read into. Types only; `at` is where a node begins in the text.
+ */
+
+/** `new { Name = value }`; the name of `doc.Name` is its last part. */
+export interface Member {
+  readonly name: string;
+  readonly value: Expression;
+  readonly at: number;
+}
+
+export type Clause =
+  | {
+      readonly kind: "from";
+      readonly name: string;
+      readonly source: Expression;
+      readonly at: number;
+    }
+  | { readonly kind: "let"; readonly name: string; readonly value: Expression; readonly at: number }
+  | { readonly kind: "where"; readonly test: Expression; readonly at: number }
+  | { readonly kind: "orderby"; readonly text: string; readonly at: number }
+  | {
+      readonly kind: "select";
+      readonly value: Expression;
+      readonly into: string | null;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "group";
+      readonly element: Expression;
+      readonly key: Expression;
+      readonly into: string | null;
+      readonly at: number;
+    };
+
+export type QueryExpression = {
+  readonly kind: "query";
+  readonly clauses: readonly Clause[];
+  readonly at: number;
+};
+
+export type Expression =
+  | { readonly kind: "name"; readonly name: string; readonly at: number }
+  | {
+      readonly kind: "literal";
+      readonly value: string | number | boolean | null;
+      readonly isDouble: boolean;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "interpolated";
+      readonly parts: readonly (string | { readonly value: Expression; readonly format: string })[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "member";
+      readonly object: Expression;
+      readonly name: string;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "index";
+      readonly object: Expression;
+      readonly index: Expression;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "call";
+      readonly callee: Expression;
+      /** The first type in `f<T>(…)`. */
+      readonly type: string | null;
+      readonly args: readonly Expression[];
+      readonly at: number;
+      readonly to: number;
+    }
+  | {
+      readonly kind: "unary";
+      readonly operator: string;
+      readonly value: Expression;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "binary";
+      readonly operator: string;
+      readonly left: Expression;
+      readonly right: Expression;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "conditional";
+      readonly test: Expression;
+      readonly yes: Expression;
+      readonly no: Expression;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "cast";
+      readonly type: string;
+      readonly value: Expression;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "lambda";
+      readonly parameters: readonly string[];
+      readonly body: Expression;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "object";
+      readonly type: string | null;
+      readonly members: readonly Member[];
+      readonly at: number;
+    }
+  | { readonly kind: "array"; readonly items: readonly Expression[]; readonly at: number }
+  | {
+      readonly kind: "dictionary";
+      readonly entries: readonly (readonly [Expression, Expression])[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "construction";
+      readonly type: string;
+      readonly args: readonly Expression[];
+      readonly at: number;
+    }
+  | QueryExpression;

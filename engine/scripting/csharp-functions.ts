@@ -1,0 +1,597 @@
+/**
+ * The functions that a C# index is compiled into calls of, beside those that every index has: operators, members, methods
+ * of texts, numbers and dates, and what an index reaches. indexing/csharp writes their names, each with `cs` before it.
+ *
+ * Invariant: made once, never changed; nothing of a run is kept.
+ */
+import { builtIn, newArray, newString } from "./built-in.ts";
+import { elementAt, itemsOf, sequenceFunctions } from "./csharp-sequences.ts";
+import * as cs from "./csharp-values.ts";
+import { indexGlobals } from "./index-functions.ts";
+import { ScriptDocument } from "./script-document.ts";
+import {
+  callFunction,
+  getOwn,
+  isArray,
+  isObject,
+  type Native,
+  newObject,
+  type Run,
+  type ScriptFunction,
+  setOwn,
+  type Value,
+} from "./script-values.ts";
+
+const { failed, isMissing, numberIn } = cs;
+
+// Members.
+
+/** `value.name` */
+function get(run: Run, _self: Value, [value, name]: Value[]): Value {
+  return memberOf(run, value, name as string);
+}
+
+function memberOf(run: Run, value: Value, name: string): Value {
+  if (isMissing(value)) return name === "HasValue" ? false : undefined;
+  if (isArray(value)) {
+    if (name === "Length" || name === "Count") return value.items.length;
+    return value.extra === null ? undefined : getOwn(value.extra, name);
+  }
+  if (isObject(value) && numberIn(value) === null) {
+    const found = cs.propertyOf(run, value, name);
+    if (found !== undefined || name !== "Id") return found;
+    return ScriptDocument.of(value)?.id ?? undefined;
+  }
+  if (typeof value === "string") {
+    if (name === "Length") return value.length;
+    const time = cs.dateOf(value);
+    const span = cs.spanOf(value);
+    const found =
+      time !== null
+        ? cs.dateMember(time, name)
+        : span !== null
+          ? cs.spanMember(run, span, name)
+          : undefined;
+    if (found !== undefined) return found;
+  }
+  if (name === "Value") return value;
+  if (name === "HasValue") return true;
+  throw failed(`'${cs.typeName(value)}' does not contain a definition for '${name}'`);
+}
+
+/** `value[index]` */
+function at(run: Run, _self: Value, [value, index]: Value[]): Value {
+  if (isMissing(value)) return value;
+  if (typeof index === "string") return memberOf(run, value, index);
+  return elementAt(itemsOf(run, value) ?? [], index);
+}
+
+function dictionary(run: Run, _self: Value, args: Value[]): Value {
+  run.grow(96 + args.length * 16);
+  const made = newObject();
+  for (let i = 0; i + 1 < args.length; i += 2) setOwn(made, cs.textOf(args[i]), args[i + 1]);
+  return made;
+}
+
+// Casts and conversions.
+
+function integer(_run: Run, _self: Value, [value, isNullable]: Value[]): Value {
+  if (isMissing(value)) return isNullable === true ? null : 0;
+  const number = numberIn(value);
+  if (number !== null) return Math.trunc(number) + 0;
+  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'int'`);
+}
+
+function toDouble(run: Run, _self: Value, [value, isNullable]: Value[]): Value {
+  if (isMissing(value)) return isNullable === true ? null : Number.NaN;
+  const number = numberIn(value);
+  if (number !== null) return cs.makeDouble(run, number);
+  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'double'`);
+}
+
+function castString(_run: Run, _self: Value, [value]: Value[]): Value {
+  if (isMissing(value)) return null;
+  if (typeof value === "string") return value;
+  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'string'`);
+}
+
+function boolean(_run: Run, _self: Value, [value]: Value[]): Value {
+  if (isMissing(value)) return false;
+  if (typeof value === "boolean") return value;
+  const text = typeof value === "string" ? value.trim().toLowerCase() : "";
+  if (text === "true" || text === "false") return text === "true";
+  const number = numberIn(value);
+  if (number !== null) return number !== 0;
+  throw failed("System.FormatException: The text was not recognized as a valid Boolean.");
+}
+
+/** A number of a text or a number; null when it is neither. */
+function parsed(value: Value): number | null {
+  if (typeof value !== "string") return numberIn(value);
+  const text = value.trim().replaceAll(",", "");
+  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? Number(text) : null;
+}
+
+function badNumber(value: Value): never {
+  throw failed(
+    `System.FormatException: The input string '${cs.textOf(value).slice(0, 100)}' was not in a correct format.`,
+  );
+}
+
+function parseInteger(_run: Run, _self: Value, [value]: Value[]): Value {
+  const number = parsed(value);
+  return number === null || !Number.isInteger(number) ? badNumber(value) : number;
+}
+
+function parseDouble(run: Run, _self: Value, [value]: Value[]): Value {
+  if (isMissing(value)) return 0;
+  const number = parsed(value);
+  return number === null ? badNumber(value) : cs.makeDouble(run, number);
+}
+
+/** `Convert.ToInt32`: halves go to the even one. */
+function roundInteger(_run: Run, _self: Value, [value]: Value[]): Value {
+  if (isMissing(value)) return 0;
+  if (typeof value === "boolean") return Number(value);
+  const number = parsed(value);
+  return number === null ? badNumber(value) : roundEven(number);
+}
+
+function roundEven(value: number): number {
+  const floor = Math.floor(value);
+  if (value - floor !== 0.5) return Math.round(value);
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+function parseDate(_run: Run, _self: Value, [value]: Value[]): Value {
+  if (isMissing(value)) return undefined;
+  const text = cs.textOf(value);
+  const given = typeof value === "string" ? value : text;
+  const found =
+    cs.dateOf(given) ?? cs.dateOf(`${given.replace(" ", "T")}`) ?? cs.dateOf(`${given}T00:00:00`);
+  if (found !== null) return cs.dateText(found);
+  throw failed(
+    `System.FormatException: String '${given.slice(0, 100)}' was not recognized as a valid DateTime.`,
+  );
+}
+
+function newDate(_run: Run, _self: Value, args: Value[]): Value {
+  const parts = args.map((part) => (typeof part === "string" ? null : numberIn(part)));
+  const isUtc = args.at(-1) === "Utc";
+  const numbers = parts.filter((part) => part !== null);
+  if (numbers.length === 1) {
+    return cs.dateText(
+      cs.moved({ time: -62_135_596_800_000, ticks: 0, isUtc }, numbers[0] as number),
+    );
+  }
+  const [year, month = 1, day = 1, hour = 0, minute = 0, second = 0, millisecond = 0] = numbers;
+  const date = new Date(0);
+  date.setUTCFullYear(year ?? Number.NaN, month - 1, day);
+  date.setUTCHours(hour, minute, second, millisecond);
+  const isThere = date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+  if (!isThere)
+    throw failed("System.ArgumentOutOfRangeException: The parameters describe no date.");
+  return cs.dateText({ time: date.getTime(), ticks: 0, isUtc });
+}
+
+function newSpan(_run: Run, _self: Value, args: Value[]): Value {
+  const numbers = args.map((part) => numberIn(part) ?? 0);
+  if (numbers.length === 1) return cs.spanText(numbers[0] as number);
+  const [days, hours, minutes, seconds, milliseconds = 0] =
+    numbers.length > 3 ? numbers : [0, ...numbers];
+  const whole =
+    (((days as number) * 24 + (hours as number)) * 60 + (minutes as number)) * 60 +
+    (seconds as number);
+  return cs.spanText(whole * 1e7 + milliseconds * 1e4);
+}
+
+function fromUnit(ticks: number): Native {
+  return (_run, _self, [value]) =>
+    isMissing(value) ? undefined : cs.spanText((numberIn(value) ?? 0) * ticks);
+}
+
+function addUnit(ticks: number): Native {
+  return dateMethod((time, count) => cs.moved(time, count * ticks));
+}
+
+function dateMethod(work: (time: cs.Moment, count: number) => cs.Moment): Native {
+  return (_run, _self, [value, count]) => {
+    if (isMissing(value)) return undefined;
+    const time = cs.dateOf(value);
+    const number = numberIn(count);
+    if (time === null) throw failed(`'${cs.typeName(value)}' is no date`);
+    return number === null ? undefined : cs.dateText(work(time, number));
+  };
+}
+
+/** A day that the month does not have is its last one. */
+function addMonths({ time, ticks, isUtc }: cs.Moment, count: number): cs.Moment {
+  const date = new Date(time);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() + count);
+  const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
+  date.setUTCDate(Math.min(day, last));
+  return { time: date.getTime(), ticks, isUtc };
+}
+
+// Texts.
+
+function text(run: Run, _self: Value, [value, format]: Value[]): Value {
+  const number = numberIn(value);
+  if (typeof format !== "string" || format === "" || isMissing(value)) {
+    return newString(run, cs.textOf(value));
+  }
+  if (number !== null) return newString(run, cs.formatNumber(value, format));
+  const time = cs.dateOf(value);
+  return newString(run, time === null ? cs.textOf(value) : cs.formatDate(time, format));
+}
+
+/** `x.ToString(format)`: of what is not there, with a format, nothing. */
+function formatted(run: Run, self: Value, [value, format]: Value[]): Value {
+  if (isMissing(value) && format !== undefined) return undefined;
+  return text(run, self, [value, format]);
+}
+
+/** `{0}`, `{1,10}`, `{0:yyyy}`; `{{` is a brace. */
+function format(run: Run, self: Value, [pattern, ...given]: Value[]): Value {
+  if (typeof pattern !== "string") return undefined;
+  const [first] = given;
+  const args = given.length === 1 && isArray(first) ? (itemsOf(run, first) ?? []) : given;
+  run.burn(pattern.length);
+  const made = pattern.replace(
+    /\{\{|\}\}|\{(\d+)(?:,(-?\d+))?(?::([^{}]*))?\}/g,
+    (whole, position?: string, width?: string, how?: string) => {
+      if (position === undefined) return whole.charAt(0);
+      if (Number(position) >= args.length) {
+        throw failed(
+          "System.FormatException: Index (zero based) must be less than the size of the argument list.",
+        );
+      }
+      const shown = text(run, self, [args[Number(position)], how]) as string;
+      const size = Math.min(Math.abs(Number(width ?? 0)), 10_000);
+      return width?.startsWith("-") ? shown.padEnd(size) : shown.padStart(size);
+    },
+  );
+  return newString(run, made);
+}
+
+/** `string.Concat(a, b)` and `$"…"`; `list.Concat(more)`. */
+function concat(run: Run, _self: Value, args: Value[]): Value {
+  const [first, second] = args;
+  if (args.length === 2 && (isArray(first) || isArray(second))) {
+    const items = itemsOf(run, first);
+    if (items === null) return undefined;
+    return newArray(run, [...items, ...(itemsOf(run, second) ?? [])]);
+  }
+  const parts = args.length === 1 && isArray(first) ? (itemsOf(run, first) ?? []) : args;
+  if (args.length === 2 && isMissing(first) && isObject(second)) return undefined;
+  return newString(run, parts.map(cs.textOf).join(""));
+}
+
+function join(run: Run, _self: Value, [separator, ...given]: Value[]): Value {
+  const [first] = given;
+  const isList = given.length === 1 && typeof first !== "string";
+  const items = isList ? (itemsOf(run, first) ?? []) : given;
+  run.burn(items.length);
+  return newString(run, items.map(cs.textOf).join(cs.textOf(separator)));
+}
+
+/** A method of texts; of what is not there it gives nothing, or `otherwise`. */
+function textMethod(
+  work: (run: Run, text: string, args: Value[]) => Value,
+  otherwise?: Value,
+): Native {
+  return (run, _self, [value, ...args]) => {
+    if (isMissing(value)) return otherwise;
+    const found = typeof value === "string" ? value : null;
+    if (found === null) throw failed(`'${cs.typeName(value)}' is no text`);
+    run.grow(32 + found.length);
+    return work(run, found, args);
+  };
+}
+
+function substring(_run: Run, value: string, [start, length]: Value[]): Value {
+  const from = numberIn(start) ?? -1;
+  const to = length === undefined ? value.length : from + (numberIn(length) ?? -1);
+  if (from < 0 || from > value.length || to < from || to > value.length) {
+    throw failed(
+      "System.ArgumentOutOfRangeException: Index and length must refer to a location within the string.",
+    );
+  }
+  return value.slice(from, to);
+}
+
+function contains(run: Run, _self: Value, [source, item, how]: Value[]): Value {
+  if (isMissing(source)) return undefined;
+  if (typeof source === "string") {
+    run.burn(1 + (source.length >> 3));
+    const [whole, part] = folded(source, cs.textOf(item), how);
+    return whole.includes(part);
+  }
+  return (itemsOf(run, source) ?? []).some((one) => cs.equals(run, one, item));
+}
+
+/** Both texts as a `StringComparison` compares them. */
+function folded(left: string, right: string, how: Value): [string, string] {
+  const ignores = how === true || (typeof how === "string" && how.endsWith("IgnoreCase"));
+  return ignores ? [left.toLowerCase(), right.toLowerCase()] : [left, right];
+}
+
+function split(run: Run, value: string, args: Value[]): Value {
+  const options: Value[] = args.filter((arg) => arg === "RemoveEmptyEntries" || arg === "None");
+  const given = args
+    .filter((arg) => !options.includes(arg))
+    .flatMap((arg) => (isArray(arg) ? (itemsOf(run, arg) ?? []) : [arg]))
+    .filter((arg): arg is string => typeof arg === "string" && arg !== "");
+  const separators = given.length === 0 ? [" ", "\t", "\n", "\r"] : given;
+  run.burn(value.length * separators.length);
+  const parts: string[] = [];
+  let from = 0;
+  for (let i = 0; i < value.length; ) {
+    const found = separators.find((separator) => value.startsWith(separator, i));
+    if (found === undefined) i += 1;
+    else {
+      parts.push(value.slice(from, i));
+      i += found.length;
+      from = i;
+    }
+  }
+  parts.push(value.slice(from));
+  const isKept = !options.includes("RemoveEmptyEntries");
+  return newArray(
+    run,
+    parts.filter((part) => isKept || part !== ""),
+  );
+}
+
+function indexOf(run: Run, _self: Value, [source, item, from]: Value[]): Value {
+  if (isMissing(source)) return undefined;
+  if (typeof source !== "string") {
+    return (itemsOf(run, source) ?? []).findIndex((one) => cs.equals(run, one, item));
+  }
+  run.burn(1 + (source.length >> 3));
+  const [whole, part] = folded(source, cs.textOf(item), from);
+  return whole.indexOf(part, numberIn(from) ?? 0);
+}
+
+function trimmed(value: string, given: Value[], isStart: boolean, isEnd: boolean): string {
+  const characters = given.flatMap((arg) => (typeof arg === "string" ? [...arg] : []));
+  const isTrimmed = (character: string) =>
+    characters.length === 0 ? /\s/.test(character) : characters.includes(character);
+  let from = 0;
+  let to = value.length;
+  while (isStart && from < to && isTrimmed(value.charAt(from))) from += 1;
+  while (isEnd && to > from && isTrimmed(value.charAt(to - 1))) to -= 1;
+  return value.slice(from, to);
+}
+
+function padded(isStart: boolean): Native {
+  return textMethod((run, value, [size, fill]) => {
+    const length = numberIn(size) ?? 0;
+    run.grow(length);
+    const filler = typeof fill === "string" ? fill : " ";
+    return isStart ? value.padStart(length, filler) : value.padEnd(length, filler);
+  });
+}
+
+function replace(run: Run, value: string, [from, to]: Value[]): Value {
+  const part = cs.textOf(from);
+  if (part === "") throw failed("System.ArgumentException: String cannot be of zero length.");
+  return newString(
+    run,
+    value.replaceAll(part, () => cs.textOf(to)),
+  );
+}
+
+function equals(run: Run, _self: Value, [left, right, how]: Value[]): Value {
+  if (typeof left === "string" && typeof right === "string" && how !== undefined) {
+    const [first, second] = folded(left, right, how);
+    return first === second;
+  }
+  return cs.equals(run, left, right);
+}
+
+function compareTo(run: Run, _self: Value, [left, right]: Value[]): Value {
+  return Math.sign(cs.order(run, left, right)) + 0;
+}
+
+/** A value is greater than what is not there. */
+function comparison(isRight: (found: number) => boolean): Native {
+  return (run, _self, [left, right]) => {
+    if (isMissing(right) && !isMissing(left)) return isRight(1);
+    const found = cs.compare(run, left, right);
+    return found !== null && isRight(found);
+  };
+}
+
+// Numbers.
+
+function mathFunction(work: (value: number) => number): Native {
+  return (run, _self, [value]) => {
+    if (isMissing(value)) return undefined;
+    const number = numberIn(value);
+    if (number === null) throw failed(`'${cs.typeName(value)}' is no number`);
+    const result = work(number) + 0;
+    return cs.isDouble(value) ? cs.makeDouble(run, result) : result;
+  };
+}
+
+function mathRound(run: Run, _self: Value, [value, ...options]: Value[]): Value {
+  if (isMissing(value)) return undefined;
+  const number = numberIn(value);
+  if (number === null) throw failed(`'${cs.typeName(value)}' is no number`);
+  const digits = options.map(numberIn).find((one) => one !== null) ?? 0;
+  const isAway = options.includes("AwayFromZero");
+  const factor = 10 ** digits;
+  const scaled = Number((number * factor).toPrecision(15));
+  const rounded = isAway ? Math.sign(scaled) * Math.round(Math.abs(scaled)) : roundEven(scaled);
+  return cs.isDouble(value) ? cs.makeDouble(run, rounded / factor) : rounded / factor;
+}
+
+function mathOfTwo(work: (left: number, right: number) => number): Native {
+  return (run, _self, [left, right]) => {
+    if (isMissing(left)) return right;
+    if (isMissing(right)) return left;
+    const [first, second] = [numberIn(left), numberIn(right)];
+    if (first === null || second === null) throw failed("Math needs two numbers");
+    const result = work(first, second);
+    return cs.isDouble(left) || cs.isDouble(right) ? cs.makeDouble(run, result) : result;
+  };
+}
+
+// What an index reaches.
+
+function idOf(_run: Run, _self: Value, [value]: Value[]): Value {
+  return ScriptDocument.of(value)?.id ?? undefined;
+}
+
+function metadataFor(_run: Run, _self: Value, [value]: Value[]): Value {
+  return ScriptDocument.of(value)?.metadata();
+}
+
+/** A document, or the documents of a list of ids; what is not there is not there. */
+function loadDocument(run: Run, self: Value, [id]: Value[]): Value {
+  if (isArray(id)) {
+    return newArray(
+      run,
+      (itemsOf(run, id) ?? []).map((one) => loadDocument(run, self, [one])),
+    );
+  }
+  if (typeof id !== "string" || id === "") return undefined;
+  const load = indexGlobals.get("load") as ScriptFunction;
+  return callFunction(run, load, self, [id]) ?? undefined;
+}
+
+/** `CreateField(name, value, stored, analyzed)` or `CreateField(name, value, options)` */
+function createField(run: Run, self: Value, [name, value, stored, analyzed]: Value[]): Value {
+  const options = newObject();
+  if (isObject(stored) && numberIn(stored) === null) {
+    setOwn(options, "storage", getOwn(stored, "Storage"));
+    setOwn(options, "indexing", getOwn(stored, "Indexing"));
+  } else {
+    setOwn(options, "storage", stored === true);
+    if (typeof analyzed === "boolean") setOwn(options, "indexing", analyzed ? "Search" : "Exact");
+  }
+  const create = indexGlobals.get("createField") as ScriptFunction;
+  return callFunction(run, create, self, [cs.textOf(name), value, options]);
+}
+
+function boost(run: Run, self: Value, [value, factor]: Value[]): Value {
+  if (value === undefined) return undefined;
+  const call = indexGlobals.get("boost") as ScriptFunction;
+  return callFunction(run, call, self, [value, numberIn(factor)]);
+}
+
+const functions: Readonly<Record<string, Native>> = {
+  ...sequenceFunctions,
+  Add: (run, _self, [left, right]) => cs.add(run, left, right),
+  Subtract: (run, _self, [left, right]) => cs.subtract(run, left, right),
+  Multiply: (run, _self, [left, right]) => cs.multiply(run, left, right),
+  Divide: (run, _self, [left, right]) => cs.divide(run, left, right, "/"),
+  Remainder: (run, _self, [left, right]) => cs.divide(run, left, right, "%"),
+  Negate: (run, _self, [value]) => cs.negate(run, value),
+  Not: (_run, _self, [value]) => (isMissing(value) ? undefined : !value),
+  Equals: equals,
+  Differs: (run, _self, [left, right]) => !cs.equals(run, left, right),
+  Less: comparison((found) => found < 0),
+  LessOrEqual: comparison((found) => found <= 0),
+  Greater: comparison((found) => found > 0),
+  GreaterOrEqual: comparison((found) => found >= 0),
+  CompareTo: compareTo,
+  Double: (run, _self, [value]) => cs.makeDouble(run, value as number),
+  Integer: integer,
+  ToDouble: toDouble,
+  String: castString,
+  AsString: (_run, _self, [value]) => (typeof value === "string" ? value : null),
+  Boolean: boolean,
+  ParseInteger: parseInteger,
+  ParseDouble: parseDouble,
+  RoundInteger: roundInteger,
+  ParseDate: parseDate,
+  NewDate: newDate,
+  NewSpan: newSpan,
+  FromDays: fromUnit(864e9),
+  FromHours: fromUnit(36e9),
+  FromMinutes: fromUnit(6e8),
+  FromSeconds: fromUnit(1e7),
+  FromMilliseconds: fromUnit(1e4),
+  AddDays: addUnit(864e9),
+  AddHours: addUnit(36e9),
+  AddMinutes: addUnit(6e8),
+  AddSeconds: addUnit(1e7),
+  AddMilliseconds: addUnit(1e4),
+  AddTicks: addUnit(1),
+  AddMonths: dateMethod(addMonths),
+  AddYears: dateMethod((time, count) => addMonths(time, count * 12)),
+  ToUniversalTime: (_run, _self, [value]) => value,
+  Get: get,
+  At: at,
+  Value: at,
+  GetValueOrDefault: (_run, _self, [value, other]) => (isMissing(value) ? (other ?? 0) : value),
+  Dictionary: dictionary,
+  ContainsKey: (_run, _self, [value, key]) =>
+    isObject(value) ? getOwn(value, cs.textOf(key)) !== undefined : undefined,
+  Same: (_run, _self, [value]) => value,
+  Text: text,
+  ToString: formatted,
+  Format: format,
+  Concat: concat,
+  Join: join,
+  Contains: contains,
+  IndexOf: indexOf,
+  LastIndexOf: textMethod((_run, value, [part]) => value.lastIndexOf(cs.textOf(part))),
+  StartsWith: textMethod((_run, value, [part, how]) => {
+    const [whole, start] = folded(value, cs.textOf(part), how);
+    return whole.startsWith(start);
+  }, false),
+  EndsWith: textMethod((_run, value, [part, how]) => {
+    const [whole, end] = folded(value, cs.textOf(part), how);
+    return whole.endsWith(end);
+  }, false),
+  Substring: textMethod(substring),
+  Remove: textMethod((run, value, [start, length]) => {
+    const head = substring(run, value, [0, start]) as string;
+    if (length === undefined) return head;
+    return head + value.slice(head.length + (numberIn(length) ?? 0));
+  }),
+  Replace: textMethod(replace),
+  Split: textMethod(split),
+  PadLeft: padded(true),
+  PadRight: padded(false),
+  Trim: textMethod((_run, value, args) => trimmed(value, args, true, true)),
+  TrimStart: textMethod((_run, value, args) => trimmed(value, args, true, false)),
+  TrimEnd: textMethod((_run, value, args) => trimmed(value, args, false, true)),
+  ToLower: textMethod((_run, value) => value.toLowerCase()),
+  ToLowerInvariant: textMethod((_run, value) => value.toLowerCase()),
+  ToUpper: textMethod((_run, value) => value.toUpperCase()),
+  ToUpperInvariant: textMethod((_run, value) => value.toUpperCase()),
+  ToCharArray: textMethod((run, value) => newArray(run, value.split(""))),
+  IsNullOrEmpty: (_run, _self, [value]) => isMissing(value) || value === "",
+  IsNullOrWhiteSpace: (_run, _self, [value]) => isMissing(value) || cs.textOf(value).trim() === "",
+  MathAbs: mathFunction(Math.abs),
+  MathCeiling: mathFunction(Math.ceil),
+  MathFloor: mathFunction(Math.floor),
+  MathTruncate: mathFunction(Math.trunc),
+  MathSign: (_run, _self, [value]) => Math.sign(numberIn(value) ?? 0) + 0,
+  MathSqrt: (run, _self, [value]) => cs.makeDouble(run, Math.sqrt(numberIn(value) ?? Number.NaN)),
+  MathPow: (run, _self, [base, power]) =>
+    cs.makeDouble(run, (numberIn(base) ?? Number.NaN) ** (numberIn(power) ?? Number.NaN)),
+  MathMax: mathOfTwo(Math.max),
+  MathMin: mathOfTwo(Math.min),
+  MathRound: mathRound,
+  Id: idOf,
+  MetadataFor: metadataFor,
+  LoadDocument: loadDocument,
+  CreateField: createField,
+  Boost: boost,
+};
+
+/** Globals of the script that a C# index becomes. */
+export const csharpGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ...indexGlobals,
+  ...Object.entries(functions).map(([name, native]): [string, Value] => [
+    `cs${name}`,
+    builtIn(name, native.length, native),
+  ]),
+]);

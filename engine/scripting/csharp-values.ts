@@ -1,0 +1,477 @@
+/**
+ * What C# means by values and operators, over the values of scripts: doubles that are whole, what is not there, dates and spans of time.
+ *
+ * - A double that is whole is boxed, because 7 / 2 is 3 and 7.0 / 2 is 3.5; any other number says by itself what it is.
+ * - A date is its text, as it stands in documents: `2020-01-02T03:04:05.0000000Z`; a span is `1.02:03:04.0000000`.
+ * - undefined is what is not there, null what is null: the first gives no term in an index, the second one.
+ *
+ * RavenDB 7.2.7 was asked what its indexes make of what is not there: a member or a method of it is not there either,
+ * `x + null` is x, `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.
+ */
+import { EngineError } from "../errors.ts";
+import { parseInstant } from "../indexing/date-terms.ts";
+import { valueText } from "./script-document.ts";
+import {
+  ABSENT,
+  isArray,
+  isObject,
+  newObject,
+  ownKeys,
+  positionOf,
+  type Run,
+  type ScriptObject,
+  slotAt,
+  traitsOf,
+  type Value,
+} from "./script-values.ts";
+import { spanSlots } from "./shape-hint.ts";
+import { isDoubleSpelling, TextSource } from "./text-source.ts";
+import { doubleText, numberText, roundTripText } from "./value-text.ts";
+
+const doubleClass = "Double";
+
+/** What goes wrong in C# while an index runs. */
+export function failed(message: string): EngineError {
+  return new EngineError("script-failed", message);
+}
+
+export function isMissing(value: Value): value is null | undefined {
+  return value === null || value === undefined;
+}
+
+/** A double of C#. */
+export function makeDouble(run: Run, value: number): Value {
+  if (!Number.isInteger(value)) return value;
+  run.grow(96);
+  const made = newObject();
+  const traits = traitsOf(made);
+  traits.className = doubleClass;
+  traits.boxed = value;
+  return made;
+}
+
+function isBoxed(value: Value): value is ScriptObject {
+  return isObject(value) && value.traits !== null && value.traits.className === doubleClass;
+}
+
+/** The number that a value is, or null. */
+export function numberIn(value: Value): number | null {
+  if (typeof value === "number") return value;
+  return isBoxed(value) ? (value.boxed as number) : null;
+}
+
+export function isDouble(value: Value): boolean {
+  return typeof value === "number" ? !Number.isInteger(value) : isBoxed(value);
+}
+
+/** A property of an object; undefined when it is not there. Doubles of a document are told by their spelling. */
+export function propertyOf(run: Run, object: ScriptObject, name: string): Value {
+  const position = positionOf(object, name);
+  if (position < 0) return undefined;
+  const value = slotAt(object, position);
+  if (value === ABSENT) return undefined;
+  if (typeof value !== "number" || !Number.isInteger(value)) return value;
+  const { source } = object;
+  if (!(source instanceof TextSource) || position >= object.readCount) return value;
+  const { shape } = object;
+  if (shape === null) return value;
+  const at = source.spansOf(object) + position * spanSlots;
+  const { spans } = shape.hint.memory;
+  const [start, end] = [spans[at + 1] as number, spans[at + 2] as number];
+  return isDoubleSpelling(source.bytes, start, end) ? makeDouble(run, value) : value;
+}
+
+// Arithmetic.
+
+type Numeric = (left: number, right: number) => number;
+
+function compute(run: Run, left: Value, right: Value, operator: string, numeric: Numeric): Value {
+  const [first, second] = [numberIn(left), numberIn(right)];
+  if (first !== null && second !== null) {
+    const result = numeric(first, second);
+    return isDouble(left) || isDouble(right) ? makeDouble(run, result) : result;
+  }
+  throw failed(
+    `Operator '${operator}' cannot be applied to operands of type '${typeName(left)}' and '${typeName(right)}'`,
+  );
+}
+
+export function typeName(value: Value): string {
+  if (isMissing(value)) return "DynamicNullObject";
+  if (typeof value === "string") return "string";
+  if (typeof value === "boolean") return "bool";
+  if (numberIn(value) !== null) return isDouble(value) ? "double" : "long";
+  return isArray(value) ? "DynamicArray" : "DynamicBlittableJson";
+}
+
+export function add(run: Run, left: Value, right: Value): Value {
+  if (typeof left === "string" || typeof right === "string") {
+    const [time, span] = [dateOf(left), spanOf(right)];
+    if (time !== null && span !== null) return dateText(moved(time, span));
+    const [first, second] = [spanOf(left), spanOf(right)];
+    if (first !== null && second !== null) return spanText(first + second);
+    const text = textOf(left) + textOf(right);
+    run.grow(32 + text.length);
+    return text;
+  }
+  if (isMissing(left)) return left;
+  if (isMissing(right)) return left;
+  return compute(run, left, right, "+", (a, b) => a + b);
+}
+
+export function subtract(run: Run, left: Value, right: Value): Value {
+  if (isMissing(left) || isMissing(right)) return left;
+  const time = dateOf(left);
+  if (time !== null) {
+    const [other, span] = [dateOf(right), spanOf(right)];
+    if (other !== null) return spanText(ticksBetween(other, time));
+    if (span !== null) return dateText(moved(time, -span));
+  }
+  const [first, second] = [spanOf(left), spanOf(right)];
+  if (first !== null && second !== null) return spanText(first - second);
+  return compute(run, left, right, "-", (a, b) => a - b);
+}
+
+export function multiply(run: Run, left: Value, right: Value): Value {
+  if (isMissing(left)) return left;
+  if (isMissing(right)) return 0;
+  return compute(run, left, right, "*", (a, b) => a * b);
+}
+
+export function divide(run: Run, left: Value, right: Value, operator: "/" | "%"): Value {
+  if (isMissing(left)) return left;
+  if (isMissing(right) || numberIn(right) === 0) {
+    throw failed("System.DivideByZeroException: Attempted to divide by zero.");
+  }
+  if (operator === "%") return compute(run, left, right, "%", (a, b) => a % b);
+  if (isDouble(left) || isDouble(right)) return compute(run, left, right, "/", (a, b) => a / b);
+  return compute(run, left, right, "/", (a, b) => Math.trunc(a / b) + 0);
+}
+
+export function negate(run: Run, value: Value): Value {
+  if (isMissing(value)) return 0;
+  return compute(run, 0, value, "-", (a, b) => a - b);
+}
+
+// Comparisons.
+
+export function equals(run: Run, left: Value, right: Value): boolean {
+  if (isMissing(left) || isMissing(right)) return isMissing(left) && isMissing(right);
+  if (left === right) return true;
+  if (typeof left === "string" && typeof right === "string") {
+    run.burn(1 + (Math.min(left.length, right.length) >> 5));
+    const [first, second] = [dateOf(left), dateOf(right)];
+    return first !== null && second !== null && ticksBetween(first, second) === 0;
+  }
+  const first = numberIn(left);
+  if (first !== null) return first === numberIn(right);
+  if (isObject(left) || isArray(left)) return resultText(run, left) === resultText(run, right);
+  return false;
+}
+
+/** Below 0, 0 or above 0; null when the two have no order. */
+export function compare(run: Run, left: Value, right: Value): number | null {
+  if (isMissing(left) || isMissing(right)) return null;
+  if (typeof left === "string" && typeof right === "string") {
+    run.burn(1 + (Math.min(left.length, right.length) >> 5));
+    const [first, second] = [dateOf(left), dateOf(right)];
+    if (first !== null && second !== null) return ticksBetween(second, first);
+    const [shorter, longer] = [spanOf(left), spanOf(right)];
+    if (shorter !== null && longer !== null) return shorter - longer;
+    return left < right ? -1 : left > right ? 1 : 0;
+  }
+  if (typeof left === "boolean" && typeof right === "boolean") return Number(left) - Number(right);
+  const [first, second] = [numberIn(left), numberIn(right)];
+  if (first === null || second === null) {
+    throw failed(
+      `Operator '<' cannot be applied to operands of type '${typeName(left)}' and '${typeName(right)}'`,
+    );
+  }
+  return first - second;
+}
+
+/** As `compare`, for sorting: what is not there comes first. */
+export function order(run: Run, left: Value, right: Value): number {
+  if (isMissing(left) || isMissing(right))
+    return Number(isMissing(right)) - Number(isMissing(left));
+  return compare(run, left, right) ?? 0;
+}
+
+// Texts.
+
+/** What `ToString()` gives. */
+export function textOf(value: Value): string {
+  if (isMissing(value)) return "";
+  if (typeof value === "string") {
+    const time = dateOf(value);
+    return time === null ? value : formatDate(time, "MM/dd/yyyy HH:mm:ss");
+  }
+  if (typeof value === "boolean") return value ? "True" : "False";
+  const number = numberIn(value);
+  if (number !== null) return isDouble(value) ? roundTripText(number) : numberText(number);
+  return resultText(null, value);
+}
+
+/** JSON text of what an index gives: a member that is not there is null. */
+export function resultText(run: Run | null, value: Value): string {
+  if (isMissing(value)) return "null";
+  if (isBoxed(value)) return doubleText(value.boxed as number);
+  if (isArray(value) && value.source === null) {
+    run?.burn(value.items.length);
+    return `[${value.items.map((item) => resultText(run, item === ABSENT ? null : (item as Value))).join(",")}]`;
+  }
+  if (isObject(value) && value.source === null) {
+    const keys = ownKeys(value);
+    run?.burn(keys.length);
+    const members = keys.map(
+      (key) => `${JSON.stringify(key)}:${resultText(run, slotOf(value, key))}`,
+    );
+    return `{${members.join(",")}}`;
+  }
+  return valueText(run, value);
+}
+
+/** As `resultText`, of one field: items of a list that are not there are left out. */
+export function listedText(run: Run | null, value: Value): string {
+  if (!isArray(value) || value.source !== null) return resultText(run, value);
+  const items = value.items.filter((item) => item !== undefined && item !== ABSENT);
+  return `[${items.map((item) => listedText(run, item as Value)).join(",")}]`;
+}
+
+function slotOf(object: ScriptObject, key: string): Value {
+  const value = slotAt(object, positionOf(object, key));
+  return value === ABSENT ? undefined : value;
+}
+
+/** A number as a format says: `D5`, `F2`, `N0`, `0.00`. */
+export function formatNumber(value: Value, format: string): string {
+  const number = numberIn(value) as number;
+  const standard = /^([dDfFnNxX])(\d{0,2})$/.exec(format);
+  const kind = standard?.[1]?.toUpperCase();
+  const given = standard?.[2] ?? "";
+  if (kind === "D") {
+    const digits = numberText(Math.abs(Math.trunc(number))).padStart(Number(given), "0");
+    return (number < 0 ? "-" : "") + digits;
+  }
+  if (kind === "X")
+    return Math.trunc(number).toString(16).toUpperCase().padStart(Number(given), "0");
+  if (kind === "F" || kind === "N") {
+    const fixed = number.toFixed(given === "" ? 2 : Number(given));
+    return kind === "F" ? fixed : fixed.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ",");
+  }
+  const custom = /^(#*)(0*)(?:\.(0*)(#*))?$/.exec(format);
+  if (custom === null)
+    throw failed(`System.FormatException: The format '${format}' is not supported`);
+  const [whole, least, most] = [custom[2] ?? "", custom[3] ?? "", custom[4] ?? ""];
+  const fixed = Math.abs(number).toFixed(least.length + most.length);
+  const [integer, fraction = ""] = fixed.split(".");
+  let shown = fraction;
+  while (shown.length > least.length && shown.endsWith("0")) shown = shown.slice(0, -1);
+  const digits = (integer === "0" && whole === "" ? "" : (integer as string)).padStart(
+    whole.length,
+    "0",
+  );
+  return `${number < 0 ? "-" : ""}${digits}${shown === "" ? "" : `.${shown}`}`;
+}
+
+// Dates. Ticks are 100 ns.
+
+/** A moment, or a local time. */
+export interface Moment {
+  /** Milliseconds since 1970. */
+  readonly time: number;
+  /** Beyond them, 0 to 9999. */
+  readonly ticks: number;
+  readonly isUtc: boolean;
+}
+
+const ticksPerMillisecond = 10_000;
+const timeMin = -62_135_596_800_000;
+const timeMax = 253_402_300_799_999;
+
+/** The date that a text with a time of day is, or null. */
+export function dateOf(value: Value): Moment | null {
+  if (typeof value !== "string" || value.length < 19 || value.charCodeAt(10) !== 0x54) return null;
+  const instant = parseInstant(value);
+  if (instant === null) return null;
+  const { milliseconds: time, ticks, term } = instant;
+  return { time, ticks, isUtc: term.endsWith("Z") };
+}
+
+export function dateText({ time, ticks, isUtc }: Moment): string {
+  if (!(time >= timeMin && time <= timeMax)) {
+    throw failed("System.ArgumentOutOfRangeException: The resulting date is out of range.");
+  }
+  const text = new Date(time).toISOString().slice(0, -1);
+  return `${text}${String(ticks).padStart(4, "0")}${isUtc ? "Z" : ""}`;
+}
+
+/** A date, `ticks` later. */
+export function moved({ time, ticks, isUtc }: Moment, by: number): Moment {
+  const all = ticks + by;
+  const whole = Math.floor(all / ticksPerMillisecond);
+  return { time: time + whole, ticks: Math.round(all - whole * ticksPerMillisecond), isUtc };
+}
+
+function ticksBetween(from: Moment, to: Moment): number {
+  return (to.time - from.time) * ticksPerMillisecond + (to.ticks - from.ticks);
+}
+
+const spanPattern = /^(-)?(?:(\d{1,8})\.)?(\d\d):(\d\d):(\d\d)(?:\.(\d{7}))?$/;
+
+/** The ticks of a text that is a span of time, or null. */
+export function spanOf(value: Value): number | null {
+  if (typeof value !== "string" || value.length < 8 || value.length > 26) return null;
+  const match = spanPattern.exec(value);
+  if (match === null) return null;
+  const [days, hours, minutes, seconds, ticks] = match.slice(2).map((part) => Number(part ?? 0));
+  const total = (((days as number) * 24 + (hours as number)) * 60 + (minutes as number)) * 60;
+  const all = (total + (seconds as number)) * 1e7 + (ticks as number);
+  return match[1] === undefined ? all : -all;
+}
+
+export function spanText(ticks: number): string {
+  const size = Math.abs(Math.round(ticks));
+  const fraction = size % 1e7;
+  const seconds = Math.floor(size / 1e7);
+  const part = (value: number) => String(value).padStart(2, "0");
+  const days = Math.floor(seconds / 86_400);
+  const clock = [Math.floor(seconds / 3_600) % 24, Math.floor(seconds / 60) % 60, seconds % 60];
+  const rest = fraction === 0 ? "" : `.${String(fraction).padStart(7, "0")}`;
+  return `${ticks < 0 ? "-" : ""}${days === 0 ? "" : `${days}.`}${clock.map(part).join(":")}${rest}`;
+}
+
+const dayNames = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const monthNames = [
+  "January",
+  "February",
+  "March",
+  "April",
+  "May",
+  "June",
+  "July",
+  "August",
+  "September",
+  "October",
+  "November",
+  "December",
+];
+const standardFormats: Readonly<Record<string, string>> = {
+  d: "MM/dd/yyyy",
+  s: "yyyy-MM-ddTHH:mm:ss",
+  u: "yyyy-MM-dd HH:mm:ssZ",
+  t: "HH:mm",
+  T: "HH:mm:ss",
+  g: "MM/dd/yyyy HH:mm",
+  G: "MM/dd/yyyy HH:mm:ss",
+};
+const formatParts = /'[^']*'|"[^"]*"|\\.|y+|M+|d+|H+|h+|m+|s+|f+|F+|t+|K|[\s\S]/g;
+
+/** A date as a format of .NET says, in the invariant culture. */
+export function formatDate(moment: Moment, format: string): string {
+  if (format === "o" || format === "O") return dateText(moment);
+  return (standardFormats[format] ?? format).replace(formatParts, (part) => datePart(moment, part));
+}
+
+function datePart({ time, ticks, isUtc }: Moment, part: string): string {
+  const date = new Date(time);
+  const padded = (value: number) => String(value).padStart(part.length === 1 ? 1 : 2, "0");
+  switch (part.charAt(0)) {
+    case "'":
+    case '"':
+      return part.slice(1, -1);
+    case "\\":
+      return part.slice(1);
+    case "y":
+      if (part.length > 2) return String(date.getUTCFullYear()).padStart(part.length, "0");
+      return padded(date.getUTCFullYear() % 100);
+    case "M": {
+      const name = monthNames[date.getUTCMonth()] as string;
+      if (part.length > 2) return part.length === 3 ? name.slice(0, 3) : name;
+      return padded(date.getUTCMonth() + 1);
+    }
+    case "d": {
+      const name = dayNames[date.getUTCDay()] as string;
+      if (part.length > 2) return part.length === 3 ? name.slice(0, 3) : name;
+      return padded(date.getUTCDate());
+    }
+    case "H":
+      return padded(date.getUTCHours());
+    case "h":
+      return padded(date.getUTCHours() % 12 || 12);
+    case "m":
+      return padded(date.getUTCMinutes());
+    case "s":
+      return padded(date.getUTCSeconds());
+    case "f":
+    case "F": {
+      const digits =
+        String(date.getUTCMilliseconds()).padStart(3, "0") + String(ticks).padStart(4, "0");
+      const shown = digits.slice(0, part.length);
+      return part.startsWith("f") ? shown : shown.replace(/0+$/, "");
+    }
+    case "t":
+      return (date.getUTCHours() < 12 ? "AM" : "PM").slice(0, part.length);
+    case "K":
+      return isUtc ? "Z" : "";
+    default:
+      return part;
+  }
+}
+
+/** A member of a date: `Year`; undefined when dates have no such member. */
+export function dateMember(moment: Moment, name: string): Value {
+  const { time, ticks, isUtc } = moment;
+  const date = new Date(time);
+  const midnight = Math.floor(time / 86_400_000) * 86_400_000;
+  switch (name) {
+    case "Year":
+      return date.getUTCFullYear();
+    case "Month":
+      return date.getUTCMonth() + 1;
+    case "Day":
+      return date.getUTCDate();
+    case "Hour":
+      return date.getUTCHours();
+    case "Minute":
+      return date.getUTCMinutes();
+    case "Second":
+      return date.getUTCSeconds();
+    case "Millisecond":
+      return date.getUTCMilliseconds();
+    case "DayOfWeek":
+      return dayNames[date.getUTCDay()] as string;
+    case "DayOfYear":
+      return (midnight - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000 + 1;
+    case "Ticks":
+      return (time - timeMin) * ticksPerMillisecond + ticks;
+    case "Date":
+      return dateText({ time: midnight, ticks: 0, isUtc });
+    case "TimeOfDay":
+      return spanText((time - midnight) * ticksPerMillisecond + ticks);
+    case "UtcDateTime":
+    case "DateTime":
+      return dateText(moment);
+    default:
+      return undefined;
+  }
+}
+
+const spanUnits: Readonly<Record<string, readonly [ticks: number, modulus: number]>> = {
+  Days: [864e9, Number.POSITIVE_INFINITY],
+  Hours: [36e9, 24],
+  Minutes: [6e8, 60],
+  Seconds: [1e7, 60],
+  Milliseconds: [1e4, 1_000],
+};
+
+/** A member of a span of time; undefined when spans have no such member. */
+export function spanMember(run: Run, span: number, name: string): Value {
+  if (name === "Ticks") return span;
+  const total = name.startsWith("Total") ? spanUnits[name.slice(5)] : undefined;
+  if (total !== undefined) return makeDouble(run, span / total[0]);
+  const unit = spanUnits[name];
+  if (unit === undefined) return undefined;
+  const whole = Math.trunc(span / unit[0]);
+  return Number.isFinite(unit[1]) ? whole % unit[1] : whole;
+}
