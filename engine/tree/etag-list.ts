@@ -71,6 +71,7 @@ export class EtagList {
       const entries = Math.min(tail < 0 ? entriesMin : Infinity, this.#entriesMax);
       const chunk = (tail < 0 ? undefined : this.#spare.pop()) ?? new Uint32Array(2 * entries);
       chunk[0] = docNum;
+      chunk[1] = 0;
       this.#insertChunk(tail + 1, chunk, etag, 1);
       return;
     }
@@ -143,6 +144,7 @@ export class EtagList {
       if (this.#sweepAt < this.#chunks.length) this.#sweepChunk(this.#sweepAt, rows);
       if (this.#sweepAt >= this.#chunks.length) {
         this.#sweepAt = -1;
+        this.#dropSpare();
         this.#keptCount = this.#length - this.#live;
         this.#keptRelease = rows.releaseCount;
       }
@@ -191,9 +193,19 @@ export class EtagList {
 
   /** Lets a chunk be used again, as long as all together take no more room than dead entries may. */
   #keepSpare(chunk: Uint32Array): void {
-    if (chunk.length < 2 * this.#entriesMax) return;
-    const entries = this.#length + this.#spare.length * this.#entriesMax;
-    if (entries < 2 * this.#live) this.#spare.push(chunk);
+    if (chunk.length !== 2 * this.#entriesMax) return;
+    if (this.#hasRoomBeside(this.#spare.length)) this.#spare.push(chunk);
+  }
+
+  /** After deletions there may be fewer spare chunks than before. */
+  #dropSpare(): void {
+    const spare = this.#spare;
+    while (spare.length > 0 && !this.#hasRoomBeside(spare.length - 1)) spare.pop();
+  }
+
+  /** May there be one more than so many spare chunks? */
+  #hasRoomBeside(spareCount: number): boolean {
+    return this.#length + spareCount * this.#entriesMax < 2 * this.#live;
   }
 
   /** Appends entries with deltas from `base` to chunk `at`, unless they do not fit. */

@@ -173,7 +173,7 @@ type Operation =
   | { kind: "commit" | "discard"; count: number }
   | { kind: "relocate"; pick: number; position: number }
   | { kind: "view" | "restore" | "look" }
-  | { kind: "release" | "purge" | "churn"; pick: number }
+  | { kind: "release" | "purge" | "churn" | "rewrite"; pick: number }
   | { kind: "settle"; turns: number };
 const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   {
@@ -200,6 +200,7 @@ const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("look") }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("purge"), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("churn"), pick: fc.nat() }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("rewrite"), pick: fc.nat() }) },
 );
 
 /** Runs operations against a table and its twin. */
@@ -250,6 +251,9 @@ class Pair {
       case "churn":
         this.change(next.kind, next.pick);
         return;
+      case "rewrite":
+        this.rewrite(next.pick);
+        return;
       case "settle":
         this.table.settleOrder(next.turns);
         return;
@@ -258,6 +262,7 @@ class Pair {
         return;
       case "look":
         check(this.table, this.model.committed, [...this.ids], 3);
+        this.checkEtags();
     }
   }
 
@@ -308,6 +313,41 @@ class Pair {
     }
   }
 
+  /**
+   * Writes all documents anew, one or two of them twice, in their collections, and commits that in two parts; `pick` says
+   * where the parts meet, and which are deleted, new or moved to another collection between them.
+   */
+  rewrite(pick: number): void {
+    const rows = [...this.model.newest()];
+    for (const [turn, [id, { collection }]] of [...rows, ...rows.slice(0, 2)].entries()) {
+      const other = (turn + pick) % 11;
+      const isDeletion = other === 0;
+      const target = other === 1 ? 5 : other === 2 ? 0 : collection;
+      const names = other === 3 ? [id, `users/new${pick % 97}-${turn}`] : [id];
+      for (const name of names) {
+        const write = { id: name, asBytes: false, isDeletion, collection: target, flags: turn };
+        this.write("stage", [{ ...write, etagStep: 1 }]);
+      }
+    }
+    this.commit(pick % (this.model.staged.length + 1));
+    const view = this.table.view();
+    this.views.push({ view, state: new Map(this.model.committed) });
+    this.commit(this.model.staged.length);
+    if (pick % 2 === 0) this.views.pop()?.view.release();
+  }
+
+  /** Every document, of now and of each view, is found by its etag; no other etag gives one that has it. */
+  checkEtags(): void {
+    for (const state of [this.model.committed, ...this.views.map((held) => held.state)]) {
+      for (const [id, { etag }] of state) {
+        expect(this.table.numberAtEtag(etag)).toBe(this.table.lookup(id));
+      }
+    }
+    for (const { row } of this.model.staged) expect(this.table.numberAtEtag(row.etag)).toBe(-1);
+    expect(this.table.numberAtEtag(0)).toBe(-1);
+    expect(this.table.numberAtEtag(this.etag + 1)).toBe(-1);
+  }
+
   commit(count: number): void {
     const told: unknown[] = [];
     this.table.commitStaged(count, (docNum, etag, position, length, collection) => {
@@ -348,6 +388,7 @@ class Pair {
     this.table.checkInvariants();
     const ids = [...this.ids];
     expect(this.table.stagedCount).toBe(this.model.staged.length);
+    this.checkEtags();
     const newest = this.model.newest();
     for (const id of ids) {
       const docNum = this.table.lookup(id);
@@ -396,6 +437,7 @@ describe("against a slow twin", () => {
           for (const next of operations) {
             pair.run(next);
             pair.table.checkInvariants();
+            pair.checkEtags();
           }
           pair.finish();
         },

@@ -148,6 +148,16 @@ test("leaves what was dumped under a view as it was, and uses emptied chunks aga
   expect(writer.list.memoryBytes()).toBeLessThan(docCount * 8 * 12);
 });
 
+test("keeps no emptied chunks for documents that are gone", () => {
+  const writer = new Writer();
+  let etag = 0;
+  for (let turn = 0; turn < 20_000; turn++) writer.write(turn % 2000, ++etag);
+  expect(writer.list.memoryBytes()).toBeGreaterThan(2000 * 8);
+  for (let docNum = 1; docNum < 2000; docNum++) writer.remove(docNum);
+  // One document, and as many dead entries as may wait for a sweep.
+  expect(writer.list.memoryBytes()).toBeLessThan(50 * (8 + 24));
+});
+
 test("keeps what a view sees, and lets it go after the release", () => {
   const writer = new Writer();
   for (let etag = 1; etag <= docCount; etag++) writer.write(etag - 1, etag);
