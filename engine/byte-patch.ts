@@ -241,7 +241,7 @@ export class BytePatch {
       if (kind === kinds.number) {
         const known = before[target] as number;
         const old = known < 0 ? decodeNumber(bytes, from, to) : (registers[known] as number);
-        if (old === value) continue;
+        if (isSameNumber(old, value)) continue;
       }
       const textFrom = this.#textsLength;
       this.#addNumber(bytes, from, to, kind, value);
@@ -513,12 +513,17 @@ function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
 /** Is the value that stands there this one already? Then its spelling stays. */
 function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): boolean {
   if (typeof value === "number") {
-    return kind === kinds.number && decodeNumber(bytes, from, to) === value;
+    return kind === kinds.number && isSameNumber(decodeNumber(bytes, from, to), value);
   }
   if (typeof value === "string") {
     return kind === kinds.string && decodeString(bytes, from, to) === value;
   }
   return kind === kinds.word && scalarAt(bytes, from, to) === value;
+}
+
+/** A zero below 0 is always spelled anew, as the script does it. */
+function isSameNumber(old: number, value: number): boolean {
+  return old === value && (value !== 0 || 1 / value > 0);
 }
 
 function isSpelledAsDouble(bytes: Buffer, from: number, to: number): boolean {

@@ -101,6 +101,70 @@ describe("a patch on bytes", () => {
     expect(patchedCount).toBeGreaterThan(100);
   });
 
+  it("computes with numbers as the script does, whatever they are and however they are spelled", async () => {
+    const database = await openDatabase();
+    const special = [
+      ["0", "-0", "0.0", "-0.0", "1.0", "1E+3", "1e-400", "5e-324", "1e-320", "1e308", "-1e300"],
+      ["9007199254740991", "9007199254740993", "9223372036854775807", "18446744073709551616"],
+      ["123456789012345.678", "3.141592653589793238462643", "100000000000000000000", "1e21"],
+    ];
+    const number = fc.oneof(
+      fc.integer({ min: -1000, max: 1000 }).map(String),
+      fc.constantFrom(...special.flat()),
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+    );
+    const field = fc.constantFrom("A", "B", "C", "D");
+    const leaf = fc.oneof(
+      { weight: 3, arbitrary: field.map((name) => `this.${name}`) },
+      fc.constantFrom("0", "-0", "-1", "2.0", "0.5", "7", "1e300", "1e-300", "$p", "args.q"),
+    );
+    const operator = fc.constantFrom("+", "-", "*", "/", "%");
+    const { value } = fc.letrec<{ value: string }>((tie) => ({
+      value: fc.oneof(
+        { depthSize: "small" },
+        leaf,
+        fc.tuple(tie("value"), operator, tie("value")).map((parts) => `(${parts.join(" ")})`),
+      ),
+    }));
+    const assignment = fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc
+          .tuple(field, fc.constantFrom("=", "+=", "-=", "*=", "/=", "%="), value)
+          .map(([name, sign, text]) => `this.${name} ${sign} ${text};`),
+      },
+      field.map((name) => `this.${name}++;`),
+    );
+    const script = fc.array(assignment, { minLength: 1, maxLength: 4 }).map((all) => all.join(" "));
+    let patchedCount = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(number, { minLength: 4, maxLength: 4 }),
+        script,
+        fc.tuple(number, number).map(([p, q]) => `{"p":${p},"q":${q}}`),
+        async ([a, b, c, d], source, values) => {
+          const body = `{"A":${a},"B":${b},"C":${c},"D":${d}}`;
+          const { outcome, text } = await byBytes(database, body, source, values);
+          if (outcome === null || outcome === "unsure") return;
+          if (outcome === "patched") patchedCount++;
+          expect(text).toBe(await byScript(database, body, source, values));
+        },
+      ),
+      { numRuns: 500 },
+    );
+    expect(patchedCount).toBeGreaterThan(100);
+  });
+
+  it("gives a zero the sign that the script gives it", async () => {
+    const database = await openDatabase();
+    const body = '{"A":0.0,"B":0,"C":-0}';
+    const script = "this.A *= -1; this.B *= -1; this.C += 0;";
+    const { outcome, text } = await byBytes(database, body, script);
+    expect(outcome).toBe("patched");
+    expect(text).toBe(await byScript(database, body, script));
+    expect(text).toContain('"A":-0.0');
+  });
+
   it("keeps a double a double, and everything else of the document as it was", async () => {
     const database = await openDatabase();
     const body = '{"A":1.50,"B":{"x":1e3},"C":2,"D":"é"}';
