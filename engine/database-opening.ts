@@ -58,6 +58,7 @@ export async function openParts(
   const documents = new DocumentTable({
     hashSeed: environment.random(4).readUInt32LE(0),
     monotonicMs: () => environment.clock.monotonicMs(),
+    ...options.documents,
   });
   const keyspaces = new KeyspaceTable(documents, replaced, dead);
   const blobs = new BlobStore(environment, folder === null ? null : `${folder}/blobs`);

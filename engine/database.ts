@@ -17,7 +17,7 @@ import { bodyTextOf } from "./document.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
 import type { Clock, Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
-import type { DocumentReader } from "./keyspaces/document-table.ts";
+import type { DocumentReader, DocumentTableOptions } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
@@ -56,6 +56,8 @@ export interface DatabaseOptions {
   readonly log?: Partial<LogOptions>;
   /** When the tasks in the background run. */
   readonly maintenance?: MaintenanceOptions;
+  /** Sizes of chunks: the same at every opening, as index snapshots have them. */
+  readonly documents?: DocumentTableOptions;
 }
 
 /** How a transaction is written. */

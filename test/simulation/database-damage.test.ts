@@ -59,9 +59,8 @@ async function outcomeOf(
   const before = copy.paths().map((path) => [path, Buffer.from(copy.content(path))] as const);
   let database: Database;
   try {
-    database = await Database.open(simulatedEnvironment(copy), "shop", databaseFolder, {
-      log: { ...logOptions().log, mustExist: true },
-    });
+    const options = logOptions({ mustExist: true });
+    database = await Database.open(simulatedEnvironment(copy), "shop", databaseFolder, options);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     expect(["database-damaged", "database-missing"]).toContain(error.code);

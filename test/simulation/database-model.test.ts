@@ -72,8 +72,47 @@ const batch: fc.Arbitrary<Batch> = fc.oneof(
   { weight: 1, arbitrary: failing },
 );
 
+const numberedId = fc.nat(23).map((number) => `things/${number}`);
+const numberedPut = fc
+  .record({ at: fc.nat(23), n: fc.nat(9), count: fc.nat(120) })
+  .map(({ at, n, count }) => {
+    const metadata = at % 3 === 0 ? "" : `,"@metadata":{"@collection":"C${at % 3}"}`;
+    const body = `{"n":${n},"text":"${"x".repeat(count)}"${metadata}}`;
+    return { kind: "put" as const, id: `things/${at}`, body };
+  });
+/** Documents that are written anew all together, and between that one by one. */
+const rewriting: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 6, arbitrary: numberedPut },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("delete"), id: numberedId }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("patchAll"), n: fc.nat(9) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("increment"),
+      id: numberedId,
+      name: fc.constant("n"),
+      by: fc.constant(1),
+    }),
+  },
+) as fc.Arbitrary<Operation>;
+const rewritingBatch: fc.Arbitrary<Batch> = fc.oneof(
+  { weight: 4, arbitrary: fc.array(rewriting, { minLength: 1, maxLength: 8 }) },
+  {
+    weight: 1,
+    arbitrary: fc.array(numberedPut, { minLength: 20, maxLength: 40 }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .array(rewriting, { maxLength: 3 })
+      .map((all): Batch => [...all, { kind: "fail" }]),
+  },
+);
+
 type Step =
   | { do: "write"; batches: Batch[] }
+  | { do: "compactBeside"; batches: Batch[]; turns: number }
+  | { do: "full"; batches: Batch[]; room: number }
   | {
       do:
         | "view"
@@ -86,7 +125,7 @@ type Step =
         | "check"
         | "turn";
     }
-  | { do: "powerLoss"; batches: Batch[]; turns: number; seed: number };
+  | { do: "powerLoss"; batches: Batch[]; turns: number; seed: number; compacts?: boolean };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -106,6 +145,33 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       batches: fc.array(batch, { maxLength: 3 }),
       turns: fc.nat(4),
       seed: fc.nat(1000),
+    }),
+  },
+);
+
+const batches = fc.array(rewritingBatch, { minLength: 1, maxLength: 4 });
+const rewritingStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: fc.record({ do: fc.constant("write" as const), batches }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant("compactBeside" as const), batches, turns: fc.nat(9) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("full" as const), batches, room: fc.nat(6000) }),
+  },
+  ...(["view", "release", "snapshot", "compact", "purge", "close", "kill", "check"] as const).map(
+    (kind) => ({ weight: 1, arbitrary: fc.constant({ do: kind }) }),
+  ),
+  { weight: 4, arbitrary: fc.constant({ do: "turn" as const }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("powerLoss" as const),
+      batches,
+      turns: fc.nat(12),
+      seed: fc.nat(1000),
+      compacts: fc.boolean(),
     }),
   },
 );
@@ -137,6 +203,7 @@ class Run {
   files: SimulatedFileSystem;
   readonly #cacheBytes: number;
   #views: HeldView[] = [];
+  #wasFull = false;
 
   private constructor(shop: SimulatedDatabase, files: SimulatedFileSystem, cacheBytes: number) {
     this.shop = shop;
@@ -157,7 +224,17 @@ class Run {
     const { shop } = this;
     switch (step.do) {
       case "write":
-        await Promise.all(step.batches.map((one) => shop.write(one)));
+        await this.#done(this.#write(step.batches));
+        return;
+      case "compactBeside": {
+        const compaction = shop.database.compact();
+        const written = this.#write([...step.batches, [{ kind: "patchAll", n: 7 }]]);
+        for (let turn = 0; turn < step.turns; turn++) await nextTurn();
+        await this.#done([compaction, ...written]);
+        return;
+      }
+      case "full":
+        await this.#fill(step.batches, step.room);
         return;
       case "view": {
         const view = shop.database.view();
@@ -174,11 +251,11 @@ class Run {
         await shop.database.compact();
         return;
       case "purge":
-        await shop.database.maintenance.cleanTombstones();
+        await this.#done([shop.database.maintenance.cleanTombstones()]);
         return;
       case "turn":
         shop.clock.advance(60);
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await nextTurn();
         return;
       case "check":
         await shop.check();
@@ -193,13 +270,56 @@ class Run {
         await this.#open(this.files.restart());
         return;
       case "powerLoss":
+        if (step.compacts === true) shop.database.compact().catch(() => undefined);
         for (const one of step.batches) shop.write(one).catch(() => undefined);
-        for (let turn = 0; turn < step.turns; turn++) {
-          await new Promise<void>((resolve) => setImmediate(resolve));
-        }
+        for (let turn = 0; turn < step.turns; turn++) await nextTurn();
         this.#views = [];
         await this.#open(this.files.powerLoss(step.seed));
         return;
+    }
+  }
+
+  /** All in flight together; one after the other when some may be refused, as the twin hears of that a little later. */
+  #write(batches: readonly Batch[]): Promise<unknown>[] {
+    if (!this.#wasFull) return batches.map((one) => this.shop.write(one));
+    let before: Promise<unknown> = Promise.resolve();
+    return batches.map((one) => {
+      const written = before.then(() => this.shop.write(one));
+      before = written.catch(() => undefined);
+      return written;
+    });
+  }
+
+  /** A disk that was full is noticed by whoever needs the next segment, maybe when there is room again. */
+  async #done(work: readonly Promise<unknown>[]): Promise<void> {
+    const outcomes = await Promise.allSettled(work);
+    const failures = outcomes.filter((outcome) => outcome.status === "rejected");
+    for (const { reason } of failures) {
+      if (!this.#wasFull) throw reason;
+      expect(reason).toMatchObject({ code: "disk-full" });
+    }
+    if (failures.length > 0) await this.#untilTaken();
+  }
+
+  /** Writes and compacts while there is little room; what was refused did not happen. Then there is room again. */
+  async #fill(batches: readonly Batch[], room: number): Promise<void> {
+    const { shop, files } = this;
+    files.capacityBytes = files.usedBytes() + room;
+    this.#wasFull = true;
+    await this.#done([...this.#write(batches), shop.database.compact()]);
+    files.capacityBytes = Number.POSITIVE_INFINITY;
+  }
+
+  /** There is room again: before long something is written. */
+  async #untilTaken(): Promise<void> {
+    const { shop, files } = this;
+    files.capacityBytes = Number.POSITIVE_INFINITY;
+    for (let attempt = 0; ; attempt++) {
+      shop.clock.advance(2000);
+      await nextTurn();
+      const written = shop.write([{ kind: "patchAll", n: 8 }]);
+      if (await written.catch(() => false)) return;
+      expect(attempt).toBeLessThan(10);
     }
   }
 
@@ -224,6 +344,8 @@ class Run {
   }
 }
 
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 test("a database does what its twin does", { timeout: 3_600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -236,5 +358,22 @@ test("a database does what its twin does", { timeout: 3_600_000 }, async () => {
       },
     ),
     { numRuns: runs },
+  );
+});
+
+test("a database whose documents are written anew all together does what its twin does", {
+  timeout: 3_600_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(rewritingStep, { minLength: 5, maxLength: 30, size: "max" }),
+      fc.constantFrom(1, 4096, 1_000_000),
+      async (steps, cacheBytes) => {
+        const run = await Run.begin(cacheBytes);
+        for (const one of steps) await run.take(one);
+        await run.end();
+      },
+    ),
+    { numRuns: Math.ceil(runs / 4) },
   );
 });

@@ -2,12 +2,16 @@
  * The slow, obvious twin of a database: maps in memory. It applies the same operations, and says what a database must
  * have in it afterwards, as text.
  */
+import { compileBytePatch } from "../../engine/byte-patch.ts";
+import { bodyTextOf, idOf } from "../../engine/document.ts";
 import { EngineError } from "../../engine/errors.ts";
+import { scriptCache } from "../../engine/script-cache.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { deleteAttachment, putAttachment } from "../../engine/writes/attachments.ts";
 import { deleteCompareExchange, putCompareExchange } from "../../engine/writes/compare-exchange.ts";
 import { deleteCounter, incrementCounter } from "../../engine/writes/counters.ts";
 import { deleteDocument, nextIdentity, putParsed } from "../../engine/writes/documents.ts";
+import { patchDocument } from "../../engine/writes/patch.ts";
 import { appendToSeries, deleteFromSeries } from "../../engine/writes/time-series.ts";
 
 /** `expected`: check that it is not there, is as it was last seen, or (`wrong`) is something that it never is. */
@@ -25,6 +29,7 @@ export type Operation =
   | { kind: "identity"; name: string }
   | { kind: "exchange"; key: string; text: string | null; expected: Expected }
   | { kind: "value"; key: string; value: unknown }
+  | { kind: "patchAll"; n: number }
   | { kind: "fail" };
 
 export type Batch = readonly Operation[];
@@ -33,6 +38,9 @@ export type Batch = readonly Operation[];
 export class Refused extends Error {
   override readonly name = "Refused";
 }
+
+/** Bodies that `patchAll` changes. */
+const patchable = /^\{"n":\d+/;
 
 interface ModelDocument {
   id: string;
@@ -143,6 +151,11 @@ export class ModelDatabase {
       case "value":
         if (operation.value === undefined) this.values.delete(operation.key);
         else this.values.set(operation.key, operation.value);
+        return;
+      case "patchAll":
+        for (const document of this.documents.values()) {
+          document.body = document.body.replace(patchable, `{"n":${operation.n}`);
+        }
         return;
       case "fail":
         throw new Refused("asked for");
@@ -290,8 +303,34 @@ export function applyTo(
     case "value":
       transaction.putEntry(transaction.keyspaces.values, operation.key, operation.value);
       return;
+    case "patchAll":
+      patchAll(transaction, operation.n);
+      return;
     case "fail":
       throw new EngineError("invalid-operation", "asked for");
+  }
+}
+
+/** Gives all documents that begin with a number `n` this one: on their bytes, as patches by query do, or by the script. */
+function patchAll(transaction: Transaction, n: number): void {
+  const script = "this.n = $n";
+  const values = JSON.stringify({ n });
+  const patch = compileBytePatch(scriptCache.get(script, { kind: "patch" }), values);
+  if (patch === null) throw new Error("the script is an assignment");
+  const all = transaction.withIdPrefix("");
+  all.sort((one, other) => transaction.etagOf(one) - transaction.etagOf(other));
+  const isOwn = (document: number): boolean => transaction.documents.newestOf(document) >= 0;
+  // What this transaction has written is for the script.
+  const own = all.filter(isOwn);
+  const batch = Uint32Array.from(all.filter((document) => !isOwn(document)));
+  const range = { batch, at: 0, end: batch.length, etagMax: Infinity, count: 0 };
+  for (;;) {
+    patch.run(transaction, range);
+    const document = range.batch[range.at++] ?? own.pop();
+    if (document === undefined) return;
+    const { bytes, start } = transaction.recordOf(document);
+    if (!patchable.test(bodyTextOf(bytes, start))) continue;
+    patchDocument(transaction, { id: idOf(bytes, start), patch: { script, values } });
   }
 }
 

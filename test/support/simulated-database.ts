@@ -6,6 +6,7 @@ import type { Lease } from "../../engine/blob-store.ts";
 import { Database, type DatabaseOptions } from "../../engine/database.ts";
 import type { Environment } from "../../engine/environment.ts";
 import { EngineError } from "../../engine/errors.ts";
+import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import { rewriteTouched } from "../../engine/writes/documents.ts";
@@ -70,9 +71,18 @@ export function simulatedEnvironment(
   return { clock: new SimulatedClock(), files, random: (count) => random.bytes(count) };
 }
 
+/** So small that a few documents cross every boundary, and lists are swept often. */
+const tinyChunks: DocumentTableOptions = {
+  rowsPerChunk: 2,
+  numbersPerChunk: 4,
+  listChunkEntries: 4,
+  stagedPerChunk: 4,
+};
+
 export function logOptions(options: SimulatedOptions = {}): DatabaseOptions {
   const { cacheBytes, maintenance, ...log } = options;
   return {
+    documents: tinyChunks,
     log: {
       segmentBytesMin: 1024,
       segmentBytesMax: 4096,
