@@ -7,7 +7,7 @@
  * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
  */
 import type { Database } from "./database.ts";
-import type { Clock } from "./environment.ts";
+import type { Clock, Timer } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { IndexedDocuments } from "./index-documents.ts";
 import {
@@ -69,6 +69,7 @@ export class IndexAdministration {
   readonly documents: IndexedDocuments;
   readonly #database: Database;
   readonly #clock: Clock;
+  #tidyTimer: Timer | null = null;
   readonly #stopListening: () => void;
   /** The last write of a definition. */
   #writing: Promise<void> = Promise.resolve();
@@ -200,6 +201,8 @@ export class IndexAdministration {
   /** Stops the indexes. Definitions that are being written still are. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    // A timer that goes on keeps all of a database in memory.
+    this.#tidyTimer?.cancel();
     this.#stopListening();
     this.indexes.close();
     await this.#writing;
@@ -365,7 +368,7 @@ export class IndexAdministration {
   }
 
   #tidyLater(): void {
-    this.#clock.setTimer(tidyMs, () => {
+    this.#tidyTimer = this.#clock.setTimer(tidyMs, () => {
       if (this.#isClosed) return;
       this.indexes.tidy();
       this.#tidyLater();

@@ -40,6 +40,8 @@ export class IndexSet {
   /** By lower-cased name. */
   readonly #indexes = new Map<string, OpenIndex>();
   readonly #waiters = new Set<Waiter>();
+  /** Of superseded indexes that are to be dropped. */
+  readonly #timers = new Set<{ cancel(): void }>();
   #isPumping = false;
   #isClosed = false;
 
@@ -169,6 +171,7 @@ export class IndexSet {
 
   close(): void {
     this.#isClosed = true;
+    for (const timer of this.#timers) timer.cancel();
     for (const waiter of [...this.#waiters]) waiter.resolve();
   }
 
@@ -258,9 +261,11 @@ export class IndexSet {
     }
     for (const old of this.#automatics()) {
       if (old.successor !== index) continue;
-      this.#host.setTimer(supersededMs, () => {
-        if (!this.#isClosed && this.byName(old.name) === old) this.drop(old.name);
+      const timer = this.#host.setTimer(supersededMs, () => {
+        this.#timers.delete(timer);
+        if (this.byName(old.name) === old) this.drop(old.name);
       });
+      this.#timers.add(timer);
     }
   }
 

@@ -157,3 +157,21 @@ test("nothing runs after closing, and closing waits for what runs", async () => 
   await pass(shop, 1_000_000);
   expect(shop.files.calls.length).toBe(length);
 });
+
+test("a closed database leaves no timer that would keep it in memory", async () => {
+  const shop = await open();
+  const { database } = shop;
+  const { queries } = database;
+  await shop.write([put("a", "A"), put("b", "B")]);
+  // The second index supersedes the first, which is dropped later.
+  for (const condition of ["X = 1", "X = 1 and Y = 2"]) {
+    const { access } = queries.compile(`from @all_docs where ${condition}`, "read", null);
+    if (access.kind !== "automatic-index") throw new Error("a condition is served by an automatic index");
+    const { name } = queries.indexes.automatic(access.definition);
+    await queries.indexes.waitForNonStale(name, 1e6);
+  }
+  await shop.write([{ kind: "delete", id: "a" }]);
+  expect(shop.clock.plannedCount).toBeGreaterThan(1);
+  await database.close();
+  expect(shop.clock.plannedCount).toBe(0);
+});

@@ -31,6 +31,11 @@ export class SimulatedClock implements Clock {
     return { cancel: () => this.#planned.delete(planned) };
   }
 
+  /** Timers that have not run yet. */
+  get plannedCount(): number {
+    return this.#planned.size;
+  }
+
   /** Lets `ms` pass, runs what has become due, in order of time. */
   advance(ms: number): void {
     this.#nowMs += ms;
