@@ -48,6 +48,7 @@ export class SegmentCache {
   /** Drops the image: the segment is gone, or its log is closed. */
   remove(segment: Segment): void {
     if (this.#segments.delete(segment)) this.#bytes -= segment.size;
+    if (segment.image !== null) this.images.letGo(segment.image);
     segment.image = null;
   }
 

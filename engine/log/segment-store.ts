@@ -390,6 +390,7 @@ export class SegmentStore {
       this.#retired.shift();
       this.#byNumber.delete(retired.segment.number);
       const { image } = retired.segment;
+      retired.segment.image = null;
       this.cache.remove(retired.segment);
       if (image !== null) this.cache.images.give(image);
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
