@@ -166,7 +166,8 @@ test("a closed database leaves no timer that would keep it in memory", async () 
   // The second index supersedes the first, which is dropped later.
   for (const condition of ["X = 1", "X = 1 and Y = 2"]) {
     const { access } = queries.compile(`from @all_docs where ${condition}`, "read", null);
-    if (access.kind !== "automatic-index") throw new Error("a condition is served by an automatic index");
+    if (access.kind !== "automatic-index")
+      throw new Error("a condition is served by an automatic index");
     const { name } = queries.indexes.automatic(access.definition);
     await queries.indexes.waitForNonStale(name, 1e6);
   }
