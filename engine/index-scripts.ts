@@ -124,6 +124,8 @@ class ScriptProgram implements IndexProgram {
   /** How what functions gave is written; of C# what is not there differs from what is null. */
   readonly #writer: ValueWriter;
   readonly #limits: ScriptLimits;
+  /** Is what is not there found as null? Then an entry without fields is one. */
+  readonly #keepsEmpty: boolean;
 
   constructor(definition: StaticDefinition, database: Database, clock: Clock) {
     const { name, reduce } = definition;
@@ -133,6 +135,7 @@ class ScriptProgram implements IndexProgram {
     const texts = isCSharp ? csharpTexts(definition) : scriptTexts(definition);
     this.#writer = isCSharp ? csharpWriter : scriptWriter;
     this.#limits = isCSharp ? csharpLimits : defaultLimits;
+    this.#keepsEmpty = keepsEmpty(definition, database);
     this.#maps = texts.maps.map(
       (script, number) => new Declared(script, (one) => indexMapsOf(name, number, one, this.#host)),
     );
@@ -278,7 +281,7 @@ class ScriptProgram implements IndexProgram {
       if (!isObject(object)) continue;
       if (this.#reduce === null) {
         const entry = mappedEntry(run, object, factor, this.#writer);
-        if (entry.fields.length === 0) continue;
+        if (entry.fields.length === 0 && !this.#keepsEmpty) continue;
         const isWhole = this.source === "Counters";
         entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
       } else values.push(this.#keyed(run, object));
@@ -342,6 +345,12 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
     this.compareExchangeKeys.add(key.toLowerCase());
     return super.compareExchange(key);
   }
+}
+
+function keepsEmpty({ configuration }: StaticDefinition, { settings }: Database): boolean {
+  const name = "Indexing.IndexMissingFieldsAsNull";
+  const shared = (settings["Settings"] ?? {}) as Record<string, unknown>;
+  return String(configuration[name] ?? shared[name]).toLowerCase() === "true";
 }
 
 function isSameName(left: string, right: string): boolean {

@@ -95,9 +95,10 @@ function fingerprint(definition: StaticDefinition): string {
   ]);
 }
 
-/** A C# text begins with its source; anything else is JavaScript. */
+/** A C# text begins with its source, comments aside; anything else is JavaScript. */
 export function isCSharp(map: string): boolean {
-  return /^\s*(?:from\s|docs\b|(?:timeSeries|counters)\b(?!\s*\.\s*map\s*\())/.test(map);
+  const text = map.replace(/^(?:\s+|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)+/, "");
+  return /^(?:from\s|docs\b|(?:timeSeries|counters)\b(?!\s*\.\s*map\s*\())/.test(text);
 }
 
 /** How a field's values become terms; null: they do not. `options`: those of the field alone, if any. */

@@ -39,7 +39,7 @@ function memberOf(run: Run, value: Value, name: string): Value {
   }
   if (isObject(value) && numberIn(value) === null) {
     const found = cs.propertyOf(run, value, name);
-    if (found !== undefined || name !== "Id") return found;
+    if (found !== undefined || (name !== "Id" && name !== "@id")) return found;
     return ScriptDocument.of(value)?.id ?? undefined;
   }
   if (typeof value === "string") {
@@ -84,9 +84,16 @@ function integer(_run: Run, _self: Value, [value, isNullable]: Value[]): Value {
 
 function toDouble(run: Run, _self: Value, [value, isNullable]: Value[]): Value {
   if (isMissing(value)) return isNullable === true ? null : Number.NaN;
-  const number = numberIn(value);
+  const number = value === "NaN" ? Number.NaN : numberIn(value);
   if (number !== null) return cs.makeDouble(run, number);
   throw failed(`Cannot convert type '${cs.typeName(value)}' to 'double'`);
+}
+
+function toDecimal(run: Run, _self: Value, [value, isNullable]: Value[]): Value {
+  if (isMissing(value)) return isNullable === true ? null : cs.makeDouble(run, 0, "Decimal");
+  const number = numberIn(value);
+  if (number !== null) return cs.makeDouble(run, number, "Decimal");
+  throw failed(`Cannot convert type '${cs.typeName(value)}' to 'decimal'`);
 }
 
 function castString(_run: Run, _self: Value, [value]: Value[]): Value {
@@ -502,6 +509,7 @@ const functions: Readonly<Record<string, Native>> = {
   Double: (run, _self, [value]) => cs.makeDouble(run, value as number),
   Integer: integer,
   ToDouble: toDouble,
+  ToDecimal: toDecimal,
   String: castString,
   AsString: (_run, _self, [value]) => (typeof value === "string" ? value : null),
   Boolean: boolean,
@@ -584,6 +592,10 @@ const functions: Readonly<Record<string, Native>> = {
   MetadataFor: metadataFor,
   LoadDocument: loadDocument,
   CreateField: createField,
+  CompareExchange: (run, self, [key]) =>
+    callFunction(run, indexGlobals.get("loadCompareExchangeValue") as ScriptFunction, self, [
+      key,
+    ]) ?? undefined,
   Boost: boost,
 };
 

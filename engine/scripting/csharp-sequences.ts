@@ -116,17 +116,25 @@ function count(run: Run, _self: Value, [source, test]: Value[]): Value {
 
 /** What is not there counts as 0. */
 function sum(run: Run, items: Value[], selector: Value): Value {
-  let total: Value = 0;
+  let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
-    if (!isMissing(value)) total = add(run, total, value);
+    if (!isMissing(value)) found = add(run, found, value);
   }
-  return total;
+  return found;
+}
+
+/** As `sum`, as a decimal, which it is unless what is summed up is cast to an integer. */
+function total(run: Run, items: Value[], selector: Value): Value {
+  const found = sum(run, items, selector);
+  return typeof found === "number" ? makeDouble(run, found, "Decimal") : found;
 }
 
 function average(run: Run, items: Value[], selector: Value): Value {
   if (items.length === 0) return empty();
-  const total = numberIn(sum(run, items, selector));
-  return total === null ? undefined : makeDouble(run, total / items.length);
+  const found = sum(run, items, selector);
+  const number = numberIn(found);
+  const kind = typeof found === "number" ? "Decimal" : "Double";
+  return number === null ? undefined : makeDouble(run, number / items.length, kind);
 }
 
 /** The least item for `sign` -1, the greatest for 1; null when all are missing. */
@@ -256,7 +264,7 @@ function aggregate(run: Run, items: Value[], args: Value[]): Value {
   const [seed, step] = args.length > 1 ? args : [items[0], args[0]];
   if (args.length < 2 && items.length === 0) return empty();
   const rest = args.length > 1 ? items : items.slice(1);
-  const found = rest.reduce((total: Value, item) => call(run, step, [total, item]), seed);
+  const found = rest.reduce((so: Value, item) => call(run, step, [so, item]), seed);
   return args.length > 2 ? call(run, args[2], [found]) : found;
 }
 
@@ -390,6 +398,7 @@ export const sequenceFunctions: Readonly<Record<string, Native>> = {
     items.slice(positionIn(items, (item) => Boolean(call(run, test, [item])))),
   ),
   Sum: method((run, items, [selector]) => sum(run, items, selector)),
+  Total: method((run, items, [selector]) => total(run, items, selector)),
   Take: listMethod((_run, items, [size]) => items.slice(0, Math.max(0, numberIn(size) ?? 0))),
   TakeWhile: listMethod((run, items, [test]) =>
     items.slice(

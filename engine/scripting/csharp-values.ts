@@ -28,7 +28,8 @@ import { spanSlots } from "./shape-hint.ts";
 import { isDoubleSpelling, TextSource } from "./text-source.ts";
 import { doubleText, numberText, roundTripText } from "./value-text.ts";
 
-const doubleClass = "Double";
+/** What a boxed number is: a double shows that it is one (`3.0`), a decimal, as sums are, does not. */
+export type BoxKind = "Double" | "Decimal";
 
 /** What goes wrong in C# while an index runs. */
 export function failed(message: string): EngineError {
@@ -39,19 +40,21 @@ export function isMissing(value: Value): value is null | undefined {
   return value === null || value === undefined;
 }
 
-/** A double of C#. */
-export function makeDouble(run: Run, value: number): Value {
+/** A double or decimal of C#. */
+export function makeDouble(run: Run, value: number, kind: BoxKind = "Double"): Value {
   if (!Number.isInteger(value)) return value;
   run.grow(96);
   const made = newObject();
   const traits = traitsOf(made);
-  traits.className = doubleClass;
+  traits.className = kind;
   traits.boxed = value;
   return made;
 }
 
 function isBoxed(value: Value): value is ScriptObject {
-  return isObject(value) && value.traits !== null && value.traits.className === doubleClass;
+  if (!isObject(value) || value.traits === null) return false;
+  const { className } = value.traits;
+  return className === "Double" || className === "Decimal";
 }
 
 /** The number that a value is, or null. */
@@ -89,11 +92,41 @@ function compute(run: Run, left: Value, right: Value, operator: string, numeric:
   const [first, second] = [numberIn(left), numberIn(right)];
   if (first !== null && second !== null) {
     const result = numeric(first, second);
-    return isDouble(left) || isDouble(right) ? makeDouble(run, result) : result;
+    if (!isDouble(left) && !isDouble(right)) return result;
+    return makeDouble(run, result, isDecimal(left, right) ? "Decimal" : "Double");
   }
   throw failed(
     `Operator '${operator}' cannot be applied to operands of type '${typeName(left)}' and '${typeName(right)}'`,
   );
+}
+
+/** Is one of them a decimal, and the other one that or a whole number? */
+function isDecimal(left: Value, right: Value): boolean {
+  const [first, second] = [kindOf(left), kindOf(right)];
+  return first !== "Double" && second !== "Double";
+}
+
+function kindOf(value: Value): string {
+  return isBoxed(value) ? value.className : isDouble(value) ? "Double" : "";
+}
+
+/** Digits behind the point of a number; -1 when it is too large or too small to be worth counting. */
+function scaleOf(value: number): number {
+  if (Number.isInteger(value)) return 0;
+  const text = String(value);
+  const point = text.indexOf(".");
+  return point < 0 || text.includes("e") ? -1 : text.length - point - 1;
+}
+
+/** A result with as many digits as decimals would have: 0.1 + 0.2 is 0.3. */
+function rounded(result: number, scale: number): number {
+  const isRounded = scale > 0 && scale <= 15 && Math.abs(result) < 1e15;
+  return isRounded ? Number(result.toFixed(scale)) : result;
+}
+
+function sumOf(left: number, right: number): number {
+  const [first, second] = [scaleOf(left), scaleOf(right)];
+  return rounded(left + right, first < 0 || second < 0 ? -1 : Math.max(first, second));
 }
 
 export function typeName(value: Value): string {
@@ -116,7 +149,7 @@ export function add(run: Run, left: Value, right: Value): Value {
   }
   if (isMissing(left)) return left;
   if (isMissing(right)) return left;
-  return compute(run, left, right, "+", (a, b) => a + b);
+  return compute(run, left, right, "+", sumOf);
 }
 
 export function subtract(run: Run, left: Value, right: Value): Value {
@@ -129,13 +162,16 @@ export function subtract(run: Run, left: Value, right: Value): Value {
   }
   const [first, second] = [spanOf(left), spanOf(right)];
   if (first !== null && second !== null) return spanText(first - second);
-  return compute(run, left, right, "-", (a, b) => a - b);
+  return compute(run, left, right, "-", (a, b) => sumOf(a, -b));
 }
 
 export function multiply(run: Run, left: Value, right: Value): Value {
   if (isMissing(left)) return left;
   if (isMissing(right)) return 0;
-  return compute(run, left, right, "*", (a, b) => a * b);
+  return compute(run, left, right, "*", (a, b) => {
+    const [first, second] = [scaleOf(a), scaleOf(b)];
+    return rounded(a * b, first < 0 || second < 0 ? -1 : first + second);
+  });
 }
 
 export function divide(run: Run, left: Value, right: Value, operator: "/" | "%"): Value {
@@ -215,7 +251,10 @@ export function textOf(value: Value): string {
 /** JSON text of what an index gives: a member that is not there is null. */
 export function resultText(run: Run | null, value: Value): string {
   if (isMissing(value)) return "null";
-  if (isBoxed(value)) return doubleText(value.boxed as number);
+  if (isBoxed(value)) {
+    const number = value.boxed as number;
+    return value.className === "Double" ? doubleText(number) : numberText(number);
+  }
   if (isArray(value) && value.source === null) {
     run?.burn(value.items.length);
     return `[${value.items.map((item) => resultText(run, item === ABSENT ? null : (item as Value))).join(",")}]`;
@@ -231,8 +270,9 @@ export function resultText(run: Run | null, value: Value): string {
   return valueText(run, value);
 }
 
-/** As `resultText`, of one field: items of a list that are not there are left out. */
+/** As `resultText`, of one field: items of a list that are not there are left out, and whole numbers are written as such. */
 export function listedText(run: Run | null, value: Value): string {
+  if (isBoxed(value)) return numberText(value.boxed as number);
   if (!isArray(value) || value.source !== null) return resultText(run, value);
   const items = value.items.filter((item) => item !== undefined && item !== ABSENT);
   return `[${items.map((item) => listedText(run, item as Value)).join(",")}]`;
@@ -449,6 +489,8 @@ export function dateMember(moment: Moment, name: string): Value {
       return dateText({ time: midnight, ticks: 0, isUtc });
     case "TimeOfDay":
       return spanText((time - midnight) * ticksPerMillisecond + ticks);
+    case "Kind":
+      return isUtc ? "Utc" : "Unspecified";
     case "UtcDateTime":
     case "DateTime":
       return dateText(moment);

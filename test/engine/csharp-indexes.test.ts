@@ -105,6 +105,7 @@ describe("an expression of a C# index", () => {
       ["new[] { u.First, u.Missing }", ["Ann"]],
       ["new { u.First, B = u.Missing }", { First: "Ann", B: null }],
       ["u.Lines.Max(x => x.Nope)", null],
+      ["u.Age == 30 && u.Missing", false],
     ]);
   });
 
@@ -117,6 +118,10 @@ describe("an expression of a C# index", () => {
       ["(double)u.Age / 4", 7.5],
       ["u.Age % 7", 2],
       ["u.Price * 2", 11],
+      ["0.1 + 0.2", 0.3],
+      ["u.Lines.Sum(x => x.Quantity) / 2", 4.5],
+      ["u.Lines.Sum(x => (int)x.Quantity) / 2", 4],
+      ["(decimal)u.Missing", 0],
       ["u.Lines.Sum(x => x.Quantity * x.Price) / 4", 11.125],
       ["u.Lines.Average(x => x.Quantity) / 2", 1.5],
       ["(int)u.Price", 5],

@@ -51,7 +51,13 @@ function mapOf(text: string): CSharpScript {
   );
 }
 
-function mistake(name: string, property: string, text: string, reason: string, cause?: unknown) {
+function mistake(
+  name: string,
+  property: string | null,
+  text: string | null,
+  reason: string,
+  cause?: unknown,
+): EngineError {
   return new EngineError("index-compilation", `Failed to compile index '${name}': ${reason}`, {
     cause,
     details: { IndexDefinitionProperty: property, ProblematicText: text },
@@ -68,6 +74,9 @@ function explained(
     return work(text);
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== "index-compilation") throw error;
+    // RavenDB names neither for what its compiler finds.
+    if (error.details?.["line"] !== undefined)
+      throw mistake(name, null, null, error.message, error);
     throw mistake(name, property, text, error.message, error);
   }
 }

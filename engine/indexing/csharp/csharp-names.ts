@@ -10,7 +10,7 @@ export const functionNames: ReadonlyMap<string, string> = new Map([
   ["CounterNamesFor", "counterNamesFor"],
   ["CreateField", "csCreateField"],
   ["Id", "csId"],
-  ["LoadCompareExchangeValue", "loadCompareExchangeValue"],
+  ["LoadCompareExchangeValue", "csCompareExchange"],
   ["LoadDocument", "csLoadDocument"],
   ["MetadataFor", "csMetadataFor"],
   ["Recurse", "recurse"],

@@ -67,6 +67,8 @@ class Writer {
   /** The call or clause that groups the results of a reduce, and what it is in the script. */
   #group: Expression | null = null;
   #listCount = 0;
+  /** What a reduce calls its groups, in the syntax of queries. */
+  #groupName: string | null = null;
 
   constructor(text: string) {
     this.#text = text;
@@ -233,6 +235,7 @@ class Writer {
     const isPlain = group.element.kind === "name" && group.element.name === first.name;
     const element = isPlain ? "" : `, ${give(group.element)}`;
     const inner = new Set([group.into]);
+    this.#groupName = group.into;
     const body = this.#clauses(
       clauses.slice(at + 1),
       inner,
@@ -452,10 +455,16 @@ class Writer {
       const known = staticNames.get(`${type}.${name}`.toLowerCase());
       if (known !== undefined) return `${known}(${values().join(", ")})`;
       const isSequence = type === "Enumerable" || type === "DynamicEnumerable";
-      if (isSequence && methodNames.has(name)) return `cs${name}(${values().join(", ")})`;
+      if (isSequence && methodNames.has(name)) {
+        const isTotal = name === "Sum" && !isInteger(args[1]);
+        return `${isTotal ? "csTotal" : `cs${name}`}(${values().join(", ")})`;
+      }
       if (type !== "timeSeries") {
         this.#fail(at, `The method '${type}.${name}' is not supported in indexes`);
       }
+    }
+    if (name === "Count" && object.kind === "name" && object.name === this.#groupName) {
+      this.#refuse("Reduce cannot contain Count() methods in grouping.");
     }
     if (/^(?:Order|Then)By/.test(name) && isOfRoot(object)) {
       this.#refuse(orderRefusal(this.#text.slice(node.at, node.to)));
@@ -463,7 +472,9 @@ class Writer {
     if (!methodNames.has(name)) {
       this.#fail(at, `The method '${name}' is not supported in indexes`);
     }
-    return `cs${name}(${[this.#write(object, scope), ...values()].join(", ")})`;
+    const isTotal = name === "Sum" && !isInteger(args[0]);
+    const written = isTotal ? "csTotal" : `cs${name}`;
+    return `${written}(${[this.#write(object, scope), ...values()].join(", ")})`;
   }
 
   /** A function of the index itself: `LoadDocument(…)`. */
@@ -502,9 +513,8 @@ class Writer {
     const { operator } = node;
     const left = this.#write(node.left, scope);
     const right = this.#write(node.right, scope);
-    if (operator === "&&" || operator === "||" || operator === "??") {
-      return `(${left} ${operator} ${right})`;
-    }
+    if (operator === "??") return `(${left} ?? ${right})`;
+    if (operator === "&&" || operator === "||") return `(${left} ${operator} (${right} ?? false))`;
     const known = operators[operator];
     if (known === undefined) {
       return this.#fail(node.at, `The operator '${operator}' is not supported`);
@@ -515,10 +525,11 @@ class Writer {
   #cast(type: string, value: string, at: number): string {
     const isNullable = type.endsWith("?");
     const name = type.replace(/^System\./, "").replace("?", "");
-    if (/^(?:s?byte|u?short|u?int|u?long|U?Int(?:16|32|64))$/.test(name)) {
+    if (integerTypes.test(name)) {
       return `csInteger(${value}, ${isNullable})`;
     }
-    if (/^(?:float|double|decimal|Single|Double|Decimal)$/.test(name)) {
+    if (/^[dD]ecimal$/.test(name)) return `csToDecimal(${value}, ${isNullable})`;
+    if (/^(?:float|double|Single|Double)$/.test(name)) {
       return `csToDouble(${value}, ${isNullable})`;
     }
     if (/^(?:string|String)$/.test(name)) {
@@ -547,6 +558,8 @@ class Writer {
   }
 }
 
+const integerTypes = /^(?:s?byte|u?short|u?int|u?long|U?Int(?:16|32|64))$/;
+
 const ungrouped =
   "A reduce must group its results: 'from result in results group result by … into g select new { … }' or " +
   "'results.GroupBy(…).Select(g => new { … })'.";
@@ -572,6 +585,14 @@ const operators: Readonly<Record<string, string>> = {
   ">": "csGreater",
   ">=": "csGreaterOrEqual",
 };
+
+/** Is it a function that gives integers, as far as its text says? */
+function isInteger(selector: Expression | undefined): boolean {
+  if (selector?.kind !== "lambda") return false;
+  const { body } = selector;
+  if (body.kind === "cast") return integerTypes.test(body.type.replace(/^System\.|\?/g, ""));
+  return body.kind === "literal" && !body.isDouble;
+}
 
 /** Is it made of what an index enumerates? */
 function isOfRoot(node: Expression): boolean {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../../engine/errors.ts";
 import { csharpMap, csharpReduce } from "../../../../engine/indexing/csharp/csharp-script.ts";
+import { isCSharp } from "../../../../engine/indexing/static-definition.ts";
 import { compileScript } from "../../../../engine/scripting/script.ts";
 
 const failureOf = (text: string, compile = csharpMap): string => {
@@ -24,6 +25,12 @@ describe("a map in C#", () => {
     expect(
       csharpMap('docs.A.Select(u => new Dictionary<string, object> { { "a b", u.X } })').names,
     ).toEqual(["a b"]);
+  });
+
+  it("may begin with a comment", () => {
+    expect(isCSharp("// one\n /* two */ docs.Users.Select(u => new { u.A })")).toBe(true);
+    expect(isCSharp("// from x\n map('Users', u => ({ A: u.A }))")).toBe(false);
+    expect(isCSharp("counters.map('Users', u => ({ A: u.A }))")).toBe(false);
   });
 
   it("tells what it loads and whether its fields have computed names", () => {
@@ -137,6 +144,13 @@ describe("a map in C#", () => {
 });
 
 describe("a reduce in C#", () => {
+  it("cannot count in query syntax what it may reduce again", () => {
+    const text = "from r in results group r by r.A into g select new { A = g.Key, N = g.Count() }";
+    expect(failureOf(text, csharpReduce)).toMatch(
+      /Reduce cannot contain Count\(\) methods in grouping\.$/,
+    );
+  });
+
   it("must group the results", () => {
     expect(failureOf("from r in results select new { r.A }", csharpReduce)).toMatch(
       /must group its results/,
