@@ -125,6 +125,32 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     ]);
   });
 
+  test("deploys a map and a reduce in C#, and gets what they computed", async () => {
+    class ProductTotals extends client.AbstractCsharpIndexCreationTask {
+      constructor() {
+        super();
+        this.map =
+          "docs.Orders.SelectMany(order => order.lines, (order, line) => new { order = order, line = line })" +
+          ".Select(this0 => new { product = this0.line.product.ToUpper(), count = this0.line.count, orders = new[] { this0.order.Id } })";
+        this.reduce =
+          "results.GroupBy(result => result.product).Select(g => new { product = g.Key, " +
+          "count = g.Sum(x => x.count), orders = g.SelectMany(x => x.orders).Distinct() })";
+      }
+    }
+    await new ProductTotals().execute(store);
+    const session = store.openSession();
+    const rows = await session
+      .query<{ product: string; count: number; orders: string[] }>({ indexName: "ProductTotals" })
+      .waitForNonStaleResults()
+      .orderBy("product")
+      .all();
+    expect(rows.map(({ product, count, orders }) => [product, count, orders])).toEqual([
+      ["BLUE SOCK", 2, ["orders/2"]],
+      ["RED HAT", 1, ["orders/1"]],
+    ]);
+    await store.maintenance.send(new client.DeleteIndexOperation("ProductTotals"));
+  });
+
   test("deploys maps over counters by their class, and is told of increments", async () => {
     class Visits extends client.AbstractRawJavaScriptCountersIndexCreationTask {
       constructor() {

@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Database } from "../../engine/engine.ts";
 import { StaticIndex } from "../../engine/indexing/static-index.ts";
-import { closeDatabases, openDatabase, putAll, query } from "../support/open-database.ts";
+import {
+  closeDatabases,
+  openAfterCrash,
+  openDatabase,
+  putAll,
+  query,
+  temporaryFolder,
+} from "../support/open-database.ts";
 
 afterEach(closeDatabases);
 
@@ -279,6 +286,23 @@ describe("a C# index", () => {
     expect(await rowsOf(database, "from index 'R2' where Product = 'p1'")).toEqual([
       { Product: "p1", Big: true, Count: 3, Total: 44 },
     ]);
+  });
+
+  it("is there after a restart, and is replaced when another one has caught up", async () => {
+    const folder = temporaryFolder();
+    const Maps = ["docs.Users.Select(u => new { u.First })"];
+    await deploy(await withUsers(folder), { Name: "D", Maps });
+    const database = await openAfterCrash(folder);
+    const ids = async (where: string) =>
+      (await query(database, `from index 'D' where ${where}`, { waitForNonStale: true })).ids;
+    expect(await ids("First = 'Bob'")).toEqual(["users/2"]);
+    expect(staticIndex(database, "D").definition.maps).toEqual(Maps);
+    await deploy(database, {
+      Name: "D",
+      Maps: ["docs.Users.Select(u => new { Twice = u.Age * 2 })"],
+    });
+    while (database.queries.indexes.byName("ReplacementOf/D") !== undefined) await ids("true");
+    expect(await ids("Twice = 40")).toEqual(["users/2"]);
   });
 
   it("follows the documents that it loads", async () => {

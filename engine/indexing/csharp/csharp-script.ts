@@ -542,7 +542,7 @@ class Writer {
       ) ||
       /[<[]/.test(name) ||
       name === "IEnumerable";
-    if (isSame) return value;
+    if (isSame) return isNullable ? `(${value} ?? null)` : value;
     return this.#fail(at, `A cast to '${type}' is not supported in indexes`);
   }
 

@@ -162,13 +162,59 @@ describe("what cannot be deployed", () => {
       ProblematicText: "map('X', p => { bad( })",
     });
     const sharp = { Name: "C", Maps: ["from s in docs.Ss select new { N = t.N }"] };
-    expect(typeOf(await put(sharp))).toBe("System.UnauthorizedAccessException");
+    expect((await put(sharp)).json).toMatchObject({ Type: "System.UnauthorizedAccessException" });
     const asAdmin = await client.send("PUT admin/indexes", { Indexes: [sharp] });
     expect(typeOf(asAdmin)).toBe(
       "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException",
     );
     expect(typeOf(await client.send("PUT indexes", {}))).toBe("System.ArgumentException");
     expect((await client.send("PUT indexes", { Indexes: [] })).status).toBe(201);
+  });
+});
+
+describe("an index in C#", () => {
+  const reduce =
+    "from r in results group r by r.Odd into g select new { Odd = g.Key, Count = g.Sum(x => x.Count) }";
+  const sharp = {
+    Name: "Sharp/ByOdd",
+    Maps: ["from s in docs.Ss\r\n\tselect new { Odd = s.N % 2 == 1, Count = 1 }"],
+    Reduce: reduce,
+    LockMode: "LockedIgnore",
+  };
+
+  test("is kept as it was sent, by administrators alone, and answers", async () => {
+    expect((await put(sharp)).json).toMatchObject({ Type: "System.UnauthorizedAccessException" });
+    const reply = await client.send("PUT admin/indexes", { Indexes: [sharp] });
+    expect(reply.status).toBe(201);
+    const [kept] = await resultsOf("GET indexes?name=Sharp/ByOdd");
+    expect(kept).toMatchObject({ ...sharp, Type: "MapReduce", SourceType: "Documents" });
+    const found = await client.send("POST queries", {
+      Query: "from index 'Sharp/ByOdd' order by Count as long",
+      WaitForNonStaleResults: true,
+    });
+    const rows = (found.json as { Results: Json[] }).Results;
+    expect(rows.map(({ Odd, Count }) => [Odd, Count])).toEqual([
+      [false, 1],
+      [true, 2],
+    ]);
+    expect((await json("GET indexes/terms?name=Sharp/ByOdd&field=Count"))["Terms"]).toEqual([
+      "1",
+      "2",
+    ]);
+    await client.send("POST indexes/set-lock", { IndexNames: [sharp.Name], Mode: "Unlock" });
+    await client.send("DELETE indexes?name=Sharp/ByOdd");
+  });
+
+  test("that is mistaken names its line and column", async () => {
+    const Maps = ["from s in docs.Ss\nselect new { s.N"];
+    const { json: error } = await client.send("PUT admin/indexes", {
+      Indexes: [{ Name: "Sharp/Bad", Maps }],
+    });
+    expect(error).toMatchObject({
+      Type: "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException",
+      Message:
+        "Failed to compile index 'Sharp/Bad': (2,17): } expected, but found the end of the text",
+    });
   });
 });
 
