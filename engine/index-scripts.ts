@@ -409,7 +409,16 @@ function scriptTexts({ name, maps, reduce, additionalSources }: StaticDefinition
 /** @throws EngineError index-compilation, not-supported */
 function csharpTexts(definition: StaticDefinition): IndexTexts {
   const { maps, reduce, isDynamic, loads } = compileCSharp(definition);
-  const compiled = ({ script }: CSharpScript) => compileScript(script, { kind: "csharp-index" });
+  const compiled = ({ script }: CSharpScript) => {
+    try {
+      return compileScript(script, { kind: "csharp-index" });
+    } catch (cause) {
+      // What was written is right; there is only so much that may stand in each other.
+      if (!(cause instanceof EngineError) || cause.code !== "script-syntax") throw cause;
+      const message = `Failed to compile index '${definition.name}': It is too long or nested too deeply`;
+      throw new EngineError("index-compilation", message, { cause });
+    }
+  };
   const names = reduce === null ? maps.flatMap((map) => map.names) : reduce.names;
   return {
     maps: maps.map(compiled),

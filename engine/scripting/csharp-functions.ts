@@ -257,6 +257,7 @@ function format(run: Run, self: Value, [pattern, ...given]: Value[]): Value {
       }
       const shown = text(run, self, [args[Number(position)], how]) as string;
       const size = Math.min(Math.abs(Number(width ?? 0)), 10_000);
+      run.grow(size);
       return width?.startsWith("-") ? shown.padEnd(size) : shown.padStart(size);
     },
   );
@@ -273,15 +274,21 @@ function concat(run: Run, _self: Value, args: Value[]): Value {
   }
   const parts = args.length === 1 && isArray(first) ? (itemsOf(run, first) ?? []) : args;
   if (args.length === 2 && isMissing(first) && isObject(second)) return undefined;
-  return newString(run, parts.map(cs.textOf).join(""));
+  return joined(run, parts, "");
 }
 
 function join(run: Run, _self: Value, [separator, ...given]: Value[]): Value {
   const [first] = given;
   const isList = given.length === 1 && typeof first !== "string";
   const items = isList ? (itemsOf(run, first) ?? []) : given;
-  run.burn(items.length);
-  return newString(run, items.map(cs.textOf).join(cs.textOf(separator)));
+  return joined(run, items, cs.textOf(separator));
+}
+
+/** Texts as one, which is paid for before it is made. */
+function joined(run: Run, items: readonly Value[], separator: string): string {
+  const parts = items.map(cs.textOf);
+  for (const part of parts) run.grow(part.length + separator.length);
+  return parts.join(separator);
 }
 
 /** A method of texts; of what is not there it gives nothing, or `otherwise`. */
@@ -375,7 +382,7 @@ function trimmed(value: string, given: Value[], isStart: boolean, isEnd: boolean
 
 function padded(isStart: boolean): Native {
   return textMethod((run, value, [size, fill]) => {
-    const length = numberIn(size) ?? 0;
+    const length = Math.max(0, numberIn(size) ?? 0);
     run.grow(length);
     const filler = typeof fill === "string" ? fill : " ";
     return isStart ? value.padStart(length, filler) : value.padEnd(length, filler);
@@ -385,10 +392,14 @@ function padded(isStart: boolean): Native {
 function replace(run: Run, value: string, [from, to]: Value[]): Value {
   const part = cs.textOf(from);
   if (part === "") throw failed("System.ArgumentException: String cannot be of zero length.");
-  return newString(
-    run,
-    value.replaceAll(part, () => cs.textOf(to)),
-  );
+  return replaced(run, value, part, cs.textOf(to));
+}
+
+function replaced(run: Run, value: string, part: string, to: string): string {
+  return value.replaceAll(part, () => {
+    run.grow(to.length);
+    return to;
+  });
 }
 
 function equals(run: Run, _self: Value, [left, right, how]: Value[]): Value {

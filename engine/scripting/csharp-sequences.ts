@@ -313,8 +313,8 @@ function range(run: Run, _self: Value, [start, length]: Value[]): Value {
 }
 
 function repeat(run: Run, _self: Value, [value, length]: Value[]): Value {
-  const size = numberIn(length);
-  if (size === null || size < 0) throw failed("Enumerable.Repeat needs a number");
+  const size = Math.trunc(numberIn(length) ?? -1);
+  if (size < 0) throw failed("Enumerable.Repeat needs a number");
   run.grow(size * 8);
   return newArray(run, new Array<Value>(size).fill(value));
 }

@@ -250,6 +250,14 @@ export function textOf(value: Value): string {
 
 /** JSON text of what an index gives: a member that is not there is null. */
 export function resultText(run: Run | null, value: Value): string {
+  return nestedText(run, value, 0);
+}
+
+/** Values in each other that a function may make. */
+const nestingMax = 100;
+
+function nestedText(run: Run | null, value: Value, depth: number): string {
+  if (depth > nestingMax) throw failed("The values are nested too deeply");
   if (isMissing(value)) return "null";
   if (isBoxed(value)) {
     const number = value.boxed as number;
@@ -257,13 +265,13 @@ export function resultText(run: Run | null, value: Value): string {
   }
   if (isArray(value) && value.source === null) {
     run?.burn(value.items.length);
-    return `[${value.items.map((item) => resultText(run, item === ABSENT ? null : (item as Value))).join(",")}]`;
+    return `[${value.items.map((item) => nestedText(run, item === ABSENT ? null : (item as Value), depth + 1)).join(",")}]`;
   }
   if (isObject(value) && value.source === null) {
     const keys = ownKeys(value);
     run?.burn(keys.length);
     const members = keys.map(
-      (key) => `${JSON.stringify(key)}:${resultText(run, slotOf(value, key))}`,
+      (key) => `${JSON.stringify(key)}:${nestedText(run, slotOf(value, key), depth + 1)}`,
     );
     return `{${members.join(",")}}`;
   }
@@ -271,17 +279,21 @@ export function resultText(run: Run | null, value: Value): string {
 }
 
 /** As `resultText`, of one field: items of a list that are not there are left out, and whole numbers are written as such. */
-export function listedText(run: Run | null, value: Value): string {
+export function listedText(run: Run | null, value: Value, depth = 0): string {
+  if (depth > nestingMax) throw failed("The values are nested too deeply");
   if (isBoxed(value)) return numberText(value.boxed as number);
   if (!isArray(value) || value.source !== null) return resultText(run, value);
   const items = value.items.filter((item) => item !== undefined && item !== ABSENT);
-  return `[${items.map((item) => listedText(run, item as Value)).join(",")}]`;
+  return `[${items.map((item) => listedText(run, item as Value, depth + 1)).join(",")}]`;
 }
 
 function slotOf(object: ScriptObject, key: string): Value {
   const value = slotAt(object, positionOf(object, key));
   return value === ABSENT ? undefined : value;
 }
+
+/** Digits of a format of numbers. */
+const digitsMax = 20;
 
 /** A number as a format says: `D5`, `F2`, `N0`, `0.00`. */
 export function formatNumber(value: Value, format: string): string {
@@ -300,7 +312,8 @@ export function formatNumber(value: Value, format: string): string {
     return kind === "F" ? fixed : fixed.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ",");
   }
   const custom = /^(#*)(0*)(?:\.(0*)(#*))?$/.exec(format);
-  if (custom === null)
+  const isLong = format.replace(/[^0#]/g, "").length > digitsMax;
+  if (custom === null || isLong)
     throw failed(`System.FormatException: The format '${format}' is not supported`);
   const [whole, least, most] = [custom[2] ?? "", custom[3] ?? "", custom[4] ?? ""];
   const fixed = Math.abs(number).toFixed(least.length + most.length);

@@ -139,6 +139,7 @@ describe("an expression of a C# index", () => {
       ['1 + 2 + "a" + 1.5', "3a1.5"],
       ['u.Age.ToString("D5")', "00030"],
       ['u.Price.ToString("F2")', "5.50"],
+      ['u.Price.ToString("000.0#")', "005.5"],
     ]);
   });
 
@@ -388,14 +389,20 @@ describe("a C# index", () => {
 
   it("ends a map that would not end, and goes on with other documents", async () => {
     const database = await withUsers();
-    await deploy(database, {
-      Name: "W",
-      Maps: [
-        "from u in docs.Users where u.Age == 20 || Enumerable.Range(0, 3000).Sum(x => Enumerable.Range(0, 3000).Sum(y => x * y)) > 0 select new { u.First }",
-      ],
-    });
-    const { ids } = await query(database, "from index 'W'", { waitForNonStale: true });
-    expect(ids).toEqual(["users/2"]);
-    expect(staticIndex(database, "W").errors.list.length).toBe(1);
+    const endless = [
+      "Enumerable.Range(0, 3000).Sum(x => Enumerable.Range(0, 3000).Sum(y => x * y)) > 0",
+      'Enumerable.Range(0, 60).Aggregate("x", (a, b) => a + a).Length > 0',
+      'string.Join("", Enumerable.Repeat("x".PadLeft(9000000), 500)).Length > 0',
+      '"x".PadLeft(9000000).Replace(" ", "x".PadLeft(90000)).Length > 0',
+      'string.Format("{0,9999}{0,9999}", 1).PadLeft(2000000000).Length > 0',
+      "Enumerable.Range(0, 90000).Aggregate(new object[] { }, (a, b) => new object[] { a }) == u.Tags",
+    ];
+    for (const [i, test] of endless.entries()) {
+      const map = `from u in docs.Users where u.Age == 20 || ${test} select new { u.First }`;
+      await deploy(database, { Name: `W${i}`, Maps: [map] });
+      const { ids } = await query(database, `from index 'W${i}'`, { waitForNonStale: true });
+      expect(ids).toEqual(["users/2"]);
+      expect(staticIndex(database, `W${i}`).errors.list.length).toBe(1);
+    }
   });
 });

@@ -12,6 +12,8 @@ import { type Token, tokensOf } from "./csharp-tokens.ts";
 import type { Clause, Expression, Member, QueryExpression } from "./csharp-tree.ts";
 
 const depthMax = 150;
+/** Each is written inside the one before it. */
+const clausesMax = 100;
 
 /** Reads the whole text as one expression. @throws EngineError index-compilation */
 export function parseCSharp(text: string): Expression {
@@ -140,6 +142,7 @@ class Parser {
     const { at } = this.#token;
     const clauses: Clause[] = [];
     for (;;) {
+      if (clauses.length >= clausesMax) this.#fail("The query has too many clauses");
       const clause = this.#clause();
       clauses.push(clause);
       if (clause.kind !== "select" && clause.kind !== "group") continue;

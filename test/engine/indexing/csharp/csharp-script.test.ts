@@ -124,6 +124,9 @@ describe("a map in C#", () => {
         ),
       fc
         .integer({ min: 1, max: 4_000 })
+        .map((count) => `from u in docs.Users ${"let x = u.A ".repeat(count)} select new { x }`),
+      fc
+        .integer({ min: 1, max: 4_000 })
         .map((depth) => `from u in docs.Users select new { X = u${"<u".repeat(depth)} }`),
     );
     fc.assert(
