@@ -248,7 +248,7 @@ class Run {
         await shop.database.writeSnapshot();
         return;
       case "compact":
-        await shop.database.compact();
+        await this.#inTime(shop.database.compact());
         return;
       case "purge":
         await this.#done([shop.database.maintenance.cleanTombstones()]);
@@ -258,6 +258,7 @@ class Run {
         await nextTurn();
         return;
       case "check":
+        await this.#inTime(shop.database.compactionEnded());
         await shop.check();
         return;
       case "close":
@@ -290,9 +291,23 @@ class Run {
     });
   }
 
+  /** Lets time pass until the work is done: a compaction beside traffic, and who waits for it, go by the clock. */
+  async #inTime<Result>(work: Promise<Result>): Promise<Result> {
+    let isDone = false;
+    const done = work.finally(() => {
+      isDone = true;
+    });
+    done.catch(() => undefined);
+    while (!isDone) {
+      await nextTurn();
+      this.shop.clock.advance(1);
+    }
+    return await done;
+  }
+
   /** A disk that was full is noticed by whoever needs the next segment, maybe when there is room again. */
   async #done(work: readonly Promise<unknown>[]): Promise<void> {
-    const outcomes = await Promise.allSettled(work);
+    const outcomes = await this.#inTime(Promise.allSettled(work));
     const failures = outcomes.filter((outcome) => outcome.status === "rejected");
     for (const { reason } of failures) {
       if (!this.#wasFull) throw reason;
@@ -325,6 +340,7 @@ class Run {
 
   async end(): Promise<void> {
     await this.#releaseViews();
+    await this.#inTime(this.shop.database.compactionEnded());
     await this.shop.check();
     await this.shop.database.close();
   }
