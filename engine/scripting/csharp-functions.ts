@@ -165,6 +165,7 @@ function parseDate(_run: Run, _self: Value, [value]: Value[]): Value {
 function newDate(_run: Run, _self: Value, args: Value[]): Value {
   const parts = args.map((part) => (typeof part === "string" ? null : numberIn(part)));
   const isUtc = args.at(-1) === "Utc";
+  if (args.some(isMissing)) throw failed("System.ArgumentOutOfRangeException: A part is missing.");
   const numbers = parts.filter((part) => part !== null);
   if (numbers.length === 1) {
     return cs.dateText(
@@ -468,17 +469,21 @@ function metadataFor(_run: Run, _self: Value, [value]: Value[]): Value {
   return ScriptDocument.of(value)?.metadata();
 }
 
-/** A document, or the documents of a list of ids; what is not there is not there. */
-function loadDocument(run: Run, self: Value, [id]: Value[]): Value {
+/** A document, or the documents of a list of ids; one of another collection is not there. */
+function loadDocument(run: Run, self: Value, [id, collection]: Value[]): Value {
   if (isArray(id)) {
     return newArray(
       run,
-      (itemsOf(run, id) ?? []).map((one) => loadDocument(run, self, [one])),
+      (itemsOf(run, id) ?? []).map((one) => loadDocument(run, self, [one, collection])),
     );
   }
   if (typeof id !== "string" || id === "") return undefined;
   const load = indexGlobals.get("load") as ScriptFunction;
-  return callFunction(run, load, self, [id]) ?? undefined;
+  const found = callFunction(run, load, self, [id]);
+  const metadata = ScriptDocument.of(found)?.metadata();
+  if (isMissing(found) || !isObject(metadata)) return undefined;
+  const actual = cs.textOf(getOwn(metadata, "@collection")).toLowerCase();
+  return collection === undefined || actual === collection ? found : undefined;
 }
 
 /** `CreateField(name, value, stored, analyzed)` or `CreateField(name, value, options)` */

@@ -336,6 +336,21 @@ describe("a C# index", () => {
     expect(await ids("p2 = 3")).toEqual(["users/1"]);
   });
 
+  it("maps several collections, and loads documents of the one it names alone", async () => {
+    const database = await withUsers();
+    await putAll(database, "Cities", { "cities/1": { Name: "Rome" } });
+    await deploy(database, {
+      Name: "S",
+      Maps: [
+        'from d in docs.WhereEntityIs("Users", "cities") select new { City = LoadDocument("cities/1", "Cities").Name, No = LoadDocument("cities/1", "Users") == null }',
+      ],
+    });
+    const { ids } = await query(database, "from index 'S' where City = 'Rome' and No = true", {
+      waitForNonStale: true,
+    });
+    expect(ids.toSorted()).toEqual(["cities/1", "users/1", "users/2"]);
+  });
+
   it("maps all documents, and counters", async () => {
     const database = await withUsers();
     await putAll(database, "Cities", { "cities/1": { Name: "Rome" } });

@@ -26,10 +26,10 @@ export interface CSharpScript {
   readonly loads: readonly (string | null)[];
 }
 
-/** What is enumerated: `docs.Users`, `counters.Users.Likes`. `collection` and `item` null: all. */
+/** What is enumerated: `docs.Users`, `counters.Users.Likes`. No collections, and `item` null: all. */
 interface Root {
   readonly source: "docs" | "counters";
-  readonly collection: string | null;
+  readonly collections: readonly string[];
   readonly item: string | null;
 }
 
@@ -93,10 +93,13 @@ class Writer {
           "'docs.CollectionName.Select(...)'.",
       );
     }
-    const collection = JSON.stringify(root.collection ?? "@all_docs");
     const item = root.item === null ? "" : `, ${JSON.stringify(root.item)}`;
     const declaration = root.source === "docs" ? "map" : "counters.map";
-    return this.#result(`${declaration}(${collection}${item}, ${written});`, names);
+    const collections = root.collections.length === 0 ? ["@all_docs"] : root.collections;
+    const maps = collections.map(
+      (collection) => `${declaration}(${JSON.stringify(collection)}${item}, mapped);`,
+    );
+    return this.#result(`const mapped = ${written};\n${maps.join("\n")}`, names);
   }
 
   reduce(): CSharpScript {
@@ -193,8 +196,9 @@ class Writer {
 
   /** Where a map begins, or null. @throws EngineError not-supported */
   #rootOf(source: Expression): Root | null {
+    if (source.kind === "call") return entitiesOf(source);
     const path: string[] = [];
-    let at = source;
+    let at: Expression = source as Expression;
     while (at.kind !== "name") {
       if (at.kind === "member") path.unshift(at.name);
       else if (at.kind === "index" && at.index.kind === "literal") {
@@ -212,7 +216,8 @@ class Writer {
     if (path.length > pathMax || more !== undefined) {
       this.#fail(at.at, `'${name}' has no such member`);
     }
-    return { source: name, collection: collection ?? null, item: item ?? null };
+    const collections = collection === undefined ? [] : [collection];
+    return { source: name, collections, item: item ?? null };
   }
 
   // Reduces.
@@ -404,7 +409,7 @@ class Writer {
 
   /** What a map enumerates, as a list of the one item at hand; null when it is something else. */
   #rootItem(node: Expression, scope: Scope): string | null {
-    let base = node;
+    let base = node.kind === "call" ? node.callee : node;
     while (base.kind === "member" || base.kind === "index") base = base.object;
     if (base.kind !== "name" || scope.has(base.name)) return null;
     const root = this.#rootOf(node);
@@ -449,6 +454,8 @@ class Writer {
     if (object.kind === "name" && object.name === "this" && !scope.has("this")) {
       return this.#function(name, node, scope);
     }
+    const root = this.#rootItem(node, scope);
+    if (root !== null) return root;
     const type = this.#typeName(object, scope);
     const values = () => args.map((arg) => this.#write(arg, scope));
     if (type !== null && type !== "docs" && type !== "counters") {
@@ -494,8 +501,11 @@ class Writer {
       }
       const isName = collection.kind === "literal" && typeof collection.value === "string";
       if (!isName) this.#fail(collection.at, "LoadDocument's collection must be a constant string");
-      this.#loads.add(String(collection.value));
-      return `${known}(${this.#write(args[0] as Expression, scope)})`;
+      const name = String(collection.value).toLowerCase();
+      const isAny = name === "@all_docs";
+      this.#loads.add(isAny ? null : String(collection.value));
+      const only = isAny ? "" : `, ${JSON.stringify(name)}`;
+      return `${known}(${this.#write(args[0] as Expression, scope)}${only})`;
     }
     if (name === "CreateField") this.#isDynamic = true;
     return `${known}(${args.map((arg) => this.#write(arg, scope)).join(", ")})`;
@@ -585,6 +595,19 @@ const operators: Readonly<Record<string, string>> = {
   ">": "csGreater",
   ">=": "csGreaterOrEqual",
 };
+
+/** `docs.WhereEntityIs("Cats", "Dogs")`, or null. */
+function entitiesOf({ callee, args }: Call): Root | null {
+  if (callee.kind !== "member" || callee.name !== "WhereEntityIs") return null;
+  const names = args.flatMap((arg) => (arg.kind === "array" ? arg.items : [arg]));
+  const collections = names.flatMap((arg) =>
+    arg.kind === "literal" && typeof arg.value === "string" ? [arg.value] : [],
+  );
+  const isOfDocs = callee.object.kind === "name" && callee.object.name === "docs";
+  const count = new Set(collections.map((one) => one.toLowerCase())).size;
+  const isWhole = names.length > 0 && count === names.length;
+  return isOfDocs && isWhole ? { source: "docs", collections, item: null } : null;
+}
 
 /** Is it a function that gives integers, as far as its text says? */
 function isInteger(selector: Expression | undefined): boolean {
