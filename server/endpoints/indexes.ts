@@ -216,7 +216,7 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
-/** GET indexes/source?name=…: of C# indexes alone, which there are none of */
+/** GET indexes/source?name=…: the class that RavenDB makes of a C# index, which is not made here */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
   namedIndex(exchange, database);
   throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
