@@ -10,6 +10,12 @@
  */
 import { EngineError } from "../errors.ts";
 import { parseInstant } from "../indexing/date-terms.ts";
+import {
+  formatDate as dateIn,
+  dayNames,
+  formatNumber as numberFormatted,
+  timeSpanText,
+} from "./format-text.ts";
 import { valueText } from "./script-document.ts";
 import {
   ABSENT,
@@ -292,39 +298,16 @@ function slotOf(object: ScriptObject, key: string): Value {
   return value === ABSENT ? undefined : value;
 }
 
-/** Digits of a format of numbers. */
-const digitsMax = 20;
-
-/** A number as a format says: `D5`, `F2`, `N0`, `0.00`. */
+/** A number as a format says: `D5` and `X` of its whole part, and all that patches know. */
 export function formatNumber(value: Value, format: string): string {
-  const number = numberIn(value) as number;
-  const standard = /^([dDfFnNxX])(\d{0,2})$/.exec(format);
-  const kind = standard?.[1]?.toUpperCase();
-  const given = standard?.[2] ?? "";
-  if (kind === "D") {
-    const digits = numberText(Math.abs(Math.trunc(number))).padStart(Number(given), "0");
-    return (number < 0 ? "-" : "") + digits;
-  }
-  if (kind === "X")
-    return Math.trunc(number).toString(16).toUpperCase().padStart(Number(given), "0");
-  if (kind === "F" || kind === "N") {
-    const fixed = number.toFixed(given === "" ? 2 : Number(given));
-    return kind === "F" ? fixed : fixed.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ",");
-  }
-  const custom = /^(#*)(0*)(?:\.(0*)(#*))?$/.exec(format);
-  const isLong = format.replace(/[^0#]/g, "").length > digitsMax;
-  if (custom === null || isLong)
-    throw failed(`System.FormatException: The format '${format}' is not supported`);
-  const [whole, least, most] = [custom[2] ?? "", custom[3] ?? "", custom[4] ?? ""];
-  const fixed = Math.abs(number).toFixed(least.length + most.length);
-  const [integer, fraction = ""] = fixed.split(".");
-  let shown = fraction;
-  while (shown.length > least.length && shown.endsWith("0")) shown = shown.slice(0, -1);
-  const digits = (integer === "0" && whole === "" ? "" : (integer as string)).padStart(
-    whole.length,
-    "0",
-  );
-  return `${number < 0 ? "-" : ""}${digits}${shown === "" ? "" : `.${shown}`}`;
+  const number = numberIn(value) as number; // the caller has asked
+  const [, kind = "", least = ""] = /^([dDxX])(\d{0,2})$/.exec(format) ?? [];
+  if (kind === "") return numberFormatted(number, format);
+  const whole = Math.trunc(number);
+  if (kind === "X") return whole.toString(16).toUpperCase().padStart(Number(least), "0");
+  if (kind === "x") return whole.toString(16).padStart(Number(least), "0");
+  const digits = numberText(Math.abs(whole)).padStart(Number(least), "0");
+  return (whole < 0 ? "-" : "") + digits;
 }
 
 // Dates. Ticks are 100 ns.
@@ -384,92 +367,13 @@ export function spanOf(value: Value): number | null {
 }
 
 export function spanText(ticks: number): string {
-  const size = Math.abs(Math.round(ticks));
-  const fraction = size % 1e7;
-  const seconds = Math.floor(size / 1e7);
-  const part = (value: number) => String(value).padStart(2, "0");
-  const days = Math.floor(seconds / 86_400);
-  const clock = [Math.floor(seconds / 3_600) % 24, Math.floor(seconds / 60) % 60, seconds % 60];
-  const rest = fraction === 0 ? "" : `.${String(fraction).padStart(7, "0")}`;
-  return `${ticks < 0 ? "-" : ""}${days === 0 ? "" : `${days}.`}${clock.map(part).join(":")}${rest}`;
+  return timeSpanText(BigInt(Math.round(ticks)));
 }
-
-const dayNames = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-const monthNames = [
-  "January",
-  "February",
-  "March",
-  "April",
-  "May",
-  "June",
-  "July",
-  "August",
-  "September",
-  "October",
-  "November",
-  "December",
-];
-const standardFormats: Readonly<Record<string, string>> = {
-  d: "MM/dd/yyyy",
-  s: "yyyy-MM-ddTHH:mm:ss",
-  u: "yyyy-MM-dd HH:mm:ssZ",
-  t: "HH:mm",
-  T: "HH:mm:ss",
-  g: "MM/dd/yyyy HH:mm",
-  G: "MM/dd/yyyy HH:mm:ss",
-};
-const formatParts = /'[^']*'|"[^"]*"|\\.|y+|M+|d+|H+|h+|m+|s+|f+|F+|t+|K|[\s\S]/g;
 
 /** A date as a format of .NET says, in the invariant culture. */
 export function formatDate(moment: Moment, format: string): string {
   if (format === "o" || format === "O") return dateText(moment);
-  return (standardFormats[format] ?? format).replace(formatParts, (part) => datePart(moment, part));
-}
-
-function datePart({ time, ticks, isUtc }: Moment, part: string): string {
-  const date = new Date(time);
-  const padded = (value: number) => String(value).padStart(part.length === 1 ? 1 : 2, "0");
-  switch (part.charAt(0)) {
-    case "'":
-    case '"':
-      return part.slice(1, -1);
-    case "\\":
-      return part.slice(1);
-    case "y":
-      if (part.length > 2) return String(date.getUTCFullYear()).padStart(part.length, "0");
-      return padded(date.getUTCFullYear() % 100);
-    case "M": {
-      const name = monthNames[date.getUTCMonth()] as string;
-      if (part.length > 2) return part.length === 3 ? name.slice(0, 3) : name;
-      return padded(date.getUTCMonth() + 1);
-    }
-    case "d": {
-      const name = dayNames[date.getUTCDay()] as string;
-      if (part.length > 2) return part.length === 3 ? name.slice(0, 3) : name;
-      return padded(date.getUTCDate());
-    }
-    case "H":
-      return padded(date.getUTCHours());
-    case "h":
-      return padded(date.getUTCHours() % 12 || 12);
-    case "m":
-      return padded(date.getUTCMinutes());
-    case "s":
-      return padded(date.getUTCSeconds());
-    case "f":
-    case "F": {
-      const digits =
-        String(date.getUTCMilliseconds()).padStart(3, "0") + String(ticks).padStart(4, "0");
-      const shown = digits.slice(0, part.length);
-      return part.startsWith("f") ? shown : shown.replace(/0+$/, "");
-    }
-    case "t":
-      return (date.getUTCHours() < 12 ? "AM" : "PM").slice(0, part.length);
-    case "K":
-      return isUtc ? "Z" : "";
-    default:
-      return part;
-  }
+  return dateIn(moment.time, format, moment.ticks, moment.isUtc ? "Z" : "");
 }
 
 /** A member of a date: `Year`; undefined when dates have no such member. */

@@ -1,6 +1,6 @@
 /**
  * Numbers, dates and spans of time as .NET's invariant culture writes them: for `toStringWithFormat`,
- * `compareDates` and the `convert…ToTimeSpanString` functions.
+ * `compareDates`, the `convert…ToTimeSpanString` functions, and indexes in C#.
  *
  * It does not know script values. A tick is 100 ns.
  */
@@ -126,7 +126,15 @@ const monthNames = [
   "November",
   "December",
 ];
-const dayNames = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+export const dayNames = [
+  "Sunday",
+  "Monday",
+  "Tuesday",
+  "Wednesday",
+  "Thursday",
+  "Friday",
+  "Saturday",
+];
 
 const standardDates: ReadonlyMap<string, string> = new Map([
   ["d", "MM/dd/yyyy"],
@@ -147,21 +155,24 @@ const standardDates: ReadonlyMap<string, string> = new Map([
   ["M", "MMMM dd"],
 ]);
 
-/** A date (milliseconds since 1970) in a standard (`d`) or custom (`yyyy-MM-dd`) format. */
-export function formatDate(time: number, format: string): string {
+/**
+ * A date (milliseconds since 1970) in a standard (`d`) or custom (`yyyy-MM-dd`) format.
+ * @param ticks beyond the milliseconds, 0 to 9999. @param zone what `K` stands for: empty for a local time.
+ */
+export function formatDate(time: number, format: string, ticks = 0, zone: "Z" | "" = "Z"): string {
   const pattern = format.length === 1 ? standardDates.get(format) : format;
   if (pattern === undefined) throw badFormat();
   const date = new Date(time);
   return pattern.replace(
-    /'[^']*'|\\.|(y+|M+|d+|H+|h+|m+|s+|f+|F+|t+|K)/g,
+    /'[^']*'|"[^"]*"|\\.|(y+|M+|d+|H+|h+|m+|s+|f+|F+|t+|K)/g,
     (token, part?: string) => {
       if (part === undefined) return token.startsWith("\\") ? token.slice(1) : token.slice(1, -1);
-      return datePart(date, part);
+      return part === "K" ? zone : datePart(date, part, ticks);
     },
   );
 }
 
-function datePart(date: Date, part: string): string {
+function datePart(date: Date, part: string, ticks: number): string {
   const { length } = part;
   const padded = (value: number): string => String(value).padStart(Math.min(length, 2), "0");
   switch (part[0]) {
@@ -189,13 +200,10 @@ function datePart(date: Date, part: string): string {
       return padded(date.getUTCSeconds());
     case "t":
       return (date.getUTCHours() < 12 ? "AM" : "PM").slice(0, length);
-    case "K":
-      return "Z";
     default: {
-      const digits = String(date.getUTCMilliseconds())
-        .padStart(3, "0")
-        .padEnd(7, "0")
-        .slice(0, length);
+      const all =
+        String(date.getUTCMilliseconds()).padStart(3, "0") + String(ticks).padStart(4, "0");
+      const digits = all.slice(0, length);
       return part[0] === "f" ? digits : digits.replace(/0+$/, "");
     }
   }
