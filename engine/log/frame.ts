@@ -113,12 +113,12 @@ export function frameCrc(source: Buffer, at: number): number {
   return source.readUInt32LE(at + 4);
 }
 
-export function payloadCrcOf(source: Buffer, at: number, payloadLength: number): number {
+function payloadCrcOf(source: Buffer, at: number, payloadLength: number): number {
   const start = at + frameHeaderBytes;
   return crc32(source.subarray(start, start + payloadLength));
 }
 
-/** As `payloadCrcOf`, with turns of the event loop in between. */
+/** The CRC-32 of a payload, with turns of the event loop in between. */
 export async function slicedPayloadCrcOf(
   source: Buffer,
   at: number,

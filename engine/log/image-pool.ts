@@ -77,7 +77,12 @@ export class ImagePool {
  * takes no room, for nothing is written to it.
  */
 function collectSoon(memory: ArrayBufferLike): void {
-  if (memory instanceof SharedArrayBuffer) new ArrayBuffer(memory.byteLength);
+  if (!(memory instanceof SharedArrayBuffer)) return;
+  try {
+    new ArrayBuffer(memory.byteLength);
+  } catch {
+    // Where there is no room even for that, V8 has collected already.
+  }
 }
 
 /** Rounded up by at most an eighth, so that images of about the same size can take each other's place. */

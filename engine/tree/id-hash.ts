@@ -1,6 +1,6 @@
 /**
- * From an id's bytes to its document's number: extendible hashing over packed pages. Growing splits one page at a time, so no insertion pauses for
- * the whole table.
+ * From an id's bytes to its document's number: extendible hashing over packed pages. Growing splits one
+ * page at a time, so no insertion pauses for the whole table.
  *
  *   page (i32): depth | count | capacity | epoch | hash, place, docNum | hash, place, docNum | ...
  *

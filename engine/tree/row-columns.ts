@@ -240,11 +240,6 @@ export class RowStore {
     if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
   }
 
-  /** Does the row now, or of any view, have this etag? */
-  isEtagSeen(docNum: number, etag: number): boolean {
-    return this.columns.etagOf(docNum) === etag || this.isEtagHeld(docNum, etag);
-  }
-
   /** Is any view held? */
   get hasViews(): boolean {
     return this.#held.length > 0;

@@ -53,7 +53,7 @@ test("what is held stays as it was, however many hold and release", () => {
         const { documentCount, collectionCounts, lastEtag } = held.columns;
         expect([documentCount, lastEtag, ...collectionCounts]).toEqual(counts);
         for (const [docNum, row] of expected.entries()) {
-          expect(store.isEtagSeen(docNum, row[0]!)).toBe(true);
+          expect(store.isEtagHeld(docNum, row[0]!)).toBe(true);
           if (row[0] !== 0) expect(store.isDocumentSeen(docNum)).toBe(true);
         }
       }
