@@ -1,0 +1,165 @@
+/**
+ * The bytes that the whole process may hold for its work, and who holds them: the cache of records takes what the
+ * others leave it and gives it back when they need it; replies, bodies and work under way take and return.
+ *
+ * Knows nothing of what the bytes are, and is not what V8 counts: a count of large things, exact to some per cent.
+ *
+ * Invariants:
+ * - What work holds is at most `workBytesMax`, except that a single holder always gets in when nothing else is held.
+ * - Who waits is served in the order of coming.
+ */
+import { totalmem } from "node:os";
+import { assert } from "./assert.ts";
+
+/** What work holds bytes for. */
+export type WorkUse = "replies" | "bodies" | "snapshots" | "scripts" | "queries";
+
+/** Of the memory that the process may use, the part that the budget is when no setting says otherwise. */
+const defaultShare = 1 / 4;
+const defaultBytesMax = 4 * 1024 ** 3;
+/** Of the budget, the part that work may hold. */
+const workShare = 1 / 2;
+
+/** Bytes of memory that this process may use: the machine's, or the container's when that is less. */
+export function memoryOfProcess(
+  machineBytes = totalmem(),
+  constrainedBytes = process.constrainedMemory(),
+): number {
+  // Node gives 0 for "unknown" and 2^64 or so for "not limited".
+  return constrainedBytes > 0 ? Math.min(machineBytes, constrainedBytes) : machineBytes;
+}
+
+/** Bytes of the budget when no setting says how many. */
+export function defaultMemoryBudget(processBytes = memoryOfProcess()): number {
+  return Math.min(defaultBytesMax, Math.floor(processBytes * defaultShare));
+}
+
+interface Waiter {
+  readonly bytes: number;
+  readonly use: WorkUse;
+  readonly resolve: () => void;
+}
+
+export class MemoryBudget {
+  #bytesMax: number;
+  #workBytes = 0;
+  readonly #workByUse: Record<WorkUse, number> = {
+    replies: 0,
+    bodies: 0,
+    snapshots: 0,
+    scripts: 0,
+    queries: 0,
+  };
+  #waiters: Waiter[] = [];
+  readonly #caches = new Set<() => void>();
+
+  constructor(bytesMax: number = defaultMemoryBudget()) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Bytes of everything together. */
+  get bytesMax(): number {
+    return this.#bytesMax;
+  }
+
+  /** Takes effect at once: caches are told, and waiters looked at again. */
+  set bytesMax(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#tellCaches();
+    this.#serve();
+  }
+
+  /** Bytes that work may hold. */
+  get workBytesMax(): number {
+    return Math.floor(this.#bytesMax * workShare);
+  }
+
+  /** Bytes that work holds now. */
+  get workBytes(): number {
+    return this.#workBytes;
+  }
+
+  workBytesOf(use: WorkUse): number {
+    return this.#workByUse[use];
+  }
+
+  /** Bytes that caches may hold now, all together. */
+  get cacheBytesMax(): number {
+    return Math.max(0, this.#bytesMax - this.#workBytes);
+  }
+
+  /** `shrink` is called when caches may hold less than before. @returns a function that ends it. */
+  addCache(shrink: () => void): () => void {
+    this.#caches.add(shrink);
+    return () => this.#caches.delete(shrink);
+  }
+
+  /** Takes `bytes` when there is room and nobody waits. @returns whether they are taken. */
+  tryTake(use: WorkUse, bytes: number): boolean {
+    if (this.#waiters.length > 0 || !this.#hasRoom(bytes)) return false;
+    this.#take(use, bytes);
+    return true;
+  }
+
+  /** Takes `bytes` although there may be no room: they are there already. */
+  force(use: WorkUse, bytes: number): void {
+    this.#take(use, bytes);
+  }
+
+  /** Waits for room. @returns false when `signal` was aborted before there was: then nothing is taken. */
+  take(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
+    if (signal?.aborted === true) return Promise.resolve(false);
+    if (this.tryTake(use, bytes)) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const abort = () => {
+        this.#waiters = this.#waiters.filter((other) => other !== waiter);
+        resolve(false);
+        this.#serve();
+      };
+      const waiter: Waiter = {
+        bytes,
+        use,
+        resolve: () => {
+          signal?.removeEventListener("abort", abort);
+          resolve(true);
+        },
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      this.#waiters.push(waiter);
+    });
+  }
+
+  give(use: WorkUse, bytes: number): void {
+    assert(bytes <= this.#workByUse[use], "nobody gives back more memory than was taken");
+    this.#workByUse[use] -= bytes;
+    this.#workBytes -= bytes;
+    this.#serve();
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#workBytes === 0 || this.#workBytes + bytes <= this.workBytesMax;
+  }
+
+  #take(use: WorkUse, bytes: number): void {
+    this.#workByUse[use] += bytes;
+    this.#workBytes += bytes;
+    this.#tellCaches();
+  }
+
+  #tellCaches(): void {
+    for (const shrink of this.#caches) shrink();
+  }
+
+  #serve(): void {
+    for (;;) {
+      const [first] = this.#waiters;
+      if (first === undefined || !this.#hasRoom(first.bytes)) return;
+      this.#waiters.shift();
+      this.#take(first.use, first.bytes);
+      first.resolve();
+    }
+  }
+}
+
+/** The budget of this process: every engine and server in it shares it. */
+export const processMemory = new MemoryBudget();
