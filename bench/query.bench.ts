@@ -138,6 +138,9 @@ class PackedDatabase implements RowSource, IndexHost {
   etagsOf() {
     return { document: this.#count, deletion: 0 };
   }
+  newReader() {
+    return this;
+  }
   rowsSince(_collection: string | null, etag: number): RowCursor {
     const bytes = this.#bytes;
     const starts = this.#starts;

@@ -478,6 +478,12 @@ export class Database implements LogListener {
     );
   }
 
+  /** As `loadRecord`. @returns the record in bytes of its own, which stay when what was loaded is dropped again */
+  async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
+    await this.#log.load(position);
+    return Buffer.from(await this.recordAt(document, position, length));
+  }
+
   /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
   view(): DatabaseView {
     this.assertServing();

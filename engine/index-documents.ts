@@ -13,7 +13,7 @@ import type {
   IndexEvent,
   IndexHost,
   NumberCursor,
-  RowCursor,
+  RowReader,
   StoredRow,
 } from "./indexing/index-host.ts";
 import type { OpenIndex } from "./indexing/open-index.ts";
@@ -70,10 +70,16 @@ export class IndexedDocuments implements IndexHost {
     };
   }
 
-  rowsSince(collection: string | null, etag: number): RowCursor {
+  newReader(): RowReader {
     const { documents } = this.#state;
-    const numbers = documents.byEtag(this.#idOfCollection(collection), etag + 1);
-    return new DocumentCursor(documents, numbers, new RecordReader(this.#database));
+    const records = new RecordReader(this.#database);
+    return {
+      rowsSince: (collection, etag) => {
+        const numbers = documents.byEtag(this.#idOfCollection(collection), etag + 1);
+        return new DocumentCursor(documents, numbers, records);
+      },
+      rowsOf: (docNums) => new DocumentCursor(documents, listedNumbers(docNums), records),
+    };
   }
 
   deletionsSince(collection: string | null, etag: number): NumberCursor {
@@ -96,18 +102,6 @@ export class IndexedDocuments implements IndexHost {
       },
     };
     return cursor;
-  }
-
-  rowsOf(docNums: readonly number[]): RowCursor {
-    let at = 0;
-    const numbers = {
-      fill(batch: Uint32Array, limit: number) {
-        const count = Math.min(limit, docNums.length - at);
-        for (let i = 0; i < count; i++) batch[i] = docNums[at++] as number; // at < length
-        return count;
-      },
-    };
-    return new DocumentCursor(this.#state.documents, numbers, new RecordReader(this.#database));
   }
 
   countSince(collection: string | null, etag: number): number {
@@ -208,6 +202,17 @@ export class IndexedDocuments implements IndexHost {
   #idOfCollection(collection: string | null): number {
     return collection === null ? allCollections : collectionIdNamed(this.#state, collection);
   }
+}
+
+function listedNumbers(docNums: readonly number[]) {
+  let at = 0;
+  return {
+    fill(batch: Uint32Array, limit: number) {
+      const count = Math.min(limit, docNums.length - at);
+      for (let i = 0; i < count; i++) batch[i] = docNums[at++] as number; // at < length
+      return count;
+    },
+  };
 }
 
 class TombstoneCursor implements NumberCursor {

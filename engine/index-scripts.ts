@@ -184,6 +184,7 @@ class ScriptProgram implements IndexProgram {
       failure = error;
     }
     host.contents.clear();
+    host.fetched.clear();
     const { references, compareExchangeKeys } = host;
     if (failure !== null)
       return { entries: [], values: [], references, compareExchangeKeys, failure };
@@ -304,7 +305,10 @@ class ScriptProgram implements IndexProgram {
   }
 
   #awaited(error: RecordNotResident): RecordAwaited {
-    return new RecordAwaited(() => this.#database.loadRecord(error));
+    const { fetched } = this.#host;
+    return new RecordAwaited(async () => {
+      fetched.set(error.position, await this.#database.fetchRecord(error));
+    });
   }
 }
 

@@ -70,8 +70,9 @@ export class RecordReader {
 
   async #fetch(docNum: number, position: Position, length: number): Promise<void> {
     this.#readCount++;
-    if (this.#readCount > singleReadsMax && (await this.#state.log.load(position))) return;
-    this.#readBytes = await this.#database.recordAt(docNum, position, length);
+    if (this.#readCount > singleReadsMax) await this.#state.log.load(position);
+    // In bytes of its own: what was loaded may be dropped for others before anybody comes back for it.
+    this.#readBytes = Buffer.from(await this.#database.recordAt(docNum, position, length));
     this.#readPosition = position;
   }
 }

@@ -5,6 +5,7 @@
 import { assert } from "./assert.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
+import type { Position } from "./log/log.ts";
 import type {
   AnalyzedQuery,
   ProjectedCall,
@@ -324,6 +325,8 @@ export class ReadingScriptHost implements ScriptHost {
   readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;
   readonly #source: RowSource;
+  /** Records that a run missed and that were read for the next, by position. */
+  readonly fetched = new Map<Position, Buffer>();
 
   constructor(state: DatabaseState, source: RowSource) {
     this.#state = state;
@@ -344,7 +347,7 @@ export class ReadingScriptHost implements ScriptHost {
     if (docNum < 0) return null;
     const position = documents.positionOf(docNum);
     const length = documents.lengthOf(docNum);
-    const record = log.peek(position, length);
+    const record = log.peek(position, length) ?? this.fetched.get(position) ?? null;
     if (record === null) throw new RecordNotResident(docNum, position, length);
     return scriptDocumentOf(this.#state, record, 0, hint);
   }

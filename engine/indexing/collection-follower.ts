@@ -6,7 +6,7 @@
  * - Of each source all documents up to `documentEtag` and deletions up to `deletionEtag` are taken in, and none after.
  * - Deletions come before documents: a number that was given to another id is then free.
  */
-import type { IndexHost, StoredRow } from "./index-host.ts";
+import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
 /** One collection, null: all documents; and how far it is taken in. */
 export interface FollowedCollection {
@@ -28,6 +28,7 @@ export class CollectionFollower {
   readonly sources: readonly FollowedCollection[];
   readonly #target: DocumentTarget;
   readonly #host: IndexHost;
+  readonly #reader: RowReader;
   readonly #stride: number;
 
   /** `stride`: documents between two looks at the clock. */
@@ -44,6 +45,7 @@ export class CollectionFollower {
     }));
     this.#target = target;
     this.#host = host;
+    this.#reader = host.newReader();
     this.#stride = stride;
   }
 
@@ -81,7 +83,7 @@ export class CollectionFollower {
     const { collection } = source;
     const { document } = this.#host.etagsOf(collection);
     if (document <= source.documentEtag) return null;
-    const cursor = this.#host.rowsSince(collection, source.documentEtag);
+    const cursor = this.#reader.rowsSince(collection, source.documentEtag);
     let count = 0;
     while (cursor.next()) {
       const pending = this.#target.take(cursor.row);

@@ -56,11 +56,21 @@ export type IndexEvent =
   | "LockModeChanged"
   | "PriorityChanged";
 
+/**
+ * What one follower reads records with, for as long as it follows: what was fetched from the disk for a step that could not
+ * be made is there when the step is tried again, in another turn and by another cursor.
+ */
+export interface RowReader {
+  /** Documents whose etag is above `etag`. Each document once, at its present etag. */
+  rowsSince(collection: string | null, etag: number): RowCursor;
+  /** Those of these documents that are there, in the order of the list. */
+  rowsOf(docNums: readonly number[]): RowCursor;
+}
+
 /** `collection` null means all documents. Names are compared without case. */
 export interface IndexHost {
   etagsOf(collection: string | null): CollectionEtags;
-  /** Documents whose etag is above `etag`. Each document once, at its present etag. */
-  rowsSince(collection: string | null, etag: number): RowCursor;
+  newReader(): RowReader;
   deletionsSince(collection: string | null, etag: number): DeletionCursor;
   /** How many documents of the collection have an etag above `etag`. */
   countSince(collection: string | null, etag: number): number;
@@ -68,10 +78,8 @@ export interface IndexHost {
   metadataOf(row: StoredRow): Buffer;
   /** The shape that a record names. */
   shapeOf(shapeId: number): Shape;
-  /** As `rowsSince`, without the records. */
+  /** Documents whose etag is above `etag`, without their records. */
   numbersSince(collection: string | null, etag: number): NumberCursor;
-  /** Those of these documents that are there, in the order of the list. */
-  rowsOf(docNums: readonly number[]): RowCursor;
   /** The id as it was stored. */
   idOf(docNum: number): string;
   lowerIdOf(docNum: number): string;
@@ -85,7 +93,7 @@ export interface IndexHost {
   followCounters(): number;
   /** No change of a counter's value has a higher etag. Does not grow while nobody follows. */
   readonly counterEtag: number;
-  /** Documents with a counter whose value changed after this etag. When counters come or go, `rowsSince` has theirs. */
+  /** Documents with a counter whose value changed after this etag. When counters come or go, a reader's `rowsSince` has theirs. */
   counterChangesSince(etag: number): NumberCursor;
   /** Milliseconds of a clock that never goes backward. */
   monotonicMs(): number;

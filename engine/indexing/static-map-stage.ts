@@ -13,7 +13,7 @@ import {
   followedCollections,
 } from "./collection-follower.ts";
 import type { IndexErrors } from "./index-errors.ts";
-import type { IndexHost, StoredRow } from "./index-host.ts";
+import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 import { type IndexProgram, type MapResult, RecordAwaited } from "./index-program.ts";
 import { IndexReferences } from "./index-references.ts";
 
@@ -31,6 +31,7 @@ export class StaticMapStage {
   readonly #target: MapTarget;
   readonly #errors: IndexErrors;
   readonly #host: IndexHost;
+  readonly #reader: RowReader;
   readonly #follower: CollectionFollower;
   readonly #referenced: readonly FollowedCollection[];
   readonly #references = new IndexReferences();
@@ -51,6 +52,7 @@ export class StaticMapStage {
     this.#target = target;
     this.#errors = errors;
     this.#host = host;
+    this.#reader = host.newReader();
     this.#compareExchangeChanges = host.compareExchangeChanges;
     if (program.source === "Counters") this.#countersNoted = host.followCounters();
     const documents = {
@@ -168,7 +170,7 @@ export class StaticMapStage {
   /** Maps documents again and strikes them off. `isReference`: for what they looked at, and not for themselves. */
   #mapAgain(due: Set<number>, isReference: boolean, isTimeUp: () => boolean): Promise<void> | null {
     if (due.size === 0) return null;
-    const cursor = this.#host.rowsOf([...due]);
+    const cursor = this.#reader.rowsOf([...due]);
     while (cursor.next()) {
       const pending = this.#map(cursor.row, isReference);
       if (pending !== null) return pending;

@@ -17,6 +17,7 @@ import type {
   IndexHost,
   NumberCursor,
   RowCursor,
+  RowReader,
   StoredRow,
 } from "../../../engine/indexing/index-host.ts";
 import { IndexSet } from "../../../engine/indexing/index-set.ts";
@@ -229,6 +230,9 @@ export class ArrayDatabase implements RowSource, IndexHost {
     }
     const deletions = this.#deletions.filter((one) => isOf(one, collection));
     return { document, deletion: deletions.at(-1)?.etag ?? 0 };
+  }
+  newReader(): RowReader {
+    return this;
   }
   rowsSince(collection: string | null, etag: number): RowCursor {
     const found: StoredDocument[] = [];
