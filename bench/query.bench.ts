@@ -159,7 +159,11 @@ class PackedDatabase implements RowSource, IndexHost {
     };
   }
   deletionsSince() {
-    return { docNum: 0, etag: 0, next: () => false };
+    return { docNum: 0, lowerId: "", etag: 0, next: () => false };
+  }
+  deletionsPurgedThrough = 0;
+  counterOwnersSince() {
+    return [];
   }
   countSince(_collection: string | null, etag: number): number {
     return this.#count - etag;

@@ -7,7 +7,7 @@ import { databaseHash } from "./change-vector.ts";
 import { ChangeFeed } from "./changes.ts";
 import type { DatabaseOptions } from "./database.ts";
 import { DatabaseState } from "./database-state.ts";
-import type { Environment } from "./environment.ts";
+import type { Environment, FileSystem, Report } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { DocumentParser } from "./json/json-parser.ts";
 import { DocumentTable } from "./keyspaces/document-table.ts";
@@ -35,6 +35,9 @@ export interface DatabaseParts {
   readonly isInMemory: boolean;
   /** The log has something that no index snapshot has. */
   readonly hasChanges: boolean;
+  readonly report: Report;
+  /** Where its files are; null: it has none. */
+  readonly place: { readonly files: FileSystem; readonly folder: string } | null;
 }
 
 const shapesSection = "shapes";
@@ -110,7 +113,17 @@ export async function openParts(
   state.committedEtag = records.lastEtag;
   state.lastModified = records.lastModified;
   const hasChanges = report.transactions > 0;
-  return { name, environment, log, state, blobs, isInMemory: folder === null, hasChanges };
+  return {
+    name,
+    environment,
+    log,
+    state,
+    blobs,
+    isInMemory: folder === null,
+    hasChanges,
+    report: options.report ?? (() => undefined),
+    place: folder === null ? null : { files: environment.files, folder },
+  };
 }
 
 /**

@@ -15,8 +15,9 @@ import { type DatabaseParts, openParts, snapshotSections } from "./database-open
 import type { DatabaseState } from "./database-state.ts";
 import { bodyTextOf } from "./document.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
-import type { Clock, Environment } from "./environment.ts";
+import type { Clock, Environment, Report } from "./environment.ts";
 import { EngineError } from "./errors.ts";
+import type { IndexSnapshotsOptions } from "./index-snapshots.ts";
 import type { DocumentReader, DocumentTableOptions } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
@@ -56,6 +57,9 @@ export interface DatabaseOptions {
   readonly log?: Partial<LogOptions>;
   /** When the tasks in the background run. */
   readonly maintenance?: MaintenanceOptions;
+  readonly indexSnapshots?: IndexSnapshotsOptions;
+  /** Where the operator is told of what goes wrong beside requests. */
+  readonly report?: Report | undefined;
   /** Sizes of chunks: the same at every opening, as index snapshots have them. */
   readonly documents?: DocumentTableOptions;
 }
@@ -120,6 +124,7 @@ export class Database implements LogListener {
   readonly feed: ChangeFeed;
   readonly isInMemory: boolean;
   readonly clock: Clock;
+  readonly report: Report;
   readonly queries: DatabaseQueries;
   readonly subscriptions: SubscriptionSet;
   readonly operations: Operations;
@@ -155,7 +160,8 @@ export class Database implements LogListener {
     this.isInMemory = parts.isInMemory;
     this.#durableShapeCount = parts.state.shapes.count;
     this.clock = parts.environment.clock;
-    this.queries = new DatabaseQueries(this, this.clock);
+    this.report = parts.report;
+    this.queries = new DatabaseQueries(this, this.clock, parts.place, options.indexSnapshots);
     this.subscriptions = new SubscriptionSet(this);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
@@ -587,6 +593,11 @@ export class Database implements LogListener {
       : this.state.mergedChangeVector("", committedEtag);
   }
 
+  /** 16 bytes: the same for the life of the database. */
+  get databaseId(): Buffer {
+    return this.#log.databaseId;
+  }
+
   /** 22 characters: identifies the cluster transactions of this database. */
   get clusterTransactionId(): string {
     return this.state.clusterHash;
@@ -671,7 +682,7 @@ export class Database implements LogListener {
     this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
     await this.operations.stop();
     this.#failure ??= this.#closedError();
-    await this.queries.close();
+    await this.queries.close(withSnapshot && !hadFailed);
     await this.maintenance.close();
     await this.expiration.close();
     await this.refresh.close();

@@ -60,6 +60,9 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
+/** Tells the operator, in one line for people, and of what caused it when that is an error. */
+export type Report = (message: string, cause?: unknown) => void;
+
 export interface Environment {
   readonly clock: Clock;
   readonly files: FileSystem;

@@ -1,6 +1,6 @@
 /**
  * The indexes of one database as they are administered: deployed, replaced, locked, paused, and kept over restarts.
- * Definitions are durable; entries are built again, in memory, when a database is opened.
+ * Definitions are durable; entries are in memory, and in snapshots (index-snapshots.ts).
  *
  * Invariants:
  * - What `deploy` and the other changes resolved for is found again after a restart.
@@ -19,6 +19,7 @@ import {
   revisionsKept,
 } from "./index-history.ts";
 import { compileIndex } from "./index-scripts.ts";
+import { IndexSnapshots, type IndexSnapshotsOptions } from "./index-snapshots.ts";
 import { AutomaticIndex } from "./indexing/automatic-index.ts";
 import type { IndexDefinition } from "./indexing/index-definition.ts";
 import type { IndexProgram } from "./indexing/index-program.ts";
@@ -69,6 +70,7 @@ export class IndexAdministration {
   readonly documents: IndexedDocuments;
   readonly #database: Database;
   readonly #clock: Clock;
+  readonly #snapshots: IndexSnapshots | null;
   #tidyTimer: Timer | null = null;
   readonly #stopListening: () => void;
   /** The last write of a definition. */
@@ -80,19 +82,38 @@ export class IndexAdministration {
   #hasIndexes = false;
   #isPaused = false;
 
-  constructor(database: Database, clock: Clock) {
+  /** `place`: where snapshots are kept; null: nowhere. */
+  constructor(
+    database: Database,
+    clock: Clock,
+    place: ConstructorParameters<typeof IndexSnapshots>[2] | null,
+    options: IndexSnapshotsOptions | undefined,
+  ) {
     this.#database = database;
     this.#clock = clock;
     this.documents = new IndexedDocuments(database, clock, {
       indexChanged: (index) => this.#added(index),
-      indexDropped: (name) => this.#write([[name, null]]),
-      indexReplaced: (name, index) =>
+      indexDropped: (name) => {
+        this.#write([[name, null]]);
+        this.#snapshots?.prune();
+      },
+      indexAdvanced: (name) => {
+        const index = this.indexes.byName(name);
+        if (index !== undefined) this.#snapshots?.advanced(index);
+      },
+      indexReplaced: (name, index) => {
         this.#write([
           [name, null],
           [index.name, index],
-        ]),
+        ]);
+        this.#snapshots?.prune();
+      },
     });
     this.indexes = new IndexSet(this.documents, automaticIndexName);
+    this.#snapshots =
+      place === null
+        ? null
+        : new IndexSnapshots(database, this.documents, place, () => this.indexes.all(), options);
     this.#stopListening = database.state.feed.listenToCommits(() => {
       if (this.#hasIndexes) this.indexes.wake();
     });
@@ -107,12 +128,18 @@ export class IndexAdministration {
     for (const index of this.indexes.all()) {
       // One that has failed reads no more: only building it again makes it another.
       if (index.failure !== null || index.invalidity !== null) continue;
-      for (const { collection, deletionEtag } of index.index.sources) {
+      const saved = this.#snapshots?.deletionEtagsOf(index) ?? [];
+      for (const { collection, deletionEtag } of [...index.index.sources, ...saved]) {
         const isBehind = tombstones.newestEtagOf(collection) > deletionEtag;
         if (isBehind) needed = Math.min(needed, deletionEtag);
       }
     }
     return needed;
+  }
+
+  /** Null when every index has what it had before a restart. */
+  get restored(): Promise<void> | null {
+    return this.#snapshots?.restored ?? null;
   }
 
   /** Have all indexes been told to stop? Until they are told otherwise, or a restart. */
@@ -198,13 +225,15 @@ export class IndexAdministration {
     await this.#durably(() => this.#write([[index.name, index]]));
   }
 
-  /** Stops the indexes. Definitions that are being written still are. */
-  async close(): Promise<void> {
+  /** Stops the indexes. Definitions that are being written still are. `withSnapshots`: what the indexes have is kept. */
+  async close(withSnapshots: boolean): Promise<void> {
     this.#isClosed = true;
     // A timer that goes on keeps all of a database in memory.
     this.#tidyTimer?.cancel();
     this.#stopListening();
     this.indexes.close();
+    await this.indexes.rested();
+    await this.#snapshots?.close(withSnapshots);
     await this.#writing;
   }
 
@@ -314,6 +343,8 @@ export class IndexAdministration {
       index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
     }
     this.#isRestoring = false;
+    const indexes = this.indexes.all();
+    if (indexes.length > 0) this.#snapshots?.restore(indexes, () => this.indexes.wake());
   }
 
   /** A definition that does not compile any more is an index that does not run. */
@@ -333,6 +364,8 @@ export class IndexAdministration {
   }
 
   #added(index: OpenIndex): void {
+    // It may have taken the place of one of its name.
+    if (!this.#isRestoring) this.#snapshots?.prune();
     this.#hasIndexes = true;
     index.isPaused = this.#isPaused;
     this.#write([[index.name, index]]);

@@ -8,8 +8,10 @@ import type { Database } from "./database.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { idOf } from "./document.ts";
 import type { Clock, Timer } from "./environment.ts";
+import type { FollowedCollection } from "./indexing/collection-follower.ts";
 import type {
   CollectionEtags,
+  DeletionCursor,
   IndexEvent,
   IndexHost,
   NumberCursor,
@@ -18,6 +20,7 @@ import type {
 } from "./indexing/index-host.ts";
 import type { OpenIndex } from "./indexing/open-index.ts";
 import type { OutputSink, ReduceOutput } from "./indexing/reduce-output.ts";
+import type { PresentDocuments } from "./indexing/saved-documents.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
@@ -34,7 +37,11 @@ import { ReduceOutputs } from "./reduce-outputs.ts";
 const noExtra = Buffer.alloc(0);
 
 /** Who keeps the definitions of indexes. */
-export type DefinitionListener = Pick<IndexHost, "indexChanged" | "indexDropped" | "indexReplaced">;
+export interface DefinitionListener
+  extends Pick<IndexHost, "indexChanged" | "indexDropped" | "indexReplaced"> {
+  /** An index has taken in something. */
+  indexAdvanced(name: string): void;
+}
 
 export class IndexedDocuments implements IndexHost {
   readonly #database: Database;
@@ -82,9 +89,42 @@ export class IndexedDocuments implements IndexHost {
     };
   }
 
-  deletionsSince(collection: string | null, etag: number): NumberCursor {
+  deletionsSince(collection: string | null, etag: number): DeletionCursor {
     const tombstones = this.#state.keyspaces.tombstones.documentsSince(collection, etag);
     return new TombstoneCursor(tombstones, this.#state);
+  }
+
+  /** Documents as they are now, for an index that has taken in these collections so far. */
+  presentTo(followed: readonly FollowedCollection[]): PresentDocuments {
+    const { documents, keyspaces } = this.#state;
+    const ofAll = followed.find(({ collection }) => collection === null);
+    const etags = new Map(
+      followed.map(({ collection, documentEtag }) => [collection?.toLowerCase(), documentEtag]),
+    );
+    const byId = new Map<number, number>();
+    const takenIn = (collection: number): number => {
+      const name = keyspaces.collections.nameOf(collection).toLowerCase();
+      const etag = ofAll?.documentEtag ?? etags.get(name) ?? 0;
+      byId.set(collection, etag);
+      return etag;
+    };
+    const batch = new Uint32Array(1);
+    return {
+      etagOf: (docNum) => documents.etagOf(docNum),
+      numberOf: (etag) => {
+        if (documents.byEtag(allCollections, etag).fill(batch, 1) === 0) return -1;
+        const docNum = batch[0] as number; // filled
+        return documents.etagOf(docNum) === etag ? docNum : -1;
+      },
+      isTakenIn: (docNum, etag) => {
+        const collection = documents.collectionOf(docNum);
+        return etag <= (byId.get(collection) ?? takenIn(collection));
+      },
+    };
+  }
+
+  get deletionsPurgedThrough(): number {
+    return this.#state.keyspaces.tombstones.purgedThrough;
   }
 
   numbersSince(collection: string | null, etag: number): NumberCursor {
@@ -163,6 +203,18 @@ export class IndexedDocuments implements IndexHost {
     return cursor;
   }
 
+  *counterOwnersSince(etag: number): Generator<number> {
+    const { documents, keyspaces } = this.#state;
+    let last = "";
+    for (const [key] of keyspaces.counters.withPrefix("")) {
+      if ((keyspaces.counters.entry(key)?.etag ?? 0) <= etag) continue;
+      const id = key.slice(0, key.indexOf("\u0000"));
+      const docNum = id === last ? -1 : documents.lookup(id);
+      last = id;
+      if (docNum >= 0) yield docNum;
+    }
+  }
+
   monotonicMs(): number {
     return this.#clock.monotonicMs();
   }
@@ -196,6 +248,7 @@ export class IndexedDocuments implements IndexHost {
   }
 
   indexEvent(type: IndexEvent, name: string): void {
+    if (type === "BatchCompleted") this.#listener.indexAdvanced(name);
     this.#state.feed.tellIndex(type, name);
   }
 
@@ -215,8 +268,9 @@ function listedNumbers(docNums: readonly number[]) {
   };
 }
 
-class TombstoneCursor implements NumberCursor {
-  docNum = 0;
+class TombstoneCursor implements DeletionCursor {
+  docNum = -1;
+  lowerId = "";
   etag = 0;
   readonly #tombstones: Iterator<Tombstone>;
   readonly #state: DatabaseState;
@@ -227,14 +281,11 @@ class TombstoneCursor implements NumberCursor {
   }
 
   next(): boolean {
-    for (;;) {
-      const step = this.#tombstones.next();
-      if (step.done === true) return false;
-      const docNum = this.#state.documents.lookup(step.value.id);
-      if (docNum < 0) continue; // nobody ever had it under this id since the start
-      this.docNum = docNum;
-      this.etag = step.value.etag;
-      return true;
-    }
+    const step = this.#tombstones.next();
+    if (step.done === true) return false;
+    this.lowerId = step.value.id.toLowerCase();
+    this.docNum = this.#state.documents.lookup(step.value.id);
+    this.etag = step.value.etag;
+    return true;
   }
 }

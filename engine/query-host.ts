@@ -80,11 +80,17 @@ export class DatabaseQueries {
   /** Makes etags of stale answers different from all others. */
   #staleCount = 0;
 
-  constructor(database: Database, clock: Clock) {
+  /** `place` and `options`: see `IndexAdministration`. */
+  constructor(
+    database: Database,
+    clock: Clock,
+    place: ConstructorParameters<typeof IndexAdministration>[2],
+    options: ConstructorParameters<typeof IndexAdministration>[3],
+  ) {
     this.#database = database;
     this.#clock = clock;
     this.#compiler = new QueryCompiler(() => clock.nowMicros());
-    this.administration = new IndexAdministration(database, clock);
+    this.administration = new IndexAdministration(database, clock, place, options);
   }
 
   get indexes(): IndexSet {
@@ -120,7 +126,7 @@ export class DatabaseQueries {
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
     const query = withCallsAsScript(analyzed);
-    await this.#settleIds(query);
+    await this.#settle(query);
     const request = this.#requestOf(options);
     const counted = new CountedSink(sink);
     for (let run = 0; ; run++) {
@@ -150,7 +156,7 @@ export class DatabaseQueries {
    * @throws index-missing, query-invalid, not-supported
    */
   async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
-    await this.#settleIds(query);
+    await this.#settle(query);
     const { access, paging } = query;
     const numbers =
       access.kind === "collection"
@@ -247,6 +253,7 @@ export class DatabaseQueries {
     if (access.kind === "automatic-index" && this.#fitting(access.definition) === undefined) {
       throw new EngineError("index-missing", "No Auto Index matching the given query was found.");
     }
+    await this.#settle(query);
     const rows = new QueryRows(this.#database, this.#clock);
     try {
       const scripts = new DatabaseScripts(this.#database.state, rows);
@@ -314,13 +321,14 @@ export class DatabaseQueries {
     };
   }
 
-  /** Stops the indexes. */
-  async close(): Promise<void> {
-    await this.administration.close();
+  /** Stops the indexes; `withSnapshots`: what they have is kept. */
+  async close(withSnapshots: boolean): Promise<void> {
+    await this.administration.close(withSnapshots);
   }
 
-  /** Puts new documents in the order of ids, in slices, before a walk by id. */
-  async #settleIds({ access }: AnalyzedQuery): Promise<void> {
+  /** Waits for what a query must find: indexes that are being read, new documents in the order of ids. */
+  async #settle({ access }: AnalyzedQuery): Promise<void> {
+    if (access.kind !== "collection") await this.administration.restored;
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
     while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
   }

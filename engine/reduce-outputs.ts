@@ -4,7 +4,7 @@
  * pattern formats dates.
  *
  * Invariants:
- * - A document whose text is already that of its object is not written again, so a restart writes nothing.
+ * - A document whose text is already that of its object is not written again.
  * - What could not be stored for want of room is stored later.
  * - A document of another collection that has such an id is nobody's here: it stays as it is.
  */
@@ -18,6 +18,13 @@ import {
   referenceId,
   referencesCollection,
 } from "./indexing/reduce-output.ts";
+import {
+  type PartReader,
+  type PartWriter,
+  restoredTexts,
+  savedTexts,
+} from "./indexing/saved-parts.ts";
+import { restoreStride } from "./indexing/store-column.ts";
 import { outputDocumentsPerWrite } from "./limits.ts";
 import { collectionIdNamed } from "./query-rows.ts";
 import type { Transaction } from "./transaction.ts";
@@ -56,6 +63,10 @@ export class ReduceOutputs implements OutputSink {
     return this.#isClean && isStored && !this.#isStoring;
   }
 
+  get isStoring(): boolean {
+    return this.#isStoring;
+  }
+
   get isResting(): boolean {
     return this.#isResting;
   }
@@ -63,6 +74,34 @@ export class ReduceOutputs implements OutputSink {
   changed(key: string, text: string | null): void {
     const hash = createHash("sha256").update(key).digest().readBigUInt64LE();
     this.#changed.set(this.#prefix + hash, text);
+  }
+
+  save(parts: PartWriter): void {
+    parts.add("live", ...savedTexts(this.#live.keys()));
+    parts.add("references", ...savedTexts(this.#live.values()));
+    parts.add("changed", ...savedTexts(this.#changed.keys()));
+    parts.add("texts", ...savedTexts(this.#changed.values()));
+    parts.add("touched", ...savedTexts(this.#touched));
+  }
+
+  *restore(parts: PartReader): Generator<void> {
+    const references = restoredTexts(parts.bytes("references"));
+    let count = 0;
+    for (const lowerId of restoredTexts(parts.bytes("live"))) {
+      const reference = references.next().value ?? null;
+      const key = lowerId as string; // none is null
+      this.#live.set(key, reference);
+      if (reference !== null) {
+        const outputs = this.#references.get(reference) ?? new Set();
+        this.#references.set(reference, outputs.add(this.#prefix + key.slice(this.#prefix.length)));
+      }
+      if (++count % restoreStride === 0) yield;
+    }
+    const texts = restoredTexts(parts.bytes("texts"));
+    for (const id of restoredTexts(parts.bytes("changed"))) {
+      this.#changed.set(id as string, texts.next().value ?? null);
+    }
+    for (const id of restoredTexts(parts.bytes("touched"))) this.#touched.add(id as string);
   }
 
   async store(isWhole: boolean): Promise<void> {

@@ -10,7 +10,7 @@ import { type CollectionProgress, type IndexType, OpenIndex } from "./open-index
 
 export class AutomaticIndex extends OpenIndex {
   readonly definition: IndexDefinition;
-  readonly index: MapIndex | GroupIndex;
+  index: MapIndex | GroupIndex;
   readonly isStatic = false;
   readonly stored = null;
   readonly invalidity = null;
@@ -20,10 +20,19 @@ export class AutomaticIndex extends OpenIndex {
   constructor(name: string, definition: IndexDefinition, host: IndexHost) {
     super(name, host);
     this.definition = definition;
-    this.index =
-      definition.groupBy !== null
-        ? new GroupIndex(definition, host)
-        : new MapIndex(definition.collection, new FieldMapper(definition, host), host);
+    this.index = this.blank();
+  }
+
+  blank(): MapIndex | GroupIndex {
+    const { definition, host } = this;
+    return definition.groupBy !== null
+      ? new GroupIndex(definition, host)
+      : new MapIndex(definition.collection, new FieldMapper(definition, host), host);
+  }
+
+  /** All that decides what is in its entries. */
+  get fingerprint(): string {
+    return JSON.stringify(this.definition);
   }
 
   get type(): IndexType {

@@ -6,6 +6,7 @@
  * - Of each source all documents up to `documentEtag` and deletions up to `deletionEtag` are taken in, and none after.
  * - Deletions come before documents: a number that was given to another id is then free.
  */
+import type { RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
 /** One collection, null: all documents; and how far it is taken in. */
@@ -14,6 +15,9 @@ export interface FollowedCollection {
   documentEtag: number;
   deletionEtag: number;
 }
+
+/** What a snapshot keeps of a `FollowedCollection`. */
+export type SavedProgress = Pick<FollowedCollection, "documentEtag" | "deletionEtag">;
 
 export interface DocumentTarget {
   remove(docNum: number): void;
@@ -26,6 +30,8 @@ export interface DocumentTarget {
 
 export class CollectionFollower {
   readonly sources: readonly FollowedCollection[];
+  /** Documents and deletions that were taken in. */
+  changeCount = 0;
   readonly #target: DocumentTarget;
   readonly #host: IndexHost;
   readonly #reader: RowReader;
@@ -47,6 +53,18 @@ export class CollectionFollower {
     this.#host = host;
     this.#reader = host.newReader();
     this.#stride = stride;
+  }
+
+  progress(): SavedProgress[] {
+    return progressOf(this.sources);
+  }
+
+  /** Goes on from what was restored: deletions that came later are known, those before are among the documents that are gone. */
+  resume(progress: readonly SavedProgress[], { deletionEtagOf }: RestoredDocuments): void {
+    for (const [i, source] of this.sources.entries()) {
+      source.documentEtag = (progress[i] as SavedProgress).documentEtag;
+      source.deletionEtag = deletionEtagOf(source.collection);
+    }
   }
 
   get isStale(): boolean {
@@ -75,7 +93,10 @@ export class CollectionFollower {
     const { deletion } = this.#host.etagsOf(collection);
     if (deletion <= source.deletionEtag) return;
     const cursor = this.#host.deletionsSince(collection, source.deletionEtag);
-    while (cursor.next()) this.#target.remove(cursor.docNum);
+    while (cursor.next()) {
+      this.changeCount++;
+      if (cursor.docNum >= 0) this.#target.remove(cursor.docNum);
+    }
     source.deletionEtag = deletion;
   }
 
@@ -89,12 +110,17 @@ export class CollectionFollower {
       const pending = this.#target.take(cursor.row);
       if (pending !== null) return pending;
       source.documentEtag = cursor.row.etag;
+      this.changeCount++;
       if (++count % this.#stride === 0 && isTimeUp()) return null;
     }
     if (cursor.pending !== null) return cursor.pending;
     source.documentEtag = Math.max(source.documentEtag, document);
     return null;
   }
+}
+
+export function progressOf(sources: readonly FollowedCollection[]): SavedProgress[] {
+  return sources.map(({ documentEtag, deletionEtag }) => ({ documentEtag, deletionEtag }));
 }
 
 /** The names of collections as an index follows them: each once, null for all when any of them is null. */

@@ -25,6 +25,20 @@ export class DocumentBits {
     if (this.#words[at] !== before) this.#count++;
   }
 
+  /** A copy: a bit for each number. */
+  words(): Uint32Array {
+    return this.#words.slice();
+  }
+
+  /** The numbers whose bits `words` gave, ascending. */
+  static *numbersOf(words: Uint32Array): Generator<number> {
+    for (let at = 0; at < words.length; at++) {
+      for (let word = words[at] as number; word !== 0; word &= word - 1) {
+        yield at * 32 + 31 - Math.clz32(word & -word);
+      }
+    }
+  }
+
   delete(docNum: number): void {
     const at = docNum >>> 5;
     if (at >= this.#words.length) return;

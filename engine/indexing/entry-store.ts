@@ -1,9 +1,10 @@
 /**
- * The entries of one index: which document each came from, which are alive, and their fields' columns. A document that
+ * The entries of one index: which document each came from, which are alive, and what columns have of them. A document that
  * changes gets new entries at the end, so entries are in the order of last writes; a removed entry is only marked.
  * When many are dead, the living are copied to a new store in slices while reads and writes go on.
  *
- * Knows nothing of paths or collections: a caller adds values to `columns` between `beginEntry` and `endEntry`.
+ * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. What it calls a document may be
+ * anything with a number, such as a group.
  *
  * Invariants:
  * - Entries of one document stand together; `firstOf(document)` is the first of them, while it has any.
@@ -14,14 +15,25 @@ import { assert } from "../assert.ts";
 import { EntrySet } from "./entry-set.ts";
 import { FieldColumn } from "./field-column.ts";
 import { grownUint32 } from "./packed.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { restoreStride, type StoreColumn } from "./store-column.ts";
 
 /** A store is compacted when more entries are dead than alive, and more than this. */
 const deadCountMin = 1024;
 /** Entries copied between two looks at the clock. */
 const copyStride = 256;
 
+/** Documents that a snapshot names, by entry; those of dead entries mean nothing. */
+export interface SavedDocuments {
+  readonly documents: Uint32Array;
+  /** One bit for each entry. */
+  readonly live: Uint32Array;
+}
+
 export class EntryStore {
   readonly columns: FieldColumn[];
+  /** What is kept of each entry beside its fields. */
+  readonly extras: readonly StoreColumn[];
   /** Entry numbers are below this. */
   entryCount = 0;
   liveCount = 0;
@@ -35,8 +47,9 @@ export class EntryStore {
   #firsts: Uint32Array = new Uint32Array(16);
   #compaction: Compaction | null = null;
 
-  constructor(columnCount: number) {
+  constructor(columnCount: number, extras: readonly StoreColumn[] = []) {
     this.columns = Array.from({ length: columnCount }, () => new FieldColumn());
+    this.extras = extras;
   }
 
   isLive(entry: number): boolean {
@@ -75,6 +88,17 @@ export class EntryStore {
     if (this.#firsts[document] === 0) this.#firsts[document] = entry + 1;
     else this.hasSeveral = true;
     for (const column of this.columns) column.endEntry();
+    for (const extra of this.extras) extra.endEntry();
+    return entry;
+  }
+
+  /** The entry behind the last of those that begin with `first` and belong to the same document. */
+  endOf(first: number): number {
+    const document = this.documents[first];
+    let entry = first + 1;
+    while (entry < this.entryCount && this.documents[entry] === document && this.isLive(entry)) {
+      entry++;
+    }
     return entry;
   }
 
@@ -82,15 +106,14 @@ export class EntryStore {
   remove(document: number): number {
     const first = this.firstOf(document);
     if (first < 0) return 0;
-    let entry = first;
-    while (entry < this.entryCount && this.documents[entry] === document && this.isLive(entry)) {
+    const end = this.endOf(first);
+    for (let entry = first; entry < end; entry++) {
       this.live[entry >>> 5] = (this.live[entry >>> 5] as number) & ~(1 << (entry & 31));
       this.#compaction?.removed(entry);
-      entry++;
     }
     this.#firsts[document] = 0;
-    this.liveCount -= entry - first;
-    return entry - first;
+    this.liveCount -= end - first;
+    return end - first;
   }
 
   get needsCompaction(): boolean {
@@ -109,6 +132,51 @@ export class EntryStore {
     return result;
   }
 
+  /**
+   * Gives the entries as they are now, the living and the dead. Cost: a copy of a bit for each entry.
+   * @returns what names documents in it
+   */
+  save(parts: PartWriter): SavedDocuments {
+    const documents = this.documents.subarray(0, this.entryCount);
+    const live = this.live.slice(0, (this.entryCount + 31) >>> 5);
+    parts.set("entryCount", this.entryCount);
+    parts.set("columnCount", this.columns.length);
+    parts.add("documents", documents);
+    parts.add("live", live);
+    for (const [i, column] of this.columns.entries()) column.save(parts.under(`column-${i}`));
+    for (const [i, extra] of this.extras.entries()) extra.save(parts.under(`extra-${i}`));
+    return { documents, live };
+  }
+
+  /**
+   * Takes what `save` gave, in steps, into a store without entries.
+   * @param documentOf the document that a number of the snapshot stands for now; asked for living entries
+   */
+  *restore(parts: PartReader, documentOf: (number: number) => number): Generator<void> {
+    const entryCount = parts.get<number>("entryCount");
+    const columnCount = parts.get<number>("columnCount");
+    while (this.columns.length < columnCount) this.columns.push(new FieldColumn());
+    for (const [i, column] of this.columns.entries()) {
+      yield* column.restore(parts.under(`column-${i}`));
+    }
+    for (const [i, extra] of this.extras.entries()) {
+      yield* extra.restore(parts.under(`extra-${i}`));
+    }
+    this.documents = parts.uint32("documents");
+    this.live = parts.uint32("live");
+    for (let entry = 0; entry < entryCount; entry++) {
+      if (entry % restoreStride === 0) yield;
+      this.entryCount = entry + 1;
+      if (!this.isLive(entry)) continue;
+      const document = documentOf(this.documents[entry] as number);
+      this.documents[entry] = document;
+      this.liveCount++;
+      if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
+      if (this.#firsts[document] === 0) this.#firsts[document] = entry + 1;
+      else this.hasSeveral = true;
+    }
+  }
+
   checkInvariants(): void {
     let count = 0;
     for (let entry = 0; entry < this.entryCount; entry++) {
@@ -124,7 +192,7 @@ export class EntryStore {
       }
     }
     assert(count === this.liveCount, "the count of living entries is the number of bits");
-    for (const column of this.columns) {
+    for (const column of [...this.columns, ...this.extras]) {
       assert(column.entryCount === this.entryCount, "columns have as many entries as the store");
       column.checkInvariants();
     }
@@ -135,23 +203,23 @@ export class EntryStore {
 class Compaction {
   readonly #source: EntryStore;
   readonly #target: EntryStore;
-  readonly #termMaps: Uint32Array[];
+  readonly #copiers: readonly ((entry: number) => void)[];
   /** By old entry: the new one plus one. */
   #copies: Uint32Array = new Uint32Array(16);
   #next = 0;
 
   constructor(source: EntryStore) {
     this.#source = source;
-    this.#target = new EntryStore(source.columns.length);
-    this.#termMaps = source.columns.map((column) => new Uint32Array(column.dictionary.count));
+    const extras = source.extras.map((extra) => extra.empty());
+    const target = new EntryStore(source.columns.length, extras);
+    this.#target = target;
+    this.#copiers = [
+      ...source.columns.map((column, i) => column.copierTo(target.columns[i] as FieldColumn)),
+      ...source.extras.map((extra, i) => extra.copierTo(extras[i] as StoreColumn)),
+    ];
   }
 
   run(isTimeUp: () => boolean): EntryStore | null {
-    const { columns } = this.#source;
-    for (let i = 0; i < columns.length; i++) {
-      const column = columns[i] as FieldColumn;
-      this.#termMaps[i] = grownUint32(this.#termMaps[i] as Uint32Array, column.dictionary.count);
-    }
     while (this.#next < this.#source.entryCount) {
       if (this.#next % copyStride === 0 && isTimeUp()) {
         this.#copyOne();
@@ -172,13 +240,9 @@ class Compaction {
   #copyOne(): void {
     const entry = this.#next++;
     if (!this.#source.isLive(entry)) return;
-    const { columns } = this.#source;
-    for (let i = 0; i < columns.length; i++) {
-      const target = this.#target.columns[i] as FieldColumn;
-      target.copyEntryValues(columns[i] as FieldColumn, entry, this.#termMaps[i] as Uint32Array);
-    }
-    const copy = this.#target.endEntry(this.#source.documents[entry] as number);
+    for (const copy of this.#copiers) copy(entry);
+    const made = this.#target.endEntry(this.#source.documents[entry] as number);
     this.#copies = grownUint32(this.#copies, entry + 1);
-    this.#copies[entry] = copy + 1;
+    this.#copies[entry] = made + 1;
   }
 }

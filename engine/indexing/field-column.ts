@@ -16,10 +16,12 @@
  */
 import { assert } from "../assert.ts";
 import { grownUint32 } from "./packed.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { restoreStride, type StoreColumn } from "./store-column.ts";
 import { firstTerm, gapTerm, TermDictionary } from "./term-dictionary.ts";
 import { type OrderKind, TermOrder } from "./term-order.ts";
 
-export class FieldColumn {
+export class FieldColumn implements StoreColumn {
   readonly dictionary = new TermDictionary();
   /** Entries below this have been appended. */
   entryCount = 0;
@@ -48,7 +50,10 @@ export class FieldColumn {
     }
     this.terms[value] = term;
     this.entries[value] = this.entryCount;
-    if (term === gapTerm) return;
+    if (term !== gapTerm) this.#link(term, value);
+  }
+
+  #link(term: number, value: number): void {
     if (term >= this.firsts.length) this.#growTerms(term);
     const last = this.lasts[term] as number;
     if (last === 0) this.firsts[term] = value + 1;
@@ -84,21 +89,59 @@ export class FieldColumn {
     return this.#orders.get(kind)?.isCurrent === true;
   }
 
-  /** Adds the values of an entry of `other`; `termMap` tells or learns (0: not yet) which terms are theirs here. */
-  copyEntryValues(other: FieldColumn, entry: number, termMap: Uint32Array): void {
-    const end = other.starts[entry + 1] as number;
-    for (let value = other.starts[entry] as number; value < end; value++) {
-      const term = other.terms[value] as number;
-      if (term < firstTerm) {
-        this.add(term);
-        continue;
+  empty(): FieldColumn {
+    return new FieldColumn();
+  }
+
+  copierTo(target: FieldColumn): (entry: number) => void {
+    /** By term: what it is in the target; 0: not known yet. */
+    let mapped: Uint32Array = new Uint32Array(this.dictionary.count);
+    return (entry) => {
+      if (mapped.length < this.dictionary.count) {
+        mapped = grownUint32(mapped, this.dictionary.count);
       }
-      let mapped = termMap[term] as number;
-      if (mapped === 0) {
-        mapped = this.dictionary.internFrom(other.dictionary, term);
-        termMap[term] = mapped;
+      const end = this.starts[entry + 1] as number;
+      for (let value = this.starts[entry] as number; value < end; value++) {
+        const term = this.terms[value] as number;
+        if (term >= firstTerm && mapped[term] === 0) {
+          mapped[term] = target.dictionary.internFrom(this.dictionary, term);
+        }
+        target.add(term < firstTerm ? term : (mapped[term] as number));
       }
-      this.add(mapped);
+    };
+  }
+
+  save(parts: PartWriter): void {
+    parts.set("valueCount", this.valueCount);
+    parts.add("starts", this.starts.subarray(0, this.entryCount + 1));
+    parts.add("terms", this.terms.subarray(0, this.valueCount));
+    parts.set("orders", [...this.#orders.keys()]);
+    for (const [kind, order] of this.#orders) order.save(parts.under(`order-${kind}`));
+    this.dictionary.save(parts.under("dictionary"));
+  }
+
+  *restore(parts: PartReader): Generator<void> {
+    yield* this.dictionary.restore(parts.under("dictionary"));
+    for (const kind of parts.get<OrderKind[]>("orders")) {
+      const order = new TermOrder(kind, this.dictionary);
+      order.restore(parts.under(`order-${kind}`));
+      this.#orders.set(kind, order);
+    }
+    this.#growTerms(this.dictionary.count);
+    this.starts = parts.uint32("starts");
+    this.terms = parts.uint32("terms");
+    this.entryCount = this.starts.length - 1;
+    this.valueCount = parts.get<number>("valueCount");
+    this.entries = new Uint32Array(this.valueCount);
+    this.nexts = new Uint32Array(this.valueCount);
+    for (let entry = 0; entry < this.entryCount; entry++) {
+      if (entry % restoreStride === 0) yield;
+      const end = this.starts[entry + 1] as number;
+      for (let value = this.starts[entry] as number; value < end; value++) {
+        this.entries[value] = entry;
+        const term = this.terms[value] as number;
+        if (term !== gapTerm) this.#link(term, value);
+      }
     }
   }
 

@@ -12,22 +12,35 @@
 import { assert } from "../assert.ts";
 import { bodyStartOf } from "../document.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
-import { CollectionFollower, type FollowedCollection } from "./collection-follower.ts";
+import { BytesColumn } from "./bytes-column.ts";
+import {
+  CollectionFollower,
+  type FollowedCollection,
+  type SavedProgress,
+} from "./collection-follower.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
-import { EntryStore } from "./entry-store.ts";
+import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import type { FieldForm, FollowedIndex, IndexCounters } from "./followed-index.ts";
+import type {
+  FieldForm,
+  FollowedIndex,
+  IndexCounters,
+  RestoredDocuments,
+} from "./followed-index.ts";
 import { type ContributionVisitor, GroupValues, numberKinds } from "./group-values.ts";
 import { allDocuments, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
 import { columnNameOf, exactColumn, searchColumn } from "./map-index.ts";
-import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
+import { NumberColumn } from "./number-column.ts";
+import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
+import { goneStride, restoreStride } from "./store-column.ts";
 
 const documentStride = 64;
-/** Contributions are packed anew when more of them are dead than alive, and more than this. */
-const deadCountMin = 1024;
+/** Bytes of a number and its kind (`numberKinds`) in a contribution. */
+const amountBytes = 9;
 
 interface Group {
+  readonly key: string;
   readonly keyTexts: readonly string[];
   count: number;
   readonly sums: Float64Array;
@@ -37,8 +50,6 @@ interface Group {
   isInexact: boolean;
   /** Contributions with something that is no number. */
   spoiledCount: number;
-  /** The first contribution of its list, plus one. */
-  firstContribution: number;
   text: string;
 }
 
@@ -61,20 +72,13 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   readonly #fields: readonly OutputField[];
   readonly #columnNumbers: ReadonlyMap<string, number>;
   readonly #sumCount: number;
-  readonly #groups: Group[] = [];
+  /** By number; those of groups that are gone are given to new ones. */
+  readonly #groups: (Group | null)[] = [];
+  readonly #freeNumbers: number[] = [];
   readonly #groupNumbers = new Map<string, number>();
   readonly #dirty = new Set<number>();
-  /** By document: its first contribution plus one. */
-  #firsts: Uint32Array = new Uint32Array(16);
-  #contributionCount = 0;
-  #deadCount = 0;
-  /** By contribution. The document is stored plus one; 0 marks a dead one. */
-  #documents: Uint32Array = new Uint32Array(16);
-  #groupOf: Uint32Array = new Uint32Array(16);
-  #nexts: Uint32Array = new Uint32Array(16);
-  #sums: Float64Array = new Float64Array(16);
-  /** As `#sums`: of `numberKinds`. */
-  #kinds: Buffer = Buffer.alloc(16);
+  /** What documents contributed: an entry for each, with the number of its group and the amounts. */
+  #contributions = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   #currentDocument = 0;
 
   constructor(definition: IndexDefinition, host: IndexHost) {
@@ -99,6 +103,14 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     this.#fields = outputFields(definition);
     this.#columnNumbers = new Map(this.#fields.map((field, number) => [field.column, number]));
     this.store = new EntryStore(this.#fields.length);
+  }
+
+  get followed(): readonly FollowedCollection[] {
+    return this.#follower.sources;
+  }
+
+  get changeCount(): number {
+    return this.#follower.changeCount;
   }
 
   get columnNames(): readonly string[] {
@@ -138,8 +150,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     const pending = this.#follower.catchUp(isTimeUp);
     this.#settle();
-    if (this.#deadCount > deadCountMin && this.#deadCount * 2 > this.#contributionCount)
-      this.#pack();
+    if (this.#contributions.needsCompaction && !isTimeUp())
+      this.#contributions = this.#contributions.compact(isTimeUp) ?? this.#contributions;
     if (this.store.needsCompaction && !isTimeUp())
       this.store = this.store.compact(isTimeUp) ?? this.store;
     return pending;
@@ -148,22 +160,28 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   /** A contribution of the document that is being taken in; called by GroupValues. */
   contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void {
     const key = keys.join("\u0000");
-    let number = this.#groupNumbers.get(key);
-    if (number === undefined) {
-      number = this.#groups.length;
-      this.#groupNumbers.set(key, number);
-      this.#groups.push({
-        keyTexts: [...keys],
-        count: 0,
-        sums: new Float64Array(this.#sumCount),
-        doubleCounts: new Uint32Array(this.#sumCount),
-        isInexact: false,
-        spoiledCount: 0,
-        firstContribution: 0,
-        text: "",
-      });
-    }
+    const number = this.#groupNumbers.get(key) ?? this.#addGroup(key, [...keys]);
     this.#append(number, sums, kinds);
+  }
+
+  #addGroup(key: string, keyTexts: readonly string[]): number {
+    const number = this.#freeNumbers.pop() ?? this.#groups.length;
+    this.#groupNumbers.set(key, number);
+    this.#groups[number] = this.#newGroup(key, keyTexts);
+    return number;
+  }
+
+  #newGroup(key: string, keyTexts: readonly string[]): Group {
+    return {
+      key,
+      keyTexts,
+      count: 0,
+      sums: new Float64Array(this.#sumCount),
+      doubleCounts: new Uint32Array(this.#sumCount),
+      isInexact: false,
+      spoiledCount: 0,
+      text: "",
+    };
   }
 
   #takeRow(row: StoredRow): null {
@@ -175,52 +193,50 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   }
 
   #append(number: number, sums: Float64Array, kinds: Uint8Array): void {
-    const at = this.#contributionCount++;
     const width = this.#sumCount;
-    if (at >= this.#documents.length) {
-      this.#documents = grownUint32(this.#documents, at + 1);
-      this.#groupOf = grownUint32(this.#groupOf, at + 1);
-      this.#nexts = grownUint32(this.#nexts, at + 1);
+    this.#groupOf.set(number);
+    if (width > 0) {
+      const amounts = this.#amounts.reserve(width * amountBytes);
+      for (let i = 0; i < width; i++) {
+        amounts.writeDoubleLE(sums[i] as number, i * amountBytes);
+        amounts[i * amountBytes + amountBytes - 1] = kinds[i] as number;
+      }
     }
-    this.#sums = grownFloat64(this.#sums, (at + 1) * width);
-    this.#kinds = grownBytes(this.#kinds, (at + 1) * width);
-    const document = this.#currentDocument;
-    this.#documents[at] = document + 1;
-    this.#groupOf[at] = number;
-    for (let i = 0; i < width; i++) {
-      this.#sums[at * width + i] = sums[i] as number;
-      this.#kinds[at * width + i] = kinds[i] as number;
-    }
-    if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
-    if (this.#firsts[document] === 0) this.#firsts[document] = at + 1;
-    const group = this.#groups[number] as Group;
-    this.#nexts[at] = group.firstContribution;
-    group.firstContribution = at + 1;
-    this.#addTo(group, at, 1);
+    const at = this.#contributions.endEntry(this.#currentDocument);
+    this.#addTo(this.#groups[number] as Group, at, 1);
     this.#dirty.add(number);
   }
 
   #remove(document: number): void {
-    const first = (this.#firsts[document] ?? 0) - 1;
+    const contributions = this.#contributions;
+    const first = contributions.firstOf(document);
     if (first < 0) return;
-    for (let at = first; at < this.#contributionCount; at++) {
-      if (this.#documents[at] !== document + 1) break;
-      this.#documents[at] = 0;
-      this.#deadCount++;
-      const number = this.#groupOf[at] as number;
+    const end = contributions.endOf(first);
+    for (let at = first; at < end; at++) {
+      const number = this.#groupOf.numbers[at] as number;
       this.#addTo(this.#groups[number] as Group, at, -1);
       this.#dirty.add(number);
     }
-    this.#firsts[document] = 0;
+    contributions.remove(document);
+  }
+
+  get #groupOf(): NumberColumn {
+    return this.#contributions.extras[0] as NumberColumn; // the first of both
+  }
+
+  get #amounts(): BytesColumn {
+    return this.#contributions.extras[1] as BytesColumn; // the second of both
   }
 
   /** `sign` 1 adds a contribution, -1 takes it back; sums that had doubles are made anew in `settle`. */
   #addTo(group: Group, at: number, sign: 1 | -1): void {
     group.count += sign;
+    if (this.#sumCount === 0) return;
+    const amounts = this.#amounts.bytesOf(at) as Buffer; // every one has
     let isSpoiled = false;
     for (let i = 0; i < this.#sumCount; i++) {
-      const value = this.#sums[at * this.#sumCount + i] as number;
-      const kind = this.#kinds[at * this.#sumCount + i] as number;
+      const value = amounts.readDoubleLE(i * amountBytes);
+      const kind = amounts[i * amountBytes + amountBytes - 1];
       if (Number.isNaN(value)) {
         isSpoiled = true;
         continue;
@@ -242,8 +258,13 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     for (const number of this.#dirty) {
       const group = this.#groups[number] as Group;
       this.store.remove(number);
+      if (group.count === 0) {
+        this.#groupNumbers.delete(group.key);
+        this.#groups[number] = null;
+        this.#freeNumbers.push(number);
+      }
       if (group.count === 0 || group.spoiledCount > 0) continue;
-      if (group.isInexact) this.#resum(group);
+      if (group.isInexact) this.#resum(number, group);
       this.#addEntry(number, group);
     }
     this.#dirty.clear();
@@ -251,18 +272,17 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
 
   /**
    * Adding and taking back doubles leaves rounding behind, so all is added anew in the order it came. Cost: in proportion to
-   * all contributions that the group ever had.
+   * all contributions that the group had since the last compaction.
    */
-  #resum(group: Group): void {
-    const living: number[] = [];
-    for (let at = group.firstContribution; at !== 0; at = this.#nexts[at - 1] as number) {
-      if (this.#documents[at - 1] !== 0) living.push(at - 1);
-    }
+  #resum(number: number, group: Group): void {
+    const groupOf = this.#groupOf;
     group.isInexact = false;
     group.sums.fill(0);
-    for (const at of living.reverse()) {
+    for (let at = groupOf.firstOf(number); at >= 0; at = groupOf.nextOf(at)) {
+      if (!this.#contributions.isLive(at)) continue;
+      const amounts = this.#amounts.bytesOf(at) as Buffer; // every one has
       for (let i = 0; i < this.#sumCount; i++) {
-        const value = this.#sums[at * this.#sumCount + i] as number;
+        const value = amounts.readDoubleLE(i * amountBytes);
         if (!Number.isNaN(value)) group.sums[i] = (group.sums[i] as number) + value;
       }
     }
@@ -291,27 +311,51 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     this.store.endEntry(number);
   }
 
-  /** Drops dead contributions. */
-  #pack(): void {
-    for (const group of this.#groups) group.firstContribution = 0;
-    this.#firsts.fill(0);
-    let kept = 0;
-    const width = this.#sumCount;
-    for (let at = 0; at < this.#contributionCount; at++) {
-      const document = (this.#documents[at] as number) - 1;
-      if (document < 0) continue;
-      this.#documents[kept] = document + 1;
-      this.#groupOf[kept] = this.#groupOf[at] as number;
-      this.#kinds.copyWithin(kept * width, at * width, (at + 1) * width);
-      this.#sums.copyWithin(kept * width, at * width, (at + 1) * width);
-      if (this.#firsts[document] === 0) this.#firsts[document] = kept + 1;
-      const group = this.#groups[this.#groupOf[kept] as number] as Group;
-      this.#nexts[kept] = group.firstContribution;
-      group.firstContribution = kept + 1;
-      kept++;
+  /** See `FollowedIndex.save`. Between slices every group is settled. */
+  save(parts: PartWriter): readonly SavedDocuments[] {
+    this.store.save(parts.under("groups"));
+    const none: readonly (string | null)[] = this.keyNames.map(() => null);
+    parts.add("keys", ...savedTexts(this.#groups.flatMap((group) => group?.keyTexts ?? none)));
+    parts.add("texts", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
+    parts.set("counters", { ...this.counters });
+    parts.set("follower", this.#follower.progress());
+    return [this.#contributions.save(parts.under("contributions"))];
+  }
+
+  *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
+    yield* this.store.restore(parts.under("groups"), (group) => group);
+    const keys = restoredTexts(parts.bytes("keys"));
+    for (const text of restoredTexts(parts.bytes("texts"))) {
+      const keyTexts = this.keyNames.map(() => keys.next().value ?? null);
+      const number = this.#groups.length;
+      if (text === null) {
+        this.#groups.push(null);
+        this.#freeNumbers.push(number);
+      } else {
+        const known = keyTexts.map((one) => one ?? "null");
+        const group = this.#newGroup(known.join("\u0000"), known);
+        group.text = text;
+        this.#groups.push(group);
+        this.#groupNumbers.set(group.key, number);
+      }
+      if (number % restoreStride === 0) yield;
     }
-    this.#contributionCount = kept;
-    this.#deadCount = 0;
+    yield* this.#contributions.restore(parts.under("contributions"), documents.documentOf);
+    const groupOf = this.#groupOf;
+    for (let at = 0; at < this.#contributions.entryCount; at++) {
+      if (at % restoreStride === 0) yield;
+      if (!this.#contributions.isLive(at)) continue;
+      this.#addTo(this.#groups[groupOf.numbers[at] as number] as Group, at, 1);
+    }
+    // Sums of doubles in the order in which they came are what `#resum` gives.
+    Object.assign(this.counters, parts.get<IndexCounters>("counters"));
+    this.#follower.resume(parts.get<SavedProgress[]>("follower"), documents);
+    let count = 0;
+    for (const document of documents.gone) {
+      this.#remove(document);
+      if (++count % goneStride === 0) yield;
+    }
+    this.#settle();
   }
 }
 

@@ -22,6 +22,18 @@ const failureRateMax = 0.15;
 const attemptsMin = 10;
 const messageLengthMax = 4096;
 
+/** What a snapshot keeps. */
+export type SavedErrors = Pick<
+  IndexErrors,
+  | "mapAttempts"
+  | "mapErrors"
+  | "mapReferenceAttempts"
+  | "mapReferenceErrors"
+  | "reduceAttempts"
+  | "reduceErrors"
+  | "list"
+>;
+
 export class IndexErrors {
   mapAttempts = 0;
   mapErrors = 0;
@@ -38,6 +50,19 @@ export class IndexErrors {
   add(error: IndexError): void {
     this.#list.push({ ...error, message: error.message.slice(0, messageLengthMax) });
     if (this.#list.length > indexErrorsMax) this.#list.shift();
+  }
+
+  /** For a snapshot, as JSON. */
+  saved(): SavedErrors {
+    const { mapAttempts, mapErrors, mapReferenceAttempts, mapReferenceErrors } = this;
+    const { reduceAttempts, reduceErrors } = this;
+    const reduced = { reduceAttempts, reduceErrors, list: this.#list };
+    return { mapAttempts, mapErrors, mapReferenceAttempts, mapReferenceErrors, ...reduced };
+  }
+
+  restore({ list, ...counts }: SavedErrors): void {
+    Object.assign(this, counts);
+    this.#list = [...list];
   }
 
   /** Forgets the errors; what was counted stays. */

@@ -36,7 +36,11 @@ export interface NumberCursor {
   next(): boolean;
 }
 
-export type DeletionCursor = NumberCursor;
+/** A walk over deletions in ascending order of etags. `docNum`: the number that the document had, -1 when nobody knows it any more. */
+export interface DeletionCursor extends NumberCursor {
+  /** The lower-cased id. */
+  lowerId: string;
+}
 
 /** A collection's newest etags; 0 when it has none. */
 export interface CollectionEtags {
@@ -72,6 +76,8 @@ export interface IndexHost {
   etagsOf(collection: string | null): CollectionEtags;
   newReader(): RowReader;
   deletionsSince(collection: string | null, etag: number): DeletionCursor;
+  /** Deletions up to this etag are not told of any more. */
+  readonly deletionsPurgedThrough: number;
   /** How many documents of the collection have an etag above `etag`. */
   countSince(collection: string | null, etag: number): number;
   /** The document's `@metadata` object as JSON text, composed. */
@@ -95,6 +101,8 @@ export interface IndexHost {
   readonly counterEtag: number;
   /** Documents with a counter whose value changed after this etag. When counters come or go, a reader's `rowsSince` has theirs. */
   counterChangesSince(etag: number): NumberCursor;
+  /** Numbers of documents with a counter that was given a value after this etag. Cost: a look at every counter. */
+  counterOwnersSince(etag: number): Iterable<number>;
   /** Milliseconds of a clock that never goes backward. */
   monotonicMs(): number;
   /** Microseconds since 1970. */

@@ -1,45 +1,80 @@
 /**
- * Which documents of an index looked at which others: whoever is looked at changes what the index has of the first.
+ * Which documents of an index looked at which others: whoever is looked at changes what the index has of the first. Packed as
+ * entries are: a name is a term, and what a document looked at is its entry.
  *
  * Invariants:
- * - A name is listed for a document exactly when the document is listed for the name.
+ * - A name leads to a document exactly when the document's last look was at it.
  */
+import { EntryStore, type SavedDocuments } from "./entry-store.ts";
+import type { FieldColumn } from "./field-column.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { firstTerm, textKind } from "./term-dictionary.ts";
+
 export class IndexReferences {
-  readonly #documentsOf = new Map<string, Set<number>>();
-  readonly #namesOf = new Map<number, readonly string[]>();
+  #store = new EntryStore(1);
 
   get isEmpty(): boolean {
-    return this.#namesOf.size === 0;
+    return this.#store.liveCount === 0;
   }
 
   /** Replaces what the document looked at. */
   set(docNum: number, names: ReadonlySet<string>): void {
     this.remove(docNum);
     if (names.size === 0) return;
-    this.#namesOf.set(docNum, [...names]);
+    const column = this.#column;
     for (const name of names) {
-      const documents = this.#documentsOf.get(name);
-      if (documents === undefined) this.#documentsOf.set(name, new Set([docNum]));
-      else documents.add(docNum);
+      const bytes = Buffer.from(name);
+      column.add(column.dictionary.intern(textKind, bytes, bytes.length, Number.NaN));
     }
+    this.#store.endEntry(docNum);
   }
 
   remove(docNum: number): void {
-    for (const name of this.#namesOf.get(docNum) ?? []) {
-      const documents = this.#documentsOf.get(name);
-      documents?.delete(docNum);
-      if (documents?.size === 0) this.#documentsOf.delete(name);
-    }
-    this.#namesOf.delete(docNum);
+    this.#store.remove(docNum);
   }
 
-  /** Numbers of the documents that looked at `name`. */
-  documentsOf(name: string): Iterable<number> {
-    return this.#documentsOf.get(name) ?? [];
+  /** Numbers of the documents that looked at `name`. Cost: in proportion to how many ever did since the last compaction. */
+  *documentsOf(name: string): Generator<number> {
+    const term = this.#column.dictionary.findText(textKind, name);
+    if (term >= 0) yield* this.#documentsOfTerm(term);
   }
 
   /** Every name that is looked at. */
-  names(): Iterable<string> {
-    return this.#documentsOf.keys();
+  *names(): Generator<string> {
+    const { dictionary } = this.#column;
+    for (let term = firstTerm; term < dictionary.count; term++) {
+      if (this.#documentsOfTerm(term).next().done !== true) yield dictionary.textOf(term);
+    }
+  }
+
+  /** Drops what is dead, a slice at a time. */
+  compact(isTimeUp: () => boolean): void {
+    if (this.#store.needsCompaction && !isTimeUp())
+      this.#store = this.#store.compact(isTimeUp) ?? this.#store;
+  }
+
+  save(parts: PartWriter): SavedDocuments {
+    return this.#store.save(parts);
+  }
+
+  *restore(parts: PartReader, documentOf: (saved: number) => number): Generator<void> {
+    yield* this.#store.restore(parts, documentOf);
+  }
+
+  checkInvariants(): void {
+    this.#store.checkInvariants();
+  }
+
+  get #column(): FieldColumn {
+    return this.#store.columns[0] as FieldColumn; // one
+  }
+
+  *#documentsOfTerm(term: number): Generator<number> {
+    const store = this.#store;
+    const { firsts, nexts, entries } = this.#column;
+    for (let at = firsts[term] ?? 0; at !== 0; at = nexts[at - 1] as number) {
+      const entry = entries[at - 1] as number; // at - 1 is a value
+      if (store.isLive(entry)) yield store.documents[entry] as number;
+    }
   }
 }

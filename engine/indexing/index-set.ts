@@ -43,6 +43,7 @@ export class IndexSet {
   /** Of superseded indexes that are to be dropped. */
   readonly #timers = new Set<{ cancel(): void }>();
   #isPumping = false;
+  #pumping: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   /** `nameOf`: the name that follows from a definition. */
@@ -75,7 +76,7 @@ export class IndexSet {
     return best ?? this.#create(needed);
   }
 
-  /** Makes an index known from before a restart; it is built anew. */
+  /** Makes an index known from before a restart, without entries. */
   restore(definition: IndexDefinition): AutomaticIndex {
     return this.#add(definition);
   }
@@ -131,7 +132,7 @@ export class IndexSet {
   wake(): void {
     if (this.#isPumping || this.#isClosed) return;
     this.#isPumping = true;
-    void this.#pump();
+    this.#pumping = this.#pump();
   }
 
   /**
@@ -173,6 +174,11 @@ export class IndexSet {
     this.#isClosed = true;
     for (const timer of this.#timers) timer.cancel();
     for (const waiter of [...this.#waiters]) waiter.resolve();
+  }
+
+  /** Resolves when nothing of them is at work any more, after `close`. */
+  rested(): Promise<void> {
+    return this.#pumping;
   }
 
   checkInvariants(): void {

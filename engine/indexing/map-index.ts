@@ -4,7 +4,11 @@
  */
 import { bodyStartOf, fieldStartOf, shapeIdOf } from "../document.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
-import { CollectionFollower, type FollowedCollection } from "./collection-follower.ts";
+import {
+  CollectionFollower,
+  type FollowedCollection,
+  type SavedProgress,
+} from "./collection-follower.ts";
 import {
   addFieldTerms,
   addTermsBehindFirst,
@@ -12,11 +16,18 @@ import {
   type FieldStep,
   fieldStep,
 } from "./document-fields.ts";
-import { EntryStore } from "./entry-store.ts";
+import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import type { FieldForm, FollowedIndex, IndexCounters } from "./followed-index.ts";
+import type {
+  FieldForm,
+  FollowedIndex,
+  IndexCounters,
+  RestoredDocuments,
+} from "./followed-index.ts";
 import { allDocuments, type DefinitionPart, type IndexDefinition } from "./index-definition.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { goneStride } from "./store-column.ts";
 
 /** Documents between two looks at the clock. */
 const documentStride = 64;
@@ -68,6 +79,14 @@ export class MapIndex implements FollowedIndex {
     return this.follower.sources;
   }
 
+  get followed(): readonly FollowedCollection[] {
+    return this.follower.sources;
+  }
+
+  get changeCount(): number {
+    return this.follower.changeCount;
+  }
+
   get columnNames(): readonly string[] {
     return this.#mapper.columnNames;
   }
@@ -98,6 +117,23 @@ export class MapIndex implements FollowedIndex {
     if (this.store.needsCompaction && !isTimeUp())
       this.store = this.store.compact(isTimeUp) ?? this.store;
     return pending;
+  }
+
+  save(parts: PartWriter): readonly SavedDocuments[] {
+    parts.set("counters", { ...this.counters });
+    parts.set("follower", this.follower.progress());
+    return [this.store.save(parts.under("store"))];
+  }
+
+  *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
+    yield* this.store.restore(parts.under("store"), documents.documentOf);
+    Object.assign(this.counters, parts.get<IndexCounters>("counters"));
+    this.follower.resume(parts.get<SavedProgress[]>("follower"), documents);
+    let count = 0;
+    for (const document of documents.gone) {
+      this.store.remove(document);
+      if (++count % goneStride === 0) yield;
+    }
   }
 
   #take(row: StoredRow): null {

@@ -69,7 +69,11 @@ export abstract class OpenIndex {
   hasCaughtUp = false;
   /** What stopped it for good: a bug of ours. */
   failure: Error | null = null;
-  abstract readonly index: FollowedIndex;
+  /** What it had before a restart is being read: until then it is without entries, and stale. */
+  isRestoring = false;
+  abstract index: FollowedIndex;
+  /** A text that is another one for an index whose entries would be others. Its name is not in it. */
+  abstract readonly fingerprint: string;
   /** Somebody deployed it: it is not dropped, and a field that it has not cannot be queried. */
   abstract readonly isStatic: boolean;
   abstract readonly type: IndexType;
@@ -90,6 +94,9 @@ export abstract class OpenIndex {
     this.queriedAtMicros = this.openedAtMicros;
   }
 
+  /** A new index for `index`, without entries. */
+  abstract blank(): FollowedIndex;
+
   /** May a query name this field? */
   abstract isKnownField(name: string): boolean;
 
@@ -105,10 +112,11 @@ export abstract class OpenIndex {
   judge(): void {}
 
   get isStale(): boolean {
-    return this.index.isStale;
+    return this.isRestoring || this.index.isStale;
   }
 
   get isRunning(): boolean {
+    if (this.isRestoring) return false;
     return !this.isDisabled && !this.isPaused && this.failure === null && this.invalidity === null;
   }
 

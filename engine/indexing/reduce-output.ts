@@ -7,6 +7,7 @@
  */
 import { EngineError } from "../errors.ts";
 import { parseTimestamp } from "../timestamp.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -23,7 +24,10 @@ export interface ReduceOutput {
   readonly formerCollection: string | null;
 }
 
-/** Stores reduced objects. One for each index, from its beginning: every object is told to it again after a restart. */
+/**
+ * Stores reduced objects. One for each index, from its beginning: every object is told to it when the index is built, and
+ * those that it knew when a snapshot was made come back with that.
+ */
 export interface OutputSink {
   /** The object of a key, as JSON text, is another one; null: there is none. */
   changed(key: string, text: string | null): void;
@@ -31,8 +35,13 @@ export interface OutputSink {
   readonly isSettled: boolean;
   /** There was no room: nothing is to be stored until it wakes the indexes. */
   readonly isResting: boolean;
+  /** It is in the middle of `store`: what it has now is no state to be saved. */
+  readonly isStoring: boolean;
   /** Stores what changed. `isWhole`: every object there is was told. Does not reject. */
   store(isWhole: boolean): Promise<void>;
+  save(parts: PartWriter): void;
+  /** Then it looks once more for documents that it does not know: a crash may have left some. */
+  restore(parts: PartReader): Generator<void>;
 }
 
 /** What the keys `OutputReduceToCollection` and others of a definition say; null: nothing. @throws EngineError index-invalid */

@@ -4,18 +4,19 @@
  *
  * Invariants:
  * - Every field has one column, in the form that its options say when it is first seen.
- * - Kept values are of documents that have entries, one text for each of these in their order.
  */
 import { EngineError } from "../errors.ts";
 import { indexFieldsMax } from "../limits.ts";
 import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
+import { BytesColumn } from "./bytes-column.ts";
 import { normalDate } from "./date-terms.ts";
 import { DocumentBits } from "./document-bits.ts";
 import { addValueTerms, type FieldMode } from "./document-fields.ts";
-import { EntryStore } from "./entry-store.ts";
+import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
-import type { MappedEntry, MappedField } from "./index-program.ts";
+import type { DynamicFieldOptions, MappedEntry, MappedField } from "./index-program.ts";
 import type { StoredFields } from "./open-index.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
 import {
   allFields,
   isStored,
@@ -29,20 +30,30 @@ interface EntryField {
   /** Null: it has no terms. */
   readonly mode: FieldMode | null;
   readonly isStored: boolean;
+  readonly dynamic: DynamicFieldOptions | null;
 }
 
+/** What is kept of each entry beside its terms, by its place among the store's extras. */
+const storedAt = 0;
+/** The whole object, where maps give it. */
+const textAt = 1;
+/** By what the entry's scores are multiplied, as JSON. */
+const boostsAt = 2;
+const extraCount = 3;
+/** Texts of boosts whose meaning is remembered. */
+const knownBoostsMax = 256;
+
 export class StaticEntries implements StoredFields {
-  store = new EntryStore(0);
+  store = new EntryStore(
+    0,
+    Array.from({ length: extraCount }, () => new BytesColumn()),
+  );
   readonly #definition: StaticDefinition;
   readonly #fields = new Map<string, EntryField>();
-  /** By document: what is kept of each of its entries. */
-  readonly #stored = new Map<number, readonly (string | null)[]>();
-  /** By document: by what the scores of each of its entries are multiplied. */
-  readonly #boosts = new Map<number, readonly (ReadonlyMap<string, number> | null)[]>();
-  /** By document: the whole objects of its entries, where maps give them. */
-  readonly #texts = new Map<number, readonly string[]>();
   /** By field: the documents that have a list as its value. */
   readonly #arrays = new Map<string, DocumentBits>();
+  /** By text: most entries are boosted alike. */
+  readonly #boostsOf = new Map<string, ReadonlyMap<string, number>>();
   #hasDynamic = false;
   /** Fields that an entry without a value for them has null in. */
   readonly #nullFields: readonly EntryField[];
@@ -101,7 +112,7 @@ export class StaticEntries implements StoredFields {
   set(docNum: number, entries: readonly MappedEntry[]): void {
     this.remove(docNum);
     const resolved = entries.map(({ fields }) => fields.map((field) => this.#fieldOf(field)));
-    const stored = entries.map(({ fields }, at) => {
+    for (const [at, { fields, text, boosts }] of entries.entries()) {
       const found = resolved[at] as readonly EntryField[];
       for (const [i, { name, text }] of fields.entries()) {
         if (text.startsWith("[")) this.#addArray(name, docNum);
@@ -110,21 +121,16 @@ export class StaticEntries implements StoredFields {
       for (const field of this.#nullFields) {
         if (!found.includes(field)) this.#addTerms(field, "null");
       }
+      const stored = storedText(fields, found);
+      if (stored !== null) this.#extra(storedAt).setText(stored);
+      if (text !== undefined) this.#extra(textAt).setText(text);
+      if (boosts !== null) this.#extra(boostsAt).setText(JSON.stringify([...boosts]));
       this.store.endEntry(docNum);
-      return storedText(fields, found);
-    });
-    if (stored.some((text) => text !== null)) this.#stored.set(docNum, stored);
-    const texts = entries.flatMap(({ text }) => text ?? []);
-    if (texts.length > 0) this.#texts.set(docNum, texts);
-    const boosts = entries.map((entry) => entry.boosts);
-    if (boosts.some((one) => one !== null)) this.#boosts.set(docNum, boosts);
+    }
   }
 
   remove(docNum: number): void {
     this.store.remove(docNum);
-    this.#stored.delete(docNum);
-    this.#texts.delete(docNum);
-    this.#boosts.delete(docNum);
     for (const documents of this.#arrays.values()) documents.delete(docNum);
   }
 
@@ -134,18 +140,26 @@ export class StaticEntries implements StoredFields {
     this.#arrays.set(name, documents);
   }
 
+  #extra(position: number): BytesColumn {
+    return this.store.extras[position] as BytesColumn; // all are
+  }
+
   /** Is the score of some entry multiplied? */
   get hasBoosts(): boolean {
-    return this.#boosts.size > 0;
+    return !this.#extra(boostsAt).isEmpty;
   }
 
   /** By what an entry's score in a field is multiplied. */
   boostOf(entry: number, field: string): number {
-    const document = this.store.documents[entry] as number;
-    const boosts = this.#boosts.get(document)?.[entry - this.store.firstOf(document)];
-    return boosts === undefined || boosts === null
-      ? 1
-      : (boosts.get(field) ?? 1) * (boosts.get("") ?? 1);
+    const text = this.#extra(boostsAt).textOf(entry);
+    if (text === null) return 1;
+    let boosts = this.#boostsOf.get(text);
+    if (boosts === undefined) {
+      boosts = new Map(JSON.parse(text) as [string, number][]);
+      if (this.#boostsOf.size >= knownBoostsMax) this.#boostsOf.clear();
+      this.#boostsOf.set(text, boosts);
+    }
+    return (boosts.get(field) ?? 1) * (boosts.get("") ?? 1);
   }
 
   /** Drops dead entries, a slice at a time. */
@@ -159,14 +173,43 @@ export class StaticEntries implements StoredFields {
   }
 
   textOf(entry: number): string | null {
-    const document = this.store.documents[entry] as number;
-    return this.#stored.get(document)?.[entry - this.store.firstOf(document)] ?? null;
+    return this.#extra(storedAt).textOf(entry);
   }
 
   /** The whole object of an entry. */
   objectText(entry: number): string {
-    const document = this.store.documents[entry] as number;
-    return this.#texts.get(document)?.[entry - this.store.firstOf(document)] ?? "{}";
+    return this.#extra(textAt).textOf(entry) ?? "{}";
+  }
+
+  save(parts: PartWriter): SavedDocuments {
+    const fields = [...this.#fields].map(([name, { dynamic }]) => ({ name, dynamic }));
+    parts.set("fields", fields);
+    const arrays = [...this.#arrays];
+    parts.set(
+      "arrays",
+      arrays.map(([name]) => name),
+    );
+    for (const [i, [, documents]] of arrays.entries()) parts.add(`arrays-${i}`, documents.words());
+    return this.store.save(parts.under("store"));
+  }
+
+  *restore(parts: PartReader, documentOf: (saved: number) => number): Generator<void> {
+    for (const { name, dynamic } of parts.get<{ name: string; dynamic: DynamicFieldOptions }[]>(
+      "fields",
+    )) {
+      this.#fieldOf({ name, text: "", dynamic });
+    }
+    // Columns come with the store.
+    this.store.columns.length = 0;
+    yield* this.store.restore(parts.under("store"), documentOf);
+    for (const [i, name] of parts.get<string[]>("arrays").entries()) {
+      const documents = new DocumentBits();
+      for (const docNum of DocumentBits.numbersOf(parts.uint32(`arrays-${i}`))) {
+        documents.add(documentOf(docNum));
+      }
+      this.#arrays.set(name, documents);
+      yield;
+    }
   }
 
   /** True when some field is kept. */
@@ -189,6 +232,7 @@ export class StaticEntries implements StoredFields {
         ? modeOf(this.#definition, name)
         : modeOfOptions(dynamic.indexing ?? "Default", null),
       isStored: isOwn ? isStored(this.#definition, name) : dynamic.isStored,
+      dynamic,
     };
     this.#fields.set(name, field);
     return field;

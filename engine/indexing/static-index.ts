@@ -3,7 +3,7 @@
  */
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
-import type { EntryStore } from "./entry-store.ts";
+import type { EntryStore, SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type {
   EntryBoosts,
@@ -11,6 +11,7 @@ import type {
   FollowedIndex,
   GroupOutputs,
   IndexCounters,
+  RestoredDocuments,
 } from "./followed-index.ts";
 import { allDocuments } from "./index-definition.ts";
 import { IndexErrors } from "./index-errors.ts";
@@ -23,6 +24,7 @@ import {
   type StoredFields,
 } from "./open-index.ts";
 import type { OutputSink } from "./reduce-output.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
 import {
   type DeploymentOptions,
   type StaticDefinition,
@@ -32,6 +34,9 @@ import { StaticEntries } from "./static-entries.ts";
 import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
 
+const missingAsNull = "Indexing.IndexMissingFieldsAsNull";
+/** Settings of the database that change what is in an index. */
+const decidingSettings = [missingAsNull];
 /** Documents that may be mapped before what they gave is reduced. */
 const unreducedDocumentsMax = 65_536;
 /** Attempts after which an index is judged that is not up to date yet. */
@@ -58,7 +63,7 @@ class StagedIndex implements FollowedIndex {
     this.entries = new StaticEntries(
       definition,
       program.fieldNames ?? [],
-      isSet(definition, host, "Indexing.IndexMissingFieldsAsNull"),
+      isSet(definition, host, missingAsNull),
     );
     const { output = null } = definition;
     this.#sink = output === null || !program.isReduce ? null : (host.outputSink?.(output) ?? null);
@@ -91,6 +96,18 @@ class StagedIndex implements FollowedIndex {
   /** As they were when everything of them was in the entries. */
   get sources(): readonly FollowedCollection[] {
     return this.#sources;
+  }
+
+  get followed(): readonly FollowedCollection[] {
+    return this.maps.mappedSources;
+  }
+
+  get changeCount(): number {
+    return this.maps.changeCount;
+  }
+
+  get isBusy(): boolean {
+    return this.#sink?.isStoring === true;
   }
 
   get columnNames(): readonly string[] {
@@ -143,6 +160,8 @@ class StagedIndex implements FollowedIndex {
     if (!this.maps.isStale || unreduced >= unreducedDocumentsMax) this.#isReducing = true;
     const isReduced = this.#reduceAll(isTimeUp) && this.maps.isSettled;
     this.entries.compact(isTimeUp);
+    this.maps.compact(isTimeUp);
+    this.reduce?.compact(isTimeUp);
     if (!isReduced) return pending;
     if (this.#sink !== null && !this.#sink.isSettled && pending === null) {
       return this.#store(this.#sink);
@@ -150,6 +169,30 @@ class StagedIndex implements FollowedIndex {
     this.#sources = copied(this.maps.sources);
     this.#counterEtag = this.maps.counterEtag;
     return pending;
+  }
+
+  save(parts: PartWriter): readonly SavedDocuments[] {
+    const named = [...this.maps.save(parts.under("maps"))];
+    const entries = this.entries.save(parts.under("entries"));
+    // The entries of a reduce are of groups.
+    named.push(...(this.reduce?.save(parts.under("reduce")) ?? [entries]));
+    this.#sink?.save(parts.under("outputs"));
+    parts.set("errors", this.errors.saved());
+    return named;
+  }
+
+  *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
+    const { documentOf } = documents;
+    const isReduce = this.reduce !== null;
+    yield* this.entries.restore(parts.under("entries"), isReduce ? (group) => group : documentOf);
+    if (this.reduce !== null) yield* this.reduce.restore(parts.under("reduce"), documents);
+    yield* this.maps.restore(parts.under("maps"), documents);
+    if (this.#sink !== null) yield* this.#sink.restore(parts.under("outputs"));
+    this.errors.restore(parts.get("errors"));
+    this.#isReducing = this.reduce?.isSettled === false;
+    this.#attemptsReduced = this.errors.mapAttempts;
+    this.#sources = copied(this.maps.sources);
+    this.#counterEtag = this.maps.counterEtag;
   }
 
   async #store(sink: OutputSink): Promise<void> {
@@ -180,7 +223,7 @@ function copied(sources: readonly FollowedCollection[]): readonly FollowedCollec
 export class StaticIndex extends OpenIndex {
   readonly definition: StaticDefinition;
   readonly program: IndexProgram;
-  readonly index: StagedIndex;
+  index: StagedIndex;
   readonly isStatic = true;
   readonly isNew = false;
   #invalidity: string | null = null;
@@ -189,7 +232,18 @@ export class StaticIndex extends OpenIndex {
     super(definition.name, host);
     this.definition = definition;
     this.program = program;
-    this.index = new StagedIndex(definition, program, host);
+    this.index = this.blank();
+  }
+
+  blank(): StagedIndex {
+    return new StagedIndex(this.definition, this.program, this.host);
+  }
+
+  /** All that decides what is in its entries. */
+  get fingerprint(): string {
+    const { name: _, ...definition } = this.definition;
+    const settings = decidingSettings.map((name) => isSet(this.definition, this.host, name));
+    return JSON.stringify([definition, settings]);
   }
 
   get type(): IndexType {

@@ -11,11 +11,23 @@ import {
   CollectionFollower,
   type FollowedCollection,
   followedCollections,
+  progressOf,
+  type SavedProgress,
 } from "./collection-follower.ts";
+import type { SavedDocuments } from "./entry-store.ts";
+import type { RestoredDocuments } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 import { type IndexProgram, type MapResult, RecordAwaited } from "./index-program.ts";
 import { IndexReferences } from "./index-references.ts";
+import {
+  type PartReader,
+  type PartWriter,
+  restoredTexts,
+  savedTexts,
+  UnusableSnapshot,
+} from "./saved-parts.ts";
+import { goneStride } from "./store-column.ts";
 
 /** Changed documents between two looks at the clock. */
 const noteStride = 256;
@@ -46,6 +58,8 @@ export class StaticMapStage {
   /** The etag up to which changes of counters are noted; undefined: none is mapped. */
   #countersNoted: number | undefined;
   outputsPerDocumentMax = 0;
+  /** Changes of what maps load, and of counters. */
+  #changesNoted = 0;
 
   constructor(program: IndexProgram, target: MapTarget, errors: IndexErrors, host: IndexHost) {
     this.#program = program;
@@ -72,6 +86,10 @@ export class StaticMapStage {
   /** Those that are mapped, then those that maps load documents of. */
   get sources(): readonly FollowedCollection[] {
     return [...this.#follower.sources, ...this.#referenced];
+  }
+
+  get changeCount(): number {
+    return this.#follower.changeCount + this.#changesNoted;
   }
 
   get mappedSources(): readonly FollowedCollection[] {
@@ -116,7 +134,10 @@ export class StaticMapStage {
   #noteCounters(): void {
     if (this.#countersNoted === undefined || !this.#isBehindCounters) return;
     const cursor = this.#host.counterChangesSince(this.#countersNoted);
-    while (cursor.next()) this.#changed.add(cursor.docNum);
+    while (cursor.next()) {
+      this.#changesNoted++;
+      this.#changed.add(cursor.docNum);
+    }
     this.#countersNoted = this.#host.counterEtag;
   }
 
@@ -136,6 +157,7 @@ export class StaticMapStage {
         const version = this.#host.compareExchangeVersionOf(key);
         if (version === this.#versions.get(key)) continue;
         this.#versions.set(key, version);
+        this.#changesNoted++;
         for (const docNum of this.#compareExchange.documentsOf(key)) this.#due.add(docNum);
       }
     }
@@ -148,11 +170,11 @@ export class StaticMapStage {
     const { document, deletion } = this.#host.etagsOf(collection);
     if (!this.#references.isEmpty) {
       const deletions = this.#host.deletionsSince(collection, source.deletionEtag);
-      while (deletions.next()) this.#noteLoaders(deletions.docNum);
+      while (deletions.next()) this.#noteLoaders(deletions.lowerId);
       source.deletionEtag = deletion;
       const documents = this.#host.numbersSince(collection, source.documentEtag);
       for (let count = 1; documents.next(); count++) {
-        this.#noteLoaders(documents.docNum);
+        this.#noteLoaders(this.#host.lowerIdOf(documents.docNum));
         source.documentEtag = documents.etag;
         if (count % noteStride === 0 && isTimeUp()) return false;
       }
@@ -162,8 +184,8 @@ export class StaticMapStage {
     return true;
   }
 
-  #noteLoaders(docNum: number): void {
-    const id = this.#host.lowerIdOf(docNum);
+  #noteLoaders(id: string): void {
+    this.#changesNoted++;
     for (const loader of this.#references.documentsOf(id)) this.#due.add(loader);
   }
 
@@ -221,6 +243,68 @@ export class StaticMapStage {
     return null;
   }
 
+  /** Drops what is dead, a slice at a time. */
+  compact(isTimeUp: () => boolean): void {
+    this.#references.compact(isTimeUp);
+    this.#compareExchange.compact(isTimeUp);
+  }
+
+  /** See `FollowedIndex.save`. */
+  save(parts: PartWriter): readonly SavedDocuments[] {
+    const due = Uint32Array.from(this.#due);
+    const changed = Uint32Array.from(this.#changed);
+    parts.add("due", due);
+    parts.add("changed", changed);
+    parts.set("follower", this.#follower.progress());
+    parts.set("referenced", progressOf(this.#referenced));
+    parts.set("counters", this.#countersNoted ?? null);
+    parts.set("outputsPerDocumentMax", this.outputsPerDocumentMax);
+    parts.add("versions", Float64Array.from(this.#versions.values()));
+    parts.add("versionKeys", ...savedTexts(this.#versions.keys()));
+    return [
+      this.#references.save(parts.under("references")),
+      this.#compareExchange.save(parts.under("compare-exchange")),
+      allLive(due),
+      allLive(changed),
+    ];
+  }
+
+  /** @throws UnusableSnapshot when it cannot be told any more what changed since. */
+  *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
+    const referenced = parts.get<SavedProgress[]>("referenced");
+    for (const [i, source] of this.#referenced.entries()) {
+      const { documentEtag, deletionEtag } = referenced[i] as SavedProgress;
+      if (deletionEtag < this.#host.deletionsPurgedThrough) {
+        throw new UnusableSnapshot("deletions of documents that it loads are not known any more");
+      }
+      source.documentEtag = documentEtag;
+      source.deletionEtag = deletionEtag;
+    }
+    yield* this.#references.restore(parts.under("references"), documents.documentOf);
+    yield* this.#compareExchange.restore(parts.under("compare-exchange"), documents.documentOf);
+    for (const saved of parts.uint32("due")) this.#due.add(documents.documentOf(saved));
+    for (const saved of parts.uint32("changed")) this.#changed.add(documents.documentOf(saved));
+    const versions = parts.float64("versions");
+    let at = 0;
+    for (const key of restoredTexts(parts.bytes("versionKeys"))) {
+      this.#versions.set(key as string, versions[at++] as number);
+    }
+    // Whatever changed meanwhile has another version.
+    this.#compareExchangeChanges = -1;
+    this.outputsPerDocumentMax = parts.get<number>("outputsPerDocumentMax");
+    const counters = parts.get<number | null>("counters");
+    if (counters !== null) {
+      this.#countersNoted = this.#host.followCounters();
+      for (const docNum of this.#host.counterOwnersSince(counters)) this.#changed.add(docNum);
+    }
+    this.#follower.resume(parts.get<SavedProgress[]>("follower"), documents);
+    let count = 0;
+    for (const document of documents.gone) {
+      this.#remove(document);
+      if (++count % goneStride === 0) yield;
+    }
+  }
+
   #addError(document: string, error: EngineError, isReference: boolean): void {
     if (isReference) this.#errors.mapReferenceErrors++;
     else this.#errors.mapErrors++;
@@ -231,4 +315,8 @@ export class StaticMapStage {
       message: `Failed to execute mapping function on ${document}. Exception: ${error.message}`,
     });
   }
+}
+
+function allLive(documents: Uint32Array): SavedDocuments {
+  return { documents, live: new Uint32Array((documents.length + 31) >>> 5).fill(0xffff_ffff) };
 }

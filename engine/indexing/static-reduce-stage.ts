@@ -5,22 +5,32 @@
  *
  * Invariants:
  * - A group has an entry exactly when it has values and its reduce gave an object, once no group is dirty.
- * - Every value of a document is in one page, and the document's list names that page.
+ * - The pages of a group, where they are known, have all of its living values, each one.
  */
+import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
 import { reducePageValuesMax } from "../limits.ts";
-import type { GroupOutputs } from "./followed-index.ts";
+import { BytesColumn } from "./bytes-column.ts";
+import { EntryStore, type SavedDocuments } from "./entry-store.ts";
+import type { GroupOutputs, RestoredDocuments } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { IndexProgram, MapResult } from "./index-program.ts";
+import { NumberColumn } from "./number-column.ts";
 import type { OutputSink } from "./reduce-output.ts";
+import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
 import type { StaticEntries } from "./static-entries.ts";
 import type { MapTarget } from "./static-map-stage.ts";
+import { restoreStride } from "./store-column.ts";
 
-/** Some values of a group, by a number of their own, in the order they came. */
+/**
+ * Some values of a group: those entries of its list from `first` up to the next page's `first`, `reducePageValuesMax` at
+ * most, the dead among them.
+ */
 interface Page {
-  readonly group: Group;
-  readonly values: Map<number, string>;
+  readonly first: number;
+  added: number;
+  live: number;
   /** What they were reduced to; null: not yet. */
   result: string | null;
 }
@@ -29,17 +39,11 @@ interface Group {
   readonly number: number;
   /** JSON text. */
   readonly key: string;
-  readonly pages: Set<Page>;
-  /** The page that new values go to. */
-  last: Page | null;
+  /** In the order of their entries; null: to be found again in the list of the group. */
+  pages: Page[] | null;
   valueCount: number;
   /** The reduced object; null: none. */
   text: string | null;
-}
-
-interface PlacedValue {
-  readonly page: Page;
-  readonly number: number;
 }
 
 export class StaticReduceStage implements MapTarget, GroupOutputs {
@@ -53,9 +57,9 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   /** By number; the numbers of groups that are gone are given to new ones. */
   readonly #groups: (Group | null)[] = [];
   readonly #freeNumbers: number[] = [];
-  readonly #valuesOf = new Map<number, readonly PlacedValue[]>();
+  /** What maps gave: an entry for each value, with the number of its group and its JSON text. */
+  #values = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   readonly #dirty = new Set<Group>();
-  #nextValue = 0;
   readonly #sink: OutputSink | null;
 
   constructor(
@@ -81,24 +85,16 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   set(docNum: number, { values }: MapResult): void {
     this.remove(docNum);
-    if (values.length === 0) return;
-    const placed = values.map(({ key, text }) => this.#place(key, text));
-    this.#valuesOf.set(docNum, placed);
+    for (const { key, text } of values) this.#add(docNum, key, text);
   }
 
   remove(docNum: number): void {
-    for (const { page, number } of this.#valuesOf.get(docNum) ?? []) {
-      const { group } = page;
-      page.values.delete(number);
-      page.result = null;
-      group.valueCount--;
-      if (page.values.size === 0) {
-        group.pages.delete(page);
-        if (group.last === page) group.last = null;
-      }
-      this.#dirty.add(group);
-    }
-    this.#valuesOf.delete(docNum);
+    const values = this.#values;
+    const first = values.firstOf(docNum);
+    if (first < 0) return;
+    const end = values.endOf(first);
+    for (let entry = first; entry < end; entry++) this.#takeBack(entry);
+    values.remove(docNum);
   }
 
   /** Reduces dirty groups until `isTimeUp`. */
@@ -115,24 +111,133 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return this.#groups[this.#entries.store.documents[entry] as number]?.text ?? "{}";
   }
 
-  #place(key: string, text: string): PlacedValue {
-    const group = this.#groupByKey.get(key) ?? this.#addGroup(key);
-    if (group.last === null || group.last.values.size >= reducePageValuesMax) {
-      group.last = { group, values: new Map(), result: null };
-      group.pages.add(group.last);
+  /** Drops dead values, a slice at a time. Entries have other numbers then, and pages begin elsewhere. */
+  compact(isTimeUp: () => boolean): void {
+    if (!this.#values.needsCompaction || isTimeUp()) return;
+    const compacted = this.#values.compact(isTimeUp);
+    if (compacted === null) return;
+    this.#values = compacted;
+    for (const group of this.#groups) if (group !== null) group.pages = null;
+  }
+
+  /** See `FollowedIndex.save`. */
+  save(parts: PartWriter): readonly SavedDocuments[] {
+    parts.add("keys", ...savedTexts(this.#groups.map((group) => group?.key ?? null)));
+    parts.add("texts", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
+    parts.add(
+      "dirty",
+      Uint32Array.from(this.#dirty, ({ number }) => number),
+    );
+    return [this.#values.save(parts.under("values"))];
+  }
+
+  *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
+    const texts = restoredTexts(parts.bytes("texts"));
+    for (const key of restoredTexts(parts.bytes("keys"))) {
+      const text = texts.next().value ?? null;
+      const number = this.#groups.length;
+      if (key === null) {
+        this.#groups.push(null);
+        this.#freeNumbers.push(number);
+      } else {
+        const group: Group = { number, key, pages: null, valueCount: 0, text };
+        this.#groups.push(group);
+        this.#groupByKey.set(key, group);
+      }
+      if (number % restoreStride === 0) yield;
     }
-    const page = group.last;
-    const number = this.#nextValue++;
-    page.values.set(number, text);
-    page.result = null;
+    const values = this.#values;
+    yield* values.restore(parts.under("values"), documents.documentOf);
+    for (let entry = 0; entry < values.entryCount; entry++) {
+      if (entry % restoreStride === 0) yield;
+      if (values.isLive(entry)) this.#groupAt(entry).valueCount++;
+    }
+    for (const number of parts.uint32("dirty")) this.#dirty.add(this.#groups[number] as Group);
+  }
+
+  get #groupOf(): NumberColumn {
+    return this.#values.extras[0] as NumberColumn; // the first of both
+  }
+
+  get #texts(): BytesColumn {
+    return this.#values.extras[1] as BytesColumn; // the second of both
+  }
+
+  #groupAt(entry: number): Group {
+    return this.#groups[this.#groupOf.numbers[entry] as number] as Group; // it has this value
+  }
+
+  #add(docNum: number, key: string, text: string): void {
+    const group = this.#groupByKey.get(key) ?? this.#addGroup(key);
+    const pages = this.#pagesOf(group);
+    this.#groupOf.set(group.number);
+    this.#texts.setText(text);
+    const entry = this.#values.endEntry(docNum);
+    let last = pages.at(-1);
+    if (last === undefined || last.added >= reducePageValuesMax) {
+      last = { first: entry, added: 0, live: 0, result: null };
+      pages.push(last);
+    }
+    last.added++;
+    last.live++;
+    last.result = null;
     group.valueCount++;
     this.#dirty.add(group);
-    return { page, number };
+  }
+
+  /** One value less in its group and page. */
+  #takeBack(entry: number): void {
+    const group = this.#groupAt(entry);
+    group.valueCount--;
+    this.#dirty.add(group);
+    const { pages } = group;
+    if (pages === null) return;
+    let low = 0;
+    for (let high = pages.length; high - low > 1; ) {
+      const middle = (low + high) >>> 1;
+      if ((pages[middle] as Page).first <= entry) low = middle;
+      else high = middle;
+    }
+    const page = pages[low] as Page; // the last that does not begin behind the entry
+    page.live--;
+    page.result = null;
+    if (page.live === 0) pages.splice(low, 1);
+  }
+
+  /** The pages of a group, found anew when they are not known. */
+  #pagesOf(group: Group): Page[] {
+    if (group.pages !== null) return group.pages;
+    const pages: Page[] = [];
+    const groupOf = this.#groupOf;
+    let page: Page | null = null;
+    for (let at = groupOf.firstOf(group.number); at >= 0; at = groupOf.nextOf(at)) {
+      if (!this.#values.isLive(at)) continue;
+      if (page === null || page.added >= reducePageValuesMax) {
+        page = { first: at, added: 0, live: 0, result: null };
+        pages.push(page);
+      }
+      page.added++;
+      page.live++;
+    }
+    group.pages = pages;
+    return pages;
+  }
+
+  /** The texts of the living values of a page. */
+  #valuesOf(group: Group, page: Page): string[] {
+    const groupOf = this.#groupOf;
+    const found: string[] = [];
+    for (let at = page.first; found.length < page.live; at = groupOf.nextOf(at)) {
+      assert(at >= 0, "a page has as many living values as it says");
+      if (this.#values.isLive(at)) found.push(this.#texts.textOf(at) as string); // every value has
+    }
+    assert(this.#groupOf.numbers[page.first] === group.number, "a page is of its group");
+    return found;
   }
 
   #addGroup(key: string): Group {
     const number = this.#freeNumbers.pop() ?? this.#groups.length;
-    const group: Group = { number, key, pages: new Set(), last: null, valueCount: 0, text: null };
+    const group: Group = { number, key, pages: [], valueCount: 0, text: null };
     this.#groups[number] = group;
     this.#groupByKey.set(key, group);
     return group;
@@ -140,10 +245,11 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
 
   /** @returns false when the time was up before the last page */
   #reducePages(group: Group, isTimeUp: () => boolean): boolean {
-    if (group.pages.size < 2) return true;
-    for (const page of group.pages) {
+    const pages = this.#pagesOf(group);
+    if (pages.length < 2) return true;
+    for (const page of pages) {
       if (page.result !== null) continue;
-      page.result = this.#reduce(group, [...page.values.values()]) ?? "";
+      page.result = this.#reduce(group, this.#valuesOf(group, page)) ?? "";
       if (isTimeUp()) return false;
     }
     return true;
@@ -164,10 +270,10 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       this.#freeNumbers.push(group.number);
       return;
     }
-    const pages = [...group.pages];
+    const pages = this.#pagesOf(group);
     const values =
       pages.length === 1
-        ? [...(pages[0] as Page).values.values()]
+        ? this.#valuesOf(group, pages[0] as Page)
         : pages.map((page) => page.result ?? "");
     // A page that could not be reduced makes the whole wrong.
     if (values.includes("")) return;

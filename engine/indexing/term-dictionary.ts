@@ -13,6 +13,8 @@
  */
 import { assert } from "../assert.ts";
 import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { restoreStride } from "./store-column.ts";
 
 /** What a term was made from. */
 export const textKind = 0;
@@ -162,6 +164,37 @@ export class TermDictionary {
     return Number(this.#slab.latin1Slice(at, at + 4));
   }
 
+  save(parts: PartWriter): void {
+    const { count, hasInexact, hasDates, textCount } = this;
+    parts.set("terms", { count, hasInexact, hasDates, textCount });
+    const isText = textCount === count - firstTerm;
+    parts.add("starts", this.#starts.subarray(0, count + 1));
+    parts.add("kinds", this.#kinds.subarray(0, count));
+    parts.add("hashes", this.#hashes.subarray(0, count));
+    parts.add("values", this.values.subarray(0, isText ? 0 : count));
+    parts.add("slab", this.#slab.subarray(0, this.#starts[count] as number));
+  }
+
+  *restore(parts: PartReader): Generator<void> {
+    const saved = parts.get<Pick<this, "count" | "hasInexact" | "hasDates" | "textCount">>("terms");
+    Object.assign(this, saved);
+    this.#starts = parts.uint32("starts");
+    this.#kinds = parts.bytes("kinds");
+    this.#hashes = parts.uint32("hashes");
+    this.#slab = parts.bytes("slab");
+    const values = parts.float64("values");
+    const isText = values.length < this.count;
+    this.values = isText ? new Float64Array(this.count).fill(Number.NaN) : values;
+    let size = this.#table.length;
+    while (this.count * 2 > size) size *= 2;
+    const table = new Uint32Array(size);
+    for (let term = firstTerm; term < this.count; term++) {
+      this.#enter(table, term);
+      if (term % restoreStride === 0) yield;
+    }
+    this.#table = table;
+  }
+
   checkInvariants(): void {
     for (let term = firstTerm; term < this.count; term++) {
       const start = this.#starts[term] as number;
@@ -193,13 +226,15 @@ export class TermDictionary {
 
   #growTable(): void {
     const table = new Uint32Array(this.#table.length * 2);
-    const mask = table.length - 1;
-    for (let term = firstTerm; term < this.count; term++) {
-      let slot = (this.#hashes[term] as number) & mask;
-      while (table[slot] !== 0) slot = (slot + 1) & mask;
-      table[slot] = term;
-    }
+    for (let term = firstTerm; term < this.count; term++) this.#enter(table, term);
     this.#table = table;
+  }
+
+  #enter(table: Uint32Array, term: number): void {
+    const mask = table.length - 1;
+    let slot = (this.#hashes[term] as number) & mask;
+    while (table[slot] !== 0) slot = (slot + 1) & mask;
+    table[slot] = term;
   }
 }
 

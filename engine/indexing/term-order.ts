@@ -9,6 +9,7 @@
  * Hot: bench/query.bench.ts.
  */
 import { sortByKey } from "./packed.ts";
+import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { dateKind, firstTerm, numberKind, type TermDictionary } from "./term-dictionary.ts";
 
 /** bytes: every term as text; number, date: terms of that kind only. */
@@ -29,6 +30,17 @@ export class TermOrder {
   constructor(kind: OrderKind, dictionary: TermDictionary) {
     this.kind = kind;
     this.#dictionary = dictionary;
+  }
+
+  /** Arrays of terms are replaced, never changed. */
+  save(parts: PartWriter): void {
+    parts.set("seen", this.#seen);
+    parts.add("terms", this.terms);
+  }
+
+  restore(parts: PartReader): void {
+    this.#seen = parts.get<number>("seen");
+    this.terms = parts.uint32("terms");
   }
 
   get isCurrent(): boolean {

@@ -2,7 +2,8 @@
  * Which documents' counters were given other values, in the order in which that became visible: for indexes that map
  * counters. Knows nothing of counters that came or went: then their documents change too.
  *
- * Nothing is noted before somebody follows it, and nothing is kept over a restart: indexes are then built anew.
+ * Nothing is noted before somebody follows it, and nothing is kept over a restart: who was followed before looks at the etags of all
+ * counters.
  *
  * Invariants:
  * - The newest etag of each id is listed, and the list ascends. Older etags of an id may be listed too, at most as many as

@@ -197,7 +197,7 @@ export class FileLog implements CommitLog {
   async replay(): Promise<ReplayReport> {
     assert(this.#writer === null, "a log is replayed once");
     const { clock, owner } = this.#options;
-    const cut = this.#loaded?.cut ?? null;
+    const cut = this.#loaded?.head ?? null;
     this.#loaded = null;
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY, sliceMs);
     const result = await new Recovery(this.#store, owner, cut, throttle).run();

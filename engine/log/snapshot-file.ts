@@ -10,8 +10,8 @@
  *
  *   trailer:  | JACKTAIL 8 bytes | crc u32 | crc of the text u32 | offset of the text u64 | its length u64 | zero |
  *
- * `crc` is CRC-32 of the 64 bytes with the field itself zero. The text is JSON (`SnapshotText`): the cut, the
- * segments, and for each section its place and a CRC-32 for every `blockBytes` of it. Sections begin at multiples of 64.
+ * `crc` is CRC-32 of the 64 bytes with the field itself zero. The text is JSON (`SnapshotText`): a head of the
+ * owner's (for the index of the log the cut), and for each section its place and a CRC-32 for every `blockBytes` of it. Sections begin at multiples of 64.
  *
  * Invariants:
  * - A section is given back only when all its blocks are whole.
@@ -31,7 +31,7 @@ const syncBytes = 8 * blockBytes;
 /** Copied and checked at once: some 50 microseconds. */
 const pieceBytes = 128 * 1024;
 /** Of the file and of its sections: a snapshot of another version is passed over, and the log replayed. */
-const formatVersion = 2;
+const formatVersion = 3;
 
 /** What the snapshot knows of one segment, as of the cut. */
 export interface SnapshotSegment {
@@ -58,7 +58,8 @@ interface SectionText {
   readonly crcs: readonly number[];
 }
 
-interface SnapshotText extends SnapshotCut {
+interface SnapshotText<Head> {
+  readonly head: Head;
   readonly blockBytes: number;
   readonly sections: readonly SectionText[];
 }
@@ -68,10 +69,10 @@ export interface SnapshotIdentity {
   readonly number: number;
 }
 
-export interface LoadedSnapshot {
+export interface LoadedSnapshot<Head = SnapshotCut> {
   /** Of the file. */
   readonly bytes: number;
-  readonly cut: SnapshotCut;
+  readonly head: Head;
   readonly sections: ReadonlyMap<string, Buffer>;
 }
 
@@ -81,10 +82,10 @@ export function snapshotFileName(number: number): string {
 }
 
 /** Writes the whole file and syncs it. @returns its length. The parts must not change before it resolves. */
-export async function writeSnapshotFile(
+export async function writeSnapshotFile<Head>(
   file: FileHandle,
   identity: SnapshotIdentity,
-  cut: SnapshotCut,
+  head: Head,
   sections: readonly SnapshotSection[],
   throttle: Throttle,
 ): Promise<number> {
@@ -105,7 +106,7 @@ export async function writeSnapshotFile(
     written.push({ name: section.name, offset: at, length: writer.length, crcs: writer.crcs });
     at = Math.ceil((at + writer.length) / edgeBytes) * edgeBytes;
   }
-  const fields: SnapshotText = { ...cut, blockBytes, sections: written };
+  const fields: SnapshotText<Head> = { head, blockBytes, sections: written };
   const text = Buffer.from(JSON.stringify(fields));
   await file.write(text, 0, text.length, at);
   const trailer = Buffer.alloc(edgeBytes);
@@ -139,6 +140,8 @@ class SectionWriter {
   }
 
   async add(part: Uint8Array): Promise<void> {
+    // Making the next part may take a while, and give nothing yet.
+    if (part.length === 0 && this.#throttle.isDue()) await this.#throttle.yield();
     for (let at = 0; at < part.length; ) {
       const count = Math.min(blockBytes - this.#used, part.length - at, pieceBytes);
       const piece = part.subarray(at, at + count);
@@ -168,28 +171,33 @@ class SectionWriter {
   }
 }
 
-/** Loads a snapshot. @returns null when it is not there, cannot be read or is not whole. */
-export async function readSnapshotFile(
+/**
+ * Loads a snapshot. @returns null when it is not there, cannot be read or is not whole, or when `isWanted` says no to its head:
+ * then its sections are not read
+ */
+export async function readSnapshotFile<Head = SnapshotCut>(
   files: FileSystem,
   path: string,
   identity: SnapshotIdentity,
-): Promise<LoadedSnapshot | null> {
+  isWanted: (head: Head) => boolean = () => true,
+): Promise<LoadedSnapshot<Head> | null> {
   try {
-    return (await files.exists(path)) ? await readWholeFile(files, path, identity) : null;
+    return (await files.exists(path)) ? await readWholeFile(files, path, identity, isWanted) : null;
   } catch {
     return null;
   }
 }
 
-async function readWholeFile(
+async function readWholeFile<Head>(
   files: FileSystem,
   path: string,
   identity: SnapshotIdentity,
-): Promise<LoadedSnapshot | null> {
+  isWanted: (head: Head) => boolean,
+): Promise<LoadedSnapshot<Head> | null> {
   const file = await files.open(path, "read");
   try {
-    const text = await readText(file, identity);
-    if (text === null) return null;
+    const text = await readText<Head>(file, identity);
+    if (text === null || !isWanted(text.head)) return null;
     // All at once: the device and the checks of what has come work side by side. The file is open until the last is read.
     const reads = await Promise.allSettled(
       text.sections.map((section) => readSection(file, section)),
@@ -200,18 +208,16 @@ async function readWholeFile(
       if (read.value === null) return null;
       sections.set((text.sections[at] as SectionText).name, read.value); // one read for each
     }
-    const { throughNumber, throughCrc, segments } = text;
-    const bytes = await file.size();
-    return { bytes, cut: { throughNumber, throughCrc, segments }, sections };
+    return { bytes: await file.size(), head: text.head, sections };
   } finally {
     await file.close();
   }
 }
 
-async function readText(
+async function readText<Head>(
   file: FileHandle,
   identity: SnapshotIdentity,
-): Promise<SnapshotText | null> {
+): Promise<SnapshotText<Head> | null> {
   const size = await file.size();
   if (size < 2 * edgeBytes) return null;
   const head = await readEdge(file, 0, "JACKSNAP");
@@ -226,7 +232,7 @@ async function readText(
   const text = Buffer.alloc(length);
   if ((await file.read(text, 0, length, at)) !== length) return null;
   if (crc32(text) !== trailer.readUInt32LE(12)) return null;
-  const fields = JSON.parse(text.toString()) as SnapshotText;
+  const fields = JSON.parse(text.toString()) as SnapshotText<Head>;
   return fields.blockBytes === blockBytes ? fields : null;
 }
 

@@ -247,16 +247,22 @@ export class ArrayDatabase implements RowSource, IndexHost {
     let at = 0;
     const cursor: DeletionCursor = {
       docNum: 0,
+      lowerId: "",
       etag: 0,
-      next() {
+      next: () => {
         const one = found[at++];
         if (one === undefined) return false;
         cursor.docNum = one.docNum;
+        cursor.lowerId = this.lowerIdOf(one.docNum);
         cursor.etag = one.etag;
         return true;
       },
     };
     return cursor;
+  }
+  deletionsPurgedThrough = 0;
+  counterOwnersSince(): number[] {
+    return [];
   }
   countSince(collection: string | null, etag: number): number {
     return this.#documents.filter((one) => one && one.etag > etag && isOf(one, collection)).length;
