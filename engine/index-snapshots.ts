@@ -31,8 +31,8 @@ import { processMemory } from "./memory-budget.ts";
 const entriesVersion = 1;
 /** The work since a snapshot that a crash makes vain, at most, in the work of writing one. */
 const workFactor = 5;
-/** Milliseconds of indexing that are not worth a snapshot of their own. */
-const workMsMin = 250;
+/** See `IndexSnapshotsOptions`. */
+const defaultWorkMsMin = 250;
 /** Milliseconds that writing a byte takes, about. */
 const writingMsPerByte = 2e-6;
 const retryMs = 1_000;
@@ -68,6 +68,8 @@ interface Saved {
 export interface IndexSnapshotsOptions {
   /** Milliseconds after a change until a snapshot is written, however little changed. */
   readonly intervalMs?: number;
+  /** Milliseconds of indexing that are not worth a snapshot of their own. */
+  readonly workMsMin?: number;
 }
 
 export class IndexSnapshots {
@@ -78,6 +80,7 @@ export class IndexSnapshots {
   readonly #folder: string;
   readonly #report: Report;
   readonly #intervalMs: number;
+  readonly #workMsMin: number;
   readonly #saved = new Map<OpenIndex, Saved>();
   readonly #task: BackgroundTask;
   readonly #throttle: { current: Throttle | null } = { current: null };
@@ -106,6 +109,7 @@ export class IndexSnapshots {
     this.#report = database.report;
     this.#indexes = indexes;
     this.#intervalMs = options.intervalMs ?? snapshotIntervalMs;
+    this.#workMsMin = options.workMsMin ?? defaultWorkMsMin;
     this.#task = new BackgroundTask(
       this.#clock,
       () => this.#saveDue(),
@@ -138,7 +142,7 @@ export class IndexSnapshots {
   advanced(index: OpenIndex): void {
     if (this.#isClosed) return;
     const { indexingMs = 0, bytes = 0 } = this.#saved.get(index) ?? {};
-    const worthMs = Math.max(workMsMin, workFactor * bytes * writingMsPerByte);
+    const worthMs = Math.max(this.#workMsMin, workFactor * bytes * writingMsPerByte);
     if (index.indexingMs - indexingMs >= worthMs) this.#task.runSoon();
     else if (this.#hasChanged(index)) this.#task.armIn(this.#intervalMs);
   }

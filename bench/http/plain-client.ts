@@ -1,0 +1,119 @@
+/**
+ * The server in a process of its own, without certificates, and a client of it: for benches that look at databases and not
+ * at connections. Nothing here measures.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type { Server } from "./processes.ts";
+
+const pollMs = 5;
+
+export interface QueryReply {
+  readonly IsStale: boolean;
+  readonly TotalResults: number;
+}
+
+/** Resolves when it says where it listens. */
+export async function startPlain(folder: string, ...settings: string[]): Promise<Server> {
+  const child = spawn(
+    process.execPath,
+    [
+      fileURLToPath(new URL("../../server/main.js", import.meta.url)),
+      "--ServerUrl=http://127.0.0.1:0",
+      `--DataDir=${folder}`,
+      ...settings,
+    ],
+    { stdio: ["pipe", "pipe", "inherit"] },
+  );
+  return { url: await urlOf(child), process: child };
+}
+
+async function urlOf(child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error("the server has no output");
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /^Server available on: (.*)$/.exec(line)?.[1];
+    if (url !== undefined) return url;
+  }
+  throw new Error("the server did not start");
+}
+
+/** One client of one database, over one connection or a few. */
+export class PlainClient {
+  readonly #url: string;
+  readonly #database: string;
+  readonly #agent = new Agent({ keepAlive: true });
+
+  constructor(url: string, database: string) {
+    this.#url = url;
+    this.#database = database;
+  }
+
+  /** Makes the database and sends the text of a bulk insert. */
+  async fill(commands: Iterable<string>): Promise<void> {
+    const name = this.#database;
+    const record = JSON.stringify({ DatabaseName: name });
+    await this.ask("PUT", `/admin/databases?name=${name}&replicationFactor=1`, [record]);
+    await this.ask("POST", `/databases/${name}/bulk_insert?id=1`, commands);
+  }
+
+  async remove(): Promise<void> {
+    const body = JSON.stringify({ DatabaseNames: [this.#database], HardDelete: true });
+    await this.ask("DELETE", "/admin/databases", [body]);
+  }
+
+  /** Patches, and waits until it is done. */
+  async patch(query: string, staleTimeout: string): Promise<void> {
+    const body = JSON.stringify({ Query: { Query: query } });
+    const path = `/databases/${this.#database}/queries?allowStale=false&staleTimeout=${staleTimeout}`;
+    const started = JSON.parse(await this.ask("PATCH", path, [body])) as { OperationId: number };
+    for (;;) {
+      const path = `/databases/${this.#database}/operations/state?id=${started.OperationId}`;
+      const state = JSON.parse(await this.ask("GET", path)) as { Status: string };
+      if (state.Status === "Completed") return;
+      if (state.Status !== "InProgress") throw new Error(JSON.stringify(state));
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  }
+
+  /** One query; the reply's object. */
+  async query(body: Readonly<Record<string, unknown>>): Promise<QueryReply> {
+    const path = `/databases/${this.#database}/queries`;
+    return JSON.parse(await this.ask("POST", path, [JSON.stringify(body)])) as QueryReply;
+  }
+
+  /** @throws Error for a status of 300 and more */
+  async ask(method: string, path: string, body?: Iterable<string>): Promise<string> {
+    const sent = request(this.#url + path, {
+      method,
+      agent: this.#agent,
+      headers: {
+        "Content-Type": "application/json",
+        "Raven-Client-Version": "7.2.0",
+        ...(body === undefined ? {} : { "Transfer-Encoding": "chunked" }),
+      },
+    });
+    const answered = once(sent, "response") as Promise<[IncomingMessage]>;
+    if (body === undefined) sent.end();
+    else Readable.from(chunksOf(body)).pipe(sent);
+    const [reply] = await answered;
+    const text = Buffer.concat((await reply.toArray()) as Buffer[]).toString();
+    if ((reply.statusCode ?? 0) >= 300) throw new Error(`${method} ${path}: ${text}`);
+    return text;
+  }
+}
+
+/** Joins small texts. */
+function* chunksOf(texts: Iterable<string>): Generator<string> {
+  let chunk = "";
+  for (const text of texts) {
+    chunk += text;
+    if (chunk.length < 256 * 1024) continue;
+    yield chunk;
+    chunk = "";
+  }
+  if (chunk !== "") yield chunk;
+}
