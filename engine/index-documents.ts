@@ -110,6 +110,7 @@ export class IndexedDocuments implements IndexHost {
     };
     const batch = new Uint32Array(1);
     return {
+      takenInThrough: Math.min(...followed.map(({ documentEtag }) => documentEtag)),
       etagOf: (docNum) => documents.etagOf(docNum),
       numberOf: (etag) => {
         if (documents.byEtag(allCollections, etag).fill(batch, 1) === 0) return -1;

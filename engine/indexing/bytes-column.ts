@@ -16,6 +16,8 @@ const chunkBytesMax = 1024 * 1024;
 const chunkFactor = 2 ** 32;
 const lengthBytes = 4;
 
+const noBytes = Buffer.alloc(0);
+
 export class BytesColumn implements StoreColumn {
   entryCount = 0;
   #places: Float64Array = new Float64Array(16);
@@ -23,6 +25,10 @@ export class BytesColumn implements StoreColumn {
   /** By chunk: bytes in use. */
   readonly #used: number[] = [];
   #pending = 0;
+  /** The bytes that were reserved or found last: `chunk[at, at + length)`. */
+  chunk: Buffer = noBytes;
+  at = 0;
+  length = 0;
   /** Entries that have bytes. */
   #filled = 0;
 
@@ -31,26 +37,28 @@ export class BytesColumn implements StoreColumn {
     return this.#filled === 0;
   }
 
-  /** Makes room for the bytes of the entry that `endEntry` will end. @returns where to put them, at once */
-  reserve(length: number): Buffer {
+  /** Makes room for the bytes of the entry that `endEntry` will end: in `chunk` from `at` on, to be filled at once. */
+  reserve(length: number): void {
     const needed = lengthBytes + length;
-    let chunk = this.#chunks.length - 1;
-    if (chunk < 0 || (this.#used[chunk] as number) + needed > this.#chunk(chunk).length) {
+    let number = this.#chunks.length - 1;
+    if (number < 0 || (this.#used[number] as number) + needed > this.#chunk(number).length) {
       const size = Math.min(chunkBytesMax, 2 * (this.#chunks.at(-1)?.length ?? chunkBytesMin / 2));
       this.#chunks.push(Buffer.allocUnsafeSlow(Math.max(size, needed)));
       this.#used.push(0);
-      chunk++;
+      number++;
     }
-    const bytes = this.#chunk(chunk);
-    const at = this.#used[chunk] as number;
-    bytes.writeUInt32LE(length, at);
-    this.#used[chunk] = at + needed;
-    this.#pending = chunk * chunkFactor + at + 1;
-    return bytes.subarray(at + lengthBytes, at + needed);
+    const used = this.#used[number] as number;
+    this.chunk = this.#chunk(number);
+    this.at = used + lengthBytes;
+    this.length = length;
+    writeLength(this.chunk, used, length);
+    this.#used[number] = used + needed;
+    this.#pending = number * chunkFactor + used + 1;
   }
 
   setText(text: string): void {
-    this.reserve(Buffer.byteLength(text)).write(text);
+    this.reserve(Buffer.byteLength(text));
+    this.chunk.write(text, this.at);
   }
 
   endEntry(): void {
@@ -61,19 +69,19 @@ export class BytesColumn implements StoreColumn {
     this.#pending = 0;
   }
 
-  /** A view of an entry's bytes, or null. */
-  bytesOf(entry: number): Buffer | null {
+  /** Sets `chunk`, `at` and `length` to the bytes of an entry. @returns false when it has none */
+  find(entry: number): boolean {
     const place = (this.#places[entry] ?? 0) - 1;
-    if (place < 0) return null;
-    const chunk = Math.floor(place / chunkFactor);
-    const at = place - chunk * chunkFactor;
-    const bytes = this.#chunk(chunk);
-    const length = bytes.readUInt32LE(at);
-    return bytes.subarray(at + lengthBytes, at + lengthBytes + length);
+    if (place < 0) return false;
+    const number = Math.floor(place / chunkFactor);
+    this.chunk = this.#chunk(number);
+    this.at = place - number * chunkFactor + lengthBytes;
+    this.length = readLength(this.chunk, this.at - lengthBytes);
+    return true;
   }
 
   textOf(entry: number): string | null {
-    return this.bytesOf(entry)?.toString() ?? null;
+    return this.find(entry) ? this.chunk.utf8Slice(this.at, this.at + this.length) : null;
   }
 
   empty(): BytesColumn {
@@ -82,8 +90,9 @@ export class BytesColumn implements StoreColumn {
 
   copierTo(target: BytesColumn): (entry: number) => void {
     return (entry) => {
-      const bytes = this.bytesOf(entry);
-      if (bytes !== null) bytes.copy(target.reserve(bytes.length));
+      if (!this.find(entry)) return;
+      target.reserve(this.length);
+      this.chunk.copy(target.chunk, target.at, this.at, this.at + this.length);
     };
   }
 
@@ -113,15 +122,25 @@ export class BytesColumn implements StoreColumn {
 
   checkInvariants(): void {
     for (let entry = 0; entry < this.entryCount; entry++) {
-      const place = (this.#places[entry] as number) - 1;
-      if (place < 0) continue;
-      const chunk = Math.floor(place / chunkFactor);
-      const end = place - chunk * chunkFactor + lengthBytes + (this.bytesOf(entry)?.length ?? 0);
-      assert(end <= (this.#used[chunk] as number), "bytes of an entry are in their chunk");
+      if (!this.find(entry)) continue;
+      const used = this.#used[this.#chunks.indexOf(this.chunk)] as number;
+      assert(this.at + this.length <= used, "bytes of an entry are in their chunk");
     }
   }
 
   #chunk(number: number): Buffer {
     return this.#chunks[number] as Buffer; // places name chunks that are there
   }
+}
+
+function writeLength(target: Buffer, at: number, length: number): void {
+  target[at] = length & 0xff;
+  target[at + 1] = (length >>> 8) & 0xff;
+  target[at + 2] = (length >>> 16) & 0xff;
+  target[at + 3] = length >>> 24;
+}
+
+function readLength(source: Buffer, at: number): number {
+  const low = (source[at] as number) | ((source[at + 1] as number) << 8);
+  return low + (source[at + 2] as number) * 0x1_0000 + (source[at + 3] as number) * 0x100_0000;
 }

@@ -164,17 +164,29 @@ export class EntryStore {
     }
     this.documents = parts.uint32("documents");
     this.live = parts.uint32("live");
-    for (let entry = 0; entry < entryCount; entry++) {
-      if (entry % restoreStride === 0) yield;
-      this.entryCount = entry + 1;
-      if (!this.isLive(entry)) continue;
-      const document = documentOf(this.documents[entry] as number);
-      this.documents[entry] = document;
-      this.liveCount++;
-      if (document >= this.#firsts.length) this.#firsts = grownUint32(this.#firsts, document + 1);
-      if (this.#firsts[document] === 0) this.#firsts[document] = entry + 1;
+    for (let from = 0; from < entryCount; from += restoreStride) {
+      yield;
+      this.#restoreEntries(from, Math.min(from + restoreStride, entryCount), documentOf);
+    }
+  }
+
+  /** Hot: as many as there are documents. */
+  #restoreEntries(from: number, to: number, documentOf: (number: number) => number): void {
+    const { documents, live } = this;
+    let firsts = this.#firsts;
+    let liveCount = 0;
+    for (let entry = from; entry < to; entry++) {
+      if (((live[entry >>> 5] as number) & (1 << (entry & 31))) === 0) continue;
+      const document = documentOf(documents[entry] as number);
+      documents[entry] = document;
+      liveCount++;
+      if (document >= firsts.length) firsts = grownUint32(firsts, document + 1);
+      if (firsts[document] === 0) firsts[document] = entry + 1;
       else this.hasSeveral = true;
     }
+    this.#firsts = firsts;
+    this.liveCount += liveCount;
+    this.entryCount = to;
   }
 
   checkInvariants(): void {

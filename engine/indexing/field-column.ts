@@ -134,13 +134,27 @@ export class FieldColumn implements StoreColumn {
     this.valueCount = parts.get<number>("valueCount");
     this.entries = new Uint32Array(this.valueCount);
     this.nexts = new Uint32Array(this.valueCount);
-    for (let entry = 0; entry < this.entryCount; entry++) {
-      if (entry % restoreStride === 0) yield;
-      const end = this.starts[entry + 1] as number;
-      for (let value = this.starts[entry] as number; value < end; value++) {
-        this.entries[value] = entry;
-        const term = this.terms[value] as number;
-        if (term !== gapTerm) this.#link(term, value);
+    for (let from = 0; from < this.entryCount; from += restoreStride) {
+      yield;
+      this.#restoreLists(from, Math.min(from + restoreStride, this.entryCount));
+    }
+  }
+
+  /** The lists of the terms of entries [from, to). Hot: a snapshot has millions of values. */
+  #restoreLists(from: number, to: number): void {
+    const { starts, terms, entries, nexts, firsts, lasts, counts } = this;
+    let value = starts[from] as number;
+    for (let entry = from; entry < to; entry++) {
+      const end = starts[entry + 1] as number;
+      for (; value < end; value++) {
+        entries[value] = entry;
+        const term = terms[value] as number;
+        if (term === gapTerm) continue;
+        const last = lasts[term] as number;
+        if (last === 0) firsts[term] = value + 1;
+        else nexts[last - 1] = value + 1;
+        lasts[term] = value + 1;
+        counts[term] = (counts[term] as number) + 1;
       }
     }
   }

@@ -196,10 +196,11 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     const width = this.#sumCount;
     this.#groupOf.set(number);
     if (width > 0) {
-      const amounts = this.#amounts.reserve(width * amountBytes);
-      for (let i = 0; i < width; i++) {
-        amounts.writeDoubleLE(sums[i] as number, i * amountBytes);
-        amounts[i * amountBytes + amountBytes - 1] = kinds[i] as number;
+      const amounts = this.#amounts;
+      amounts.reserve(width * amountBytes);
+      for (let i = 0, at = amounts.at; i < width; i++, at += amountBytes) {
+        amounts.chunk.writeDoubleLE(sums[i] as number, at);
+        amounts.chunk[at + amountBytes - 1] = kinds[i] as number;
       }
     }
     const at = this.#contributions.endEntry(this.#currentDocument);
@@ -232,11 +233,13 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #addTo(group: Group, at: number, sign: 1 | -1): void {
     group.count += sign;
     if (this.#sumCount === 0) return;
-    const amounts = this.#amounts.bytesOf(at) as Buffer; // every one has
+    const amounts = this.#amounts;
+    amounts.find(at);
+    const { chunk } = amounts;
     let isSpoiled = false;
-    for (let i = 0; i < this.#sumCount; i++) {
-      const value = amounts.readDoubleLE(i * amountBytes);
-      const kind = amounts[i * amountBytes + amountBytes - 1];
+    for (let i = 0, from = amounts.at; i < this.#sumCount; i++, from += amountBytes) {
+      const value = chunk.readDoubleLE(from);
+      const kind = chunk[from + amountBytes - 1];
       if (Number.isNaN(value)) {
         isSpoiled = true;
         continue;
@@ -280,9 +283,10 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     group.sums.fill(0);
     for (let at = groupOf.firstOf(number); at >= 0; at = groupOf.nextOf(at)) {
       if (!this.#contributions.isLive(at)) continue;
-      const amounts = this.#amounts.bytesOf(at) as Buffer; // every one has
+      const amounts = this.#amounts;
+      amounts.find(at);
       for (let i = 0; i < this.#sumCount; i++) {
-        const value = amounts.readDoubleLE(i * amountBytes);
+        const value = amounts.chunk.readDoubleLE(amounts.at + i * amountBytes);
         if (!Number.isNaN(value)) group.sums[i] = (group.sums[i] as number) + value;
       }
     }

@@ -70,6 +70,8 @@ export interface PresentDocuments {
   etagOf(docNum: number): number;
   /** The number of the document whose newest version has this etag, or -1. */
   numberOf(etag: number): number;
+  /** An index had taken in everything up to this etag, of whatever it follows. */
+  readonly takenInThrough: number;
   /** Is this etag of this document one that the index had taken in? */
   isTakenIn(docNum: number, etag: number): boolean;
 }
@@ -79,6 +81,11 @@ export class FoundDocuments {
   /** By number in the snapshot: the number now. */
   #numbers: Uint32Array = new Uint32Array(1024);
   readonly #gone: number[] = [];
+  /** Numbers in the snapshot of documents that are not as they were. */
+  readonly #missing: number[] = [];
+  /** Numbers that documents have now and had not. */
+  readonly #taken = new Set<number>();
+  #largest = -1;
   readonly #deletionEtags: ReadonlyMap<string | null, number>;
 
   /** `deletionEtags`: of each collection that is followed, its newest deletion before `find` began. */
@@ -96,33 +103,41 @@ export class FoundDocuments {
 
   /** Reads a section, in steps. Documents may change between them. */
   *find(section: Buffer, present: PresentDocuments): Generator<void> {
-    const missing: number[] = [];
-    const taken = new Set<number>();
-    let number = -1;
-    let etag = 0;
-    let largest = -1;
-    let count = 0;
-    for (const cursor = { at: 0 }; cursor.at < section.length; count++) {
-      if (count % restoreStride === 0) yield;
-      number += readVarint(section, cursor);
-      etag += unzigzag(readVarint(section, cursor));
-      const now =
-        etag === 0 ? -1 : present.etagOf(number) === etag ? number : present.numberOf(etag);
+    const cursor: PairCursor = { at: 0, number: -1, etag: 0 };
+    while (cursor.at < section.length) {
+      yield;
+      this.#findSome(section, cursor, present);
+    }
+    // Each needs a number that no other document of the snapshot has: its own, when nobody moved there.
+    this.#largest = Math.max(this.#largest, cursor.number);
+    for (const saved of this.#missing) {
+      const unused = this.#taken.has(saved) ? ++this.#largest : saved;
+      this.#numbers[saved] = unused;
+      this.#gone.push(unused);
+    }
+  }
+
+  /** Hot: as many as there are documents. */
+  #findSome(section: Buffer, cursor: PairCursor, present: PresentDocuments): void {
+    const { takenInThrough } = present;
+    for (let count = 0; count < restoreStride && cursor.at < section.length; count++) {
+      cursor.number += readVarint(section, cursor);
+      cursor.etag += unzigzag(readVarint(section, cursor));
+      const { number, etag } = cursor;
       if (number >= this.#numbers.length) this.#grow(number);
+      const isThere = etag !== 0 && present.etagOf(number) === etag;
+      if (isThere && etag <= takenInThrough) {
+        this.#numbers[number] = number;
+        continue;
+      }
+      const now = isThere ? number : etag === 0 ? -1 : present.numberOf(etag);
       if (now < 0 || !present.isTakenIn(now, etag)) {
-        missing.push(number);
+        this.#missing.push(number);
         continue;
       }
       this.#numbers[number] = now;
-      if (now !== number) taken.add(now);
-      largest = Math.max(largest, now);
-    }
-    // Each needs a number that no other document of the snapshot has: its own, when nobody moved there.
-    largest = Math.max(largest, number);
-    for (const saved of missing) {
-      const unused = taken.has(saved) ? ++largest : saved;
-      this.#numbers[saved] = unused;
-      this.#gone.push(unused);
+      if (now !== number) this.#taken.add(now);
+      this.#largest = Math.max(this.#largest, now);
     }
   }
 
@@ -143,9 +158,18 @@ function writeVarint(target: Buffer, at: number, value: number): number {
   return at;
 }
 
-function readVarint(source: Buffer, cursor: { at: number }): number {
-  let value = 0;
-  for (let factor = 1; ; factor *= 0x80) {
+/** Where a reader stands: behind this pair. */
+interface PairCursor {
+  at: number;
+  number: number;
+  etag: number;
+}
+
+function readVarint(source: Buffer, cursor: PairCursor): number {
+  const first = source[cursor.at++] as number; // sections are checked
+  if (first < 0x80) return first;
+  let value = first & 0x7f;
+  for (let factor = 0x80; ; factor *= 0x80) {
     const byte = source[cursor.at++] as number; // sections are checked
     value += (byte & 0x7f) * factor;
     if (byte < 0x80) return value;

@@ -188,9 +188,9 @@ export class TermDictionary {
     let size = this.#table.length;
     while (this.count * 2 > size) size *= 2;
     const table = new Uint32Array(size);
-    for (let term = firstTerm; term < this.count; term++) {
-      this.#enter(table, term);
-      if (term % restoreStride === 0) yield;
+    for (let from = firstTerm; from < this.count; from += restoreStride) {
+      yield;
+      enterTerms(table, this.#hashes, from, Math.min(from + restoreStride, this.count));
     }
     this.#table = table;
   }
@@ -226,13 +226,16 @@ export class TermDictionary {
 
   #growTable(): void {
     const table = new Uint32Array(this.#table.length * 2);
-    for (let term = firstTerm; term < this.count; term++) this.#enter(table, term);
+    enterTerms(table, this.#hashes, firstTerm, this.count);
     this.#table = table;
   }
+}
 
-  #enter(table: Uint32Array, term: number): void {
-    const mask = table.length - 1;
-    let slot = (this.#hashes[term] as number) & mask;
+/** Puts terms [from, to) into a table that has room for them. */
+function enterTerms(table: Uint32Array, hashes: Uint32Array, from: number, to: number): void {
+  const mask = table.length - 1;
+  for (let term = from; term < to; term++) {
+    let slot = (hashes[term] as number) & mask;
     while (table[slot] !== 0) slot = (slot + 1) & mask;
     table[slot] = term;
   }
