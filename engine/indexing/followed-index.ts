@@ -49,6 +49,8 @@ export interface FollowedIndex {
   readonly followed: readonly FollowedCollection[];
   /** Grows with everything that it takes in. */
   readonly changeCount: number;
+  /** What was made of everything up to `sources` is stored where it belongs. Left out: it is. */
+  readonly isStored?: boolean;
   /** It is in the middle of something that lasts longer than a turn, and cannot be saved. Left out: never. */
   readonly isBusy?: boolean;
   /** Changes of counters up to this etag are taken in; left out: it looks at none. */

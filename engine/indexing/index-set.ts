@@ -280,6 +280,7 @@ export class IndexSet {
       const { index } = waiter.index;
       const taken = index.counterEtag ?? waiter.counterGoal;
       const isReached =
+        index.isStored !== false &&
         taken >= waiter.counterGoal &&
         index.sources.every(
           ({ documentEtag, deletionEtag }, i) =>

@@ -52,6 +52,8 @@ class StagedIndex implements FollowedIndex {
   readonly #sink: OutputSink | null;
   #sources: readonly FollowedCollection[];
   #counterEtag: number | undefined;
+  /** Its sink has been settled since it was made or read. */
+  #isStored: boolean;
   /** What is mapped, where that is no part of documents; null: there is a reduce, or documents are mapped. */
   readonly #mapped: GroupOutputs | null;
   /** What was mapped is being reduced, before more is mapped. */
@@ -67,6 +69,7 @@ class StagedIndex implements FollowedIndex {
     );
     const { output = null } = definition;
     this.#sink = output === null || !program.isReduce ? null : (host.outputSink?.(output) ?? null);
+    this.#isStored = this.#sink === null;
     this.reduce = program.isReduce
       ? new StaticReduceStage(definition.name, program, this.entries, errors, host, this.#sink)
       : null;
@@ -104,6 +107,10 @@ class StagedIndex implements FollowedIndex {
 
   get changeCount(): number {
     return this.maps.changeCount;
+  }
+
+  get isStored(): boolean {
+    return this.#isStored;
   }
 
   get isBusy(): boolean {
@@ -200,6 +207,7 @@ class StagedIndex implements FollowedIndex {
     const { counterEtag } = this.maps;
     await sink.store(!this.maps.isStale);
     if (!sink.isSettled) return;
+    this.#isStored = true;
     this.#sources = sources;
     this.#counterEtag = counterEtag;
   }
