@@ -11,7 +11,8 @@
 import { Database, type DatabaseOptions } from "./database.ts";
 import { DatabaseCatalog } from "./database-catalog.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
-import type { Environment } from "./environment.ts";
+import type { DirectoryLock, Environment } from "./environment.ts";
+import { FencedFiles } from "./fenced-files.ts";
 import { nodeEnvironment } from "./node-environment.ts";
 
 export interface EngineOptions {
@@ -28,6 +29,8 @@ export interface Engine {
   /** A database without documents, for what belongs to the server: certificates, its identity, its settings. */
   readonly system: Database;
   readonly environment: Environment;
+  /** Resolves when another process has taken the folder: nothing is written any more, and what is read may be old. */
+  readonly lost: Promise<Error>;
   /** Makes everything durable and lets go of the folder. */
   close(): Promise<void>;
 }
@@ -39,26 +42,39 @@ export interface Engine {
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const environment = options.environment ?? nodeEnvironment();
   const { folder } = options;
-  if (folder !== undefined) await makeDurableDirectory(environment.files, folder);
-  const system = await Database.open(
-    environment,
-    "System",
-    folder === undefined ? null : `${folder}/System`,
-    options.database,
-  );
+  if (folder === undefined) return await openContents(environment, null, null, options.database);
+  await makeDurableDirectory(environment.files, folder);
+  const lock = await environment.files.lockDirectory(folder);
   try {
-    const databases = await DatabaseCatalog.open(
-      environment,
-      folder === undefined ? null : `${folder}/Databases`,
-      options.database,
-    );
+    const files = new FencedFiles(environment.files, lock);
+    return await openContents({ ...environment, files }, folder, lock, options.database);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function openContents(
+  environment: Environment,
+  folder: string | null,
+  lock: DirectoryLock | null,
+  options: DatabaseOptions | undefined,
+): Promise<Engine> {
+  const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
+  const system = await Database.open(environment, "System", inside("System"), options);
+  try {
+    const databases = await DatabaseCatalog.open(environment, inside("Databases"), options);
     return {
       databases,
       system,
       environment,
+      lost: new Promise((resolve) => lock?.onLost(resolve)),
       close: async () => {
-        await databases.close();
-        await system.close();
+        try {
+          await databases.close();
+        } finally {
+          await system.close().finally(() => lock?.release());
+        }
       },
     };
   } catch (error) {

@@ -50,13 +50,30 @@ export interface FileSystem {
   /** Bytes that can still be written on the device that holds `path`. */
   freeBytes(path: string): Promise<number>;
   /**
-   * Takes the folder for this process until `release`.
-   * @throws EngineError database-locked, naming the holder, within a second.
+   * Takes the folder for this process until `release`. `under`: the lock of a folder around it, if there is one.
+   * @throws EngineError database-locked, naming the holder, within about a second; after a holder that was lost
+   *   without anybody being able to say so, the folder is taken when that was silent for some seconds.
    */
-  lockDirectory(path: string): Promise<DirectoryLock>;
+  lockDirectory(path: string, under?: DirectoryLock): Promise<DirectoryLock>;
 }
 
+/** A folder that this process has. It is used through `FencedFiles`. */
 export interface DirectoryLock {
+  /** No other lock has it: for names of temporary files that nobody else knows. */
+  readonly nonce: string;
+  /**
+   * It was taken from an owner that was silent and may go on: calls that it had begun may still reach the disk. So no
+   * file that it may have open is written to, and no name that it may be about to use is given.
+   */
+  readonly mayHaveRival: boolean;
+  /** False where several machines can have the folder: then `prove` is called before anything is promised. */
+  readonly leaseSuffices: boolean;
+  /** Is the folder surely ours now, as far as clocks can be trusted? Cheap. */
+  isLeased(): boolean;
+  /** Finds out whether the folder is ours, and keeps it so. @throws EngineError folder-lost */
+  prove(): Promise<void>;
+  /** Calls `listener` once when the folder is found to be another's. */
+  onLost(listener: (error: Error) => void): void;
   release(): Promise<void>;
 }
 

@@ -41,6 +41,7 @@ export type ErrorCode =
   | "database-name-invalid"
   | "database-damaged" // its files are damaged; the message names file and offset
   | "database-locked" // another process has its folder
+  | "folder-lost" // another process took the folder while this one was silent
   | "database-stopped" // a sync failed, or an invariant did not hold: it serves no more until it is opened again
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
   | "record-damaged" // one record's checksum is wrong; the message names the document

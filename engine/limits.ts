@@ -23,6 +23,12 @@ export const segmentBytesMin = 256 * 1024;
 export const segmentCacheBytes = Math.min(4 * 1024 ** 3, Math.floor(totalmem() / 4));
 /** Bytes handed to the disk but not yet synced, above which a writer must wait. */
 export const unsyncedBytesMax = 64 * 1024 * 1024;
+/** Milliseconds without a heartbeat of the owner of a folder after which another process may take it. */
+export const folderSilenceMs = 10_000;
+/** The least that a setting may make of it: heartbeats come ten times as often. */
+export const folderSilenceMsMin = 500;
+/** Numbers of segments and snapshots that are left out for an owner before us that may be about to use them. */
+export const rivalNumbers = 64;
 /** Free bytes on the disk below which a database takes no writes but deletes. */
 export const diskReserveBytes = 16 * 1024 * 1024;
 /** Collections of one database: the row has 16 bits for it. */

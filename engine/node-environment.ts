@@ -4,22 +4,10 @@
  * Invariants:
  * - No call here blocks the event loop on a device.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import fs from "node:fs";
-import {
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  statfs,
-  unlink,
-  writeFile,
-} from "node:fs/promises";
-import { createServer, type Server } from "node:net";
-import { hostname } from "node:os";
+import { mkdir, open, readdir, rename, rm, stat, statfs, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
 import { performance } from "node:perf_hooks";
 import type {
   Clock,
@@ -30,15 +18,16 @@ import type {
   OpenMode,
   Timer,
 } from "./environment.ts";
-import { EngineError } from "./errors.ts";
+import { FolderLock, type FolderLockOptions, lockFolder } from "./lock/folder-lock.ts";
 
-const lockFileName = "LOCK";
 const openFlags: Readonly<Record<OpenMode, string>> = { read: "r", update: "r+", create: "wx+" };
 const fileMode = 0o600;
 const folderMode = 0o700;
 
-export function nodeEnvironment(): Environment {
-  return { clock: nodeClock, files: new NodeFileSystem(), random: (count) => randomBytes(count) };
+/** `locks`: how folders are locked, where that is not as usual. */
+export function nodeEnvironment(locks: FolderLockOptions = {}): Environment {
+  const files = new NodeFileSystem(locks);
+  return { clock: nodeClock, files, random: (count) => randomBytes(count) };
 }
 
 const nodeClock: Clock = {
@@ -136,6 +125,12 @@ class NodeFileHandle implements FileHandle {
 }
 
 class NodeFileSystem implements FileSystem {
+  readonly #locks: FolderLockOptions;
+
+  constructor(locks: FolderLockOptions) {
+    this.#locks = locks;
+  }
+
   open(path: string, mode: OpenMode): Promise<FileHandle> {
     return new Promise((resolve, reject) =>
       fs.open(path, openFlags[mode], fileMode, (error, descriptor) =>
@@ -148,8 +143,8 @@ class NodeFileSystem implements FileSystem {
     return readdir(path);
   }
 
-  async makeDirectory(path: string): Promise<void> {
-    await mkdir(path, { recursive: true, mode: folderMode });
+  makeDirectory(path: string): Promise<void> {
+    return makeFolders(path, folderMode);
   }
 
   rename(source: string, target: string): Promise<void> {
@@ -191,99 +186,30 @@ class NodeFileSystem implements FileSystem {
     return stats.bavail * stats.bsize;
   }
 
-  lockDirectory(path: string): Promise<DirectoryLock> {
-    return lockDirectory(path);
+  lockDirectory(path: string, under?: DirectoryLock): Promise<DirectoryLock> {
+    return lockFolder(path, under instanceof FolderLock ? under : null, this.#locks);
   }
 }
-
-/** Who has a folder: the content of its lock file, for the message that the next one gets. */
-interface Holder {
-  readonly pid: number;
-  readonly host: string;
-  readonly startedAt: string;
-}
-
-/** Folders that this process has, by their real path. */
-const held = new Set<string>();
 
 /**
- * On Linux the lock is an abstract unix socket, named after the folder's device and number: the kernel lets one
- * process have it, and takes it back when that process ends, however it ends. Elsewhere it is the lock file and
- * whether the process that it names is alive. The file stays behind when the folder is let go; it locks nothing.
+ * Creates a folder and the parents that are missing; no error when it is there. (`mkdir` with `recursive` goes on for
+ * ever where a folder that is there says that it is not when something is to be made in it, as /proc does.)
  */
-async function lockDirectory(path: string): Promise<DirectoryLock> {
-  const real = await realpath(path);
-  const file = `${real}/${lockFileName}`;
-  if (held.has(real)) throw await lockedError(path, file);
-  held.add(real);
+export async function makeFolders(path: string, mode = 0o777): Promise<void> {
   try {
-    const socket = process.platform === "linux" ? await bindName(real) : null;
-    if (process.platform === "linux" && socket === null) throw await lockedError(path, file);
-    if (process.platform !== "linux" && (await holderIsAlive(file))) {
-      throw await lockedError(path, file);
-    }
-    const startedAt = new Date(performance.timeOrigin).toISOString();
-    const holder: Holder = { pid: process.pid, host: hostname(), startedAt };
-    await writeFile(file, `${JSON.stringify(holder)}\n`, { mode: fileMode });
-    return {
-      async release(): Promise<void> {
-        if (socket === null) await rm(file, { force: true });
-        else await new Promise<void>((resolve) => socket.close(() => resolve()));
-        held.delete(real);
-      },
-    };
+    await mkdir(path, mode);
   } catch (error) {
-    held.delete(real);
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" && dirname(path) !== path && !(await isFolder(dirname(path)))) {
+      await makeFolders(dirname(path), mode);
+      await makeFolders(path, mode);
+    } else if (!(await isFolder(path))) throw error;
   }
 }
 
-/** Listens on a name that only one process can have. @returns null when another has it. */
-async function bindName(real: string): Promise<Server | null> {
-  const stats = await new Promise<fs.BigIntStats>((resolve, reject) =>
-    fs.stat(real, { bigint: true }, (error, found) =>
-      error === null ? resolve(found) : reject(error),
-    ),
+async function isFolder(path: string): Promise<boolean> {
+  return await stat(path).then(
+    (stats) => stats.isDirectory(),
+    () => false,
   );
-  const identity = createHash("sha256").update(`${stats.dev}:${stats.ino}`).digest("hex");
-  return await new Promise((resolve, reject) => {
-    const server = createServer((connection) => connection.destroy());
-    server.once("error", (error: NodeJS.ErrnoException) =>
-      error.code === "EADDRINUSE" ? resolve(null) : reject(error),
-    );
-    server.listen(`\0jackdaw-${identity}`, () => {
-      server.unref();
-      resolve(server);
-    });
-  });
-}
-
-async function readHolder(file: string): Promise<Holder | null> {
-  try {
-    return JSON.parse(await readFile(file, "utf8")) as Holder;
-  } catch {
-    return null;
-  }
-}
-
-async function holderIsAlive(file: string): Promise<boolean> {
-  const holder = await readHolder(file);
-  if (holder === null || holder.host !== hostname() || holder.pid === process.pid) return false;
-  try {
-    process.kill(holder.pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-async function lockedError(path: string, file: string): Promise<EngineError> {
-  const holder = await readHolder(file);
-  const who =
-    holder === null
-      ? "another process"
-      : `process ${holder.pid} on ${holder.host}, started at ${holder.startedAt}`;
-  return new EngineError("database-locked", `${path} is in use by ${who}.`, {
-    details: { holder },
-  });
 }

@@ -6,6 +6,7 @@
  * - Names are compared without regard to letter case; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
  * - A value that cannot be read is an error; a name that is not known is a warning.
  */
+import { folderSilenceMs, folderSilenceMsMin } from "../engine/limits.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";
@@ -45,6 +46,7 @@ export const settingTable = {
   "Http.ResponseStallTimeoutInSec": { kind: "seconds", fallback: "60" },
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
   "Server.ShutdownTimeoutInSec": { kind: "seconds", fallback: "7" },
+  "Server.FolderSilenceInSec": { kind: "seconds", fallback: String(folderSilenceMs / 1000) },
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settingTable;
@@ -84,6 +86,8 @@ export interface Config {
   readonly parentProcessId: number | undefined;
   readonly limits: HttpLimits;
   readonly shutdownTimeoutMs: number;
+  /** After how long without a sign of life of this process another may take its data folder. */
+  readonly folderSilenceMs: number;
   /** Every setting that was given, by its name as given: also those without a meaning in server/. */
   readonly given: ReadonlyMap<string, GivenSetting>;
 }
@@ -289,8 +293,18 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
       text("Testing.ParentProcessId") === undefined ? undefined : number("Testing.ParentProcessId"),
     limits: readLimits(number, text),
     shutdownTimeoutMs: number("Server.ShutdownTimeoutInSec") * 1000,
+    folderSilenceMs: readSilence(number("Server.FolderSilenceInSec") * 1000),
     given,
   };
+}
+
+/** @throws StartError setting-invalid */
+function readSilence(ms: number): number {
+  if (ms >= folderSilenceMsMin) return ms;
+  throw new StartError(
+    "setting-invalid",
+    `Server.FolderSilenceInSec must be at least ${folderSilenceMsMin / 1000}: a process that is only busy must not be taken for dead`,
+  );
 }
 
 function readLimits(

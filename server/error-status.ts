@@ -70,6 +70,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "database-name-invalid": { status: 400, type: `${client}.BadRequestException` },
   "database-damaged": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
   "database-locked": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
+  "folder-lost": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
   "database-stopped": { status: 503, type: `${client}.Database.DatabaseLoadFailureException` },
   "disk-full": { status: 503, type: "Sparrow.Server.Exceptions.DiskFullException" },
   "record-damaged": { status: 500, type: "System.IO.InvalidDataException" },

@@ -30,6 +30,7 @@ async function main(): Promise<void> {
   const server = await startServer({ config, routes, openStorage, logError, certificateReports });
   server.warnings.forEach(warn);
   stopWhenTold(server, config);
+  server.lost.then(endAtOnce, endAtOnce);
   print(startupLines(server).join("\n"));
 }
 
@@ -44,6 +45,12 @@ function warn(text: string): void {
 function logError(reference: string, error: unknown): void {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   console.error(`Error ${reference}: ${text}`);
+}
+
+/** The data folder is another's: there is nothing to be saved, and what could still be read would be old. */
+function endAtOnce(reason: Error): void {
+  console.error(`Stopped: ${reason.message} Start again when the other one has ended.`);
+  process.exit(exitCodes["data-folder-lost"]);
 }
 
 function stopWhenTold(server: RunningServer, config: Config): void {

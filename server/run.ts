@@ -28,6 +28,8 @@ export interface RunningServer {
   readonly certificate: ServerCertificate | undefined;
   /** Lines for the operator. */
   readonly warnings: readonly string[];
+  /** Resolves when another process has taken the data folder. */
+  readonly lost: Promise<Error>;
   /** Looks at once whether the files of the certificate are others. @returns whether. @throws StartError */
   reloadCertificate(): Promise<boolean>;
   /** Answers what is in flight, flushes, resolves. */
@@ -48,17 +50,17 @@ export interface StartOptions {
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { config } = options;
   checkScheme(config);
-  const shown =
-    config.serverUrl.protocol === "http:"
-      ? undefined
-      : await ShownCertificate.open(config, options.certificateReports ?? silent);
-  let storage: Storage | undefined;
+  // First of all, so that nobody makes certificates in a folder that is another's.
+  const storage = await options.openStorage(config);
+  let shown: ShownCertificate | undefined;
   try {
-    storage = await options.openStorage(config);
+    if (config.serverUrl.protocol !== "http:") {
+      shown = await ShownCertificate.open(config, options.certificateReports ?? silent);
+    }
     return await serve(options, shown, storage);
   } catch (error) {
     shown?.close();
-    await storage?.close();
+    await storage.close();
     throw error;
   }
 }
@@ -116,6 +118,7 @@ async function serve(
       return shownCertificate?.current;
     },
     warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
+    lost: storage.lost,
     reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
     stop: async () => {
       shownCertificate?.close();

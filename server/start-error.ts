@@ -18,6 +18,10 @@ export const exitCodes = {
   "certificate-usage": 19,
   "certificate-without-tls": 20,
   "unsecured-not-allowed": 21,
+  /** Not at the start, but of a server that ran: another has its data folder. */
+  "data-folder-lost": 22,
+  "data-folder-read-only": 23,
+  "data-folder-parent": 24,
 } as const;
 
 export type StartFailure = keyof typeof exitCodes;

@@ -6,9 +6,10 @@
  * - After `close` resolves, everything acknowledged is on the disk.
  */
 import { constants } from "node:fs";
-import { access, mkdir } from "node:fs/promises";
-import { resolve } from "node:path";
+import { access, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { type Engine, EngineError, openEngine } from "../engine/engine.ts";
+import { makeFolders, nodeEnvironment } from "../engine/node-environment.ts";
 import type { Operations } from "../engine/operations.ts";
 import type { Config } from "./config.ts";
 import type { DatabaseDirectory, ValueStore } from "./services.ts";
@@ -19,10 +20,12 @@ export interface Storage {
   readonly databases: DatabaseDirectory;
   /** Operations of the server itself. */
   readonly operations: Operations;
+  /** Resolves when another process has taken the data folder. Nothing is written to it any more. */
+  readonly lost: Promise<Error>;
   close(): Promise<void>;
 }
 
-/** @throws StartError data-folder-unusable, data-folder-locked */
+/** @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent */
 export async function openStorage(config: Config): Promise<Storage> {
   if (!config.runInMemory) await prepareFolder(config.dataFolder);
   const engine = await open(config);
@@ -30,6 +33,7 @@ export async function openStorage(config: Config): Promise<Storage> {
     values: new SystemValues(engine),
     databases: engine.databases,
     operations: engine.system.operations,
+    lost: engine.lost,
     close: () => engine.close(),
   };
 }
@@ -38,13 +42,14 @@ async function open(config: Config): Promise<Engine> {
   try {
     return await openEngine({
       folder: config.runInMemory ? undefined : resolve(config.dataFolder),
+      environment: nodeEnvironment({ silenceMs: config.folderSilenceMs }),
     });
   } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
+    if (!(error instanceof EngineError)) throw folderError(config.dataFolder, error);
     if (error.code === "database-locked") {
       throw new StartError(
         "data-folder-locked",
-        `${error.message} Stop that process, or set DataDir to another folder`,
+        `The data folder ${error.message} Stop that process, or set DataDir to another folder`,
         { cause: error },
       );
     }
@@ -89,16 +94,54 @@ class SystemValues implements ValueStore {
   }
 }
 
+/** Makes the folder where it is not there, and sees that it can be used, before anything is written. */
 async function prepareFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolders(resolve(folder));
+  } catch (error) {
+    throw await parentError(folder, error);
+  }
+  try {
     await access(folder, constants.W_OK | constants.X_OK | constants.R_OK);
   } catch (error) {
-    throw new StartError(
-      "data-folder-unusable",
-      `The data folder ${folder} cannot be written (${(error as Error).message}); ` +
-        "check its owner and mode, or set DataDir to another",
-      { cause: error },
-    );
+    throw folderError(folder, error);
   }
+}
+
+/** Why a folder that is not there could not be made. */
+async function parentError(folder: string, cause: unknown): Promise<unknown> {
+  const path = resolve(folder);
+  let parent = dirname(path);
+  while (parent !== dirname(parent) && !(await isThere(parent))) parent = dirname(parent);
+  if (await isThere(path)) return folderError(folder, cause);
+  const { code } = cause as NodeJS.ErrnoException;
+  const isFolder = (await stat(parent)).isDirectory();
+  const why = isFolder ? `nothing can be made in ${parent} (${code})` : `${parent} is no folder`;
+  return new StartError(
+    "data-folder-parent",
+    `The data folder ${folder} is not there and cannot be made: ${why}; make it, or set DataDir to another`,
+    { cause },
+  );
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+const readOnlyCodes: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM", "EROFS"]);
+
+/** Of an error of the file system, which is about the folder or something in it. */
+function folderError(folder: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  const isReadOnly = readOnlyCodes.has(code);
+  return new StartError(
+    isReadOnly ? "data-folder-read-only" : "data-folder-unusable",
+    `The data folder ${folder} cannot be ${isReadOnly ? "written" : "used"} (${message}); ` +
+      `${isReadOnly ? "check its owner and mode" : "see what is there"}, or set DataDir to another`,
+    { cause: error },
+  );
 }

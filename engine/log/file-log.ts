@@ -15,9 +15,10 @@
  * - What was reported durable is found again by `replay`, or opening refuses and says what is damaged.
  */
 import { assert } from "../assert.ts";
-import type { Clock, DirectoryLock, FileSystem, Timer } from "../environment.ts";
+import type { Clock, FileSystem, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
-import { diskReserveBytes, sliceMs } from "../limits.ts";
+import { FencedFiles } from "../fenced-files.ts";
+import { diskReserveBytes, rivalNumbers, sliceMs } from "../limits.ts";
 import {
   type CompactionOptions,
   type CompactionReport,
@@ -27,7 +28,7 @@ import {
 import { diskFull, Health, isDiskFull } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
-import { findLeftovers, findSegments, openFolder } from "./log-folder.ts";
+import { findLeftovers, findSegments, highestFileNumber, openFolder } from "./log-folder.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Recovery, type RecoveryResult } from "./recovery.ts";
 import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
@@ -99,12 +100,13 @@ export interface ReplayReport {
  * @throws EngineError database-locked, database-damaged, database-missing
  */
 export async function openLog(options: LogOptions): Promise<FileLog> {
-  if (options.folder === null) return new FileLog(options, null, null);
-  const disk: Disk = { files: options.files, folder: options.folder };
-  await disk.files.makeDirectory(disk.folder);
-  const lock = await disk.files.lockDirectory(disk.folder);
+  const { folder } = options;
+  if (folder === null) return new FileLog(options, null);
+  await options.files.makeDirectory(folder);
+  const lock = await options.files.lockDirectory(folder);
   try {
-    const log = new FileLog(options, disk, lock);
+    const disk: Disk = { files: new FencedFiles(options.files, lock), folder, lock };
+    const log = new FileLog(options, disk);
     await log.openFolder();
     return log;
   } catch (error) {
@@ -116,7 +118,6 @@ export async function openLog(options: LogOptions): Promise<FileLog> {
 export class FileLog implements CommitLog {
   readonly #options: LogOptions;
   readonly #health = new Health();
-  readonly #lock: DirectoryLock | null;
   readonly #space: SpaceGuard;
   #store: SegmentStore;
   #writer: LogWriter | null = null;
@@ -142,9 +143,8 @@ export class FileLog implements CommitLog {
   readonly #hurry = new AbortController();
 
   /** Use `openLog`. */
-  constructor(options: LogOptions, disk: Disk | null, lock: DirectoryLock | null) {
+  constructor(options: LogOptions, disk: Disk | null) {
     this.#options = options;
-    this.#lock = lock;
     const reserve = options.diskReserveBytes ?? diskReserveBytes;
     this.#space = new SpaceGuard(disk, options.clock, reserve);
     const databaseId = options.databaseId ?? options.random(16);
@@ -164,6 +164,7 @@ export class FileLog implements CommitLog {
     store.nextNumber = manifest.nextSegmentNumber;
     store.nextSnapshotNumber = manifest.nextSnapshotNumber;
     store.snapshots = [...manifest.snapshots];
+    if (disk.lock.mayHaveRival) await this.#passOverNumbers(disk);
     this.#leftovers = await findLeftovers(disk, manifest);
     store.order = await findSegments(disk, manifest);
     for (const segment of store.order) store.adopt(segment);
@@ -177,6 +178,15 @@ export class FileLog implements CommitLog {
       store.snapshots = store.snapshots.filter((snapshot) => snapshot.number !== number);
     }
     await this.#space.check();
+  }
+
+  /** The owner before us may be about to make files of the next numbers. */
+  async #passOverNumbers(disk: Disk): Promise<void> {
+    const store = this.#store;
+    const segment = await highestFileNumber(disk, "log");
+    const snapshot = await highestFileNumber(disk, "snap");
+    store.nextNumber = Math.max(store.nextNumber, segment + 1) + rivalNumbers;
+    store.nextSnapshotNumber = Math.max(store.nextSnapshotNumber, snapshot + 1) + rivalNumbers;
   }
 
   /** 16 bytes: the same for the life of the database. */
@@ -200,7 +210,10 @@ export class FileLog implements CommitLog {
     const cut = this.#loaded?.head ?? null;
     this.#loaded = null;
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY, sliceMs);
-    const result = await new Recovery(this.#store, owner, cut, throttle).run();
+    const found = await new Recovery(this.#store, owner, cut, throttle).run();
+    // What a rival has open is not written to, however well it seems to have been closed.
+    const mayHaveRival = this.#store.disk?.lock.mayHaveRival === true;
+    const result = { ...found, wasClosed: found.wasClosed && !mayHaveRival };
     if (this.#store.disk !== null) {
       await this.#settleEnd(result).catch((error: unknown) => {
         throw isDiskFull(error) ? diskFull(error) : error;
@@ -315,7 +328,7 @@ export class FileLog implements CommitLog {
     assert(disk !== null && image !== null, "the last segment on disk was read into memory");
     image.fill(0, segment.end);
     const path = store.pathOf(segment);
-    const temporary = `${path}.tmp`;
+    const temporary = `${path}.${disk.lock.nonce}.tmp`;
     const file = await disk.files.open(temporary, "create");
     try {
       await file.write(image, 0, image.length, 0);
@@ -646,7 +659,7 @@ export class FileLog implements CommitLog {
       await this.#writer?.close();
     } finally {
       await this.#store.close();
-      await this.#lock?.release();
+      await this.#store.disk?.lock.release();
     }
   }
 

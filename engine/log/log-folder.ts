@@ -6,8 +6,9 @@
  * - Nothing is removed that a manifest could still need: log files newer than the manifest are damage.
  */
 import { EngineError } from "../errors.ts";
+import { isLockName } from "../lock/lock-record.ts";
 import { decodeFrameHeader, frameHeaderBytes } from "./frame.ts";
-import { type Manifest, manifestTemporaryName, readManifest, writeManifest } from "./manifest.ts";
+import { isManifestTemporary, type Manifest, readManifest, writeManifest } from "./manifest.ts";
 import {
   decodeSegmentHeader,
   Segment,
@@ -20,9 +21,6 @@ import {
 import type { Disk } from "./segment-store.ts";
 import { snapshotFileName } from "./snapshot-file.ts";
 
-/** The lock's file; it may be there before anything else. */
-export const lockFileName = "LOCK";
-
 /**
  * Reads the manifest, or makes a new log with `newDatabaseId` when the folder is empty.
  * @throws EngineError database-damaged, database-missing when `mustExist` and there is nothing.
@@ -32,6 +30,7 @@ export async function openFolder(
   newDatabaseId: Buffer,
   mustExist: boolean,
 ): Promise<Manifest> {
+  await removeTemporary(disk);
   const manifest = await readManifest(disk.files, disk.folder);
   if (manifest !== null) {
     // Copies of a folder may have left out empty ones.
@@ -46,8 +45,15 @@ export async function openFolder(
   return await createFolder(disk, newDatabaseId);
 }
 
+/** Manifests that were never finished; first of all, so that none takes the place of the one that is read. */
+async function removeTemporary({ files, folder }: Disk): Promise<void> {
+  for (const name of await files.list(folder)) {
+    if (isManifestTemporary(name)) await files.unlink(`${folder}/${name}`);
+  }
+}
+
 async function createFolder(disk: Disk, databaseId: Buffer): Promise<Manifest> {
-  const { files, folder } = disk;
+  const { files, folder, lock } = disk;
   await files.makeDirectory(`${folder}/log`);
   await files.makeDirectory(`${folder}/snap`);
   await files.syncDirectory(folder);
@@ -59,14 +65,15 @@ async function createFolder(disk: Disk, databaseId: Buffer): Promise<Manifest> {
     segments: [],
     snapshots: [],
   };
-  await writeManifest(files, folder, manifest);
+  await writeManifest(files, folder, lock.nonce, manifest);
   return manifest;
 }
 
 /** @throws EngineError database-damaged when the folder has more in it than the beginnings of a new log. */
 async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
   for (const name of await files.list(folder)) {
-    if (name === lockFileName || name === manifestTemporaryName) continue;
+    // The lock may be there before anything else.
+    if (isLockName(name)) continue;
     const isFolder = name === "log" || name === "snap";
     const content = isFolder ? await files.list(`${folder}/${name}`) : [name];
     if (content.length === 0) continue;
@@ -76,6 +83,15 @@ async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
         "Nothing was changed; the records can be salvaged.",
     );
   }
+}
+
+/** The highest number of a file in `log/` or `snap/`; 0 when there is none. */
+export async function highestFileNumber(
+  { files, folder }: Disk,
+  inner: "log" | "snap",
+): Promise<number> {
+  const names = await files.list(`${folder}/${inner}`);
+  return names.reduce((highest, name) => Math.max(highest, Number.parseInt(name, 10) || 0), 0);
 }
 
 /**

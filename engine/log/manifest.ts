@@ -4,7 +4,8 @@
  *   {"format":"jackdaw-log","version":1,"databaseId":"<32 hex digits>", ...}
  *   crc32 <8 hex digits of the first line>
  *
- * It is replaced as a whole: written under another name, synced, renamed, and the folder synced.
+ * It is replaced as a whole: written under another name, synced, renamed, and the folder synced. The other name is the
+ * owner's alone, so that whoever takes the folder from it can remove that file, and a renaming that comes late fails.
  *
  * Invariants:
  * - What it lists is on the device before it; what it no longer lists is removed after it.
@@ -17,10 +18,14 @@ import { EngineError } from "../errors.ts";
 import type { SegmentKind } from "./segment.ts";
 
 export const manifestName = "MANIFEST";
-export const manifestTemporaryName = "MANIFEST.tmp";
 const formatName = "jackdaw-log";
 const formatVersion = 1;
 const manifestBytesMax = 64 * 1024 * 1024;
+
+/** A manifest that is being written: no two owners of a folder give it the same name. */
+export function isManifestTemporary(name: string): boolean {
+  return /^MANIFEST(\.\w+)?\.tmp$/.test(name);
+}
 
 export interface ManifestSegment {
   readonly number: number;
@@ -112,16 +117,17 @@ export async function readManifest(files: FileSystem, folder: string): Promise<M
 }
 
 /**
- * Replaces the manifest. When it resolves, the new one is on the device; when it rejects with the error of a full
+ * Replaces the manifest. `owner`: the nonce of who has the folder. When it resolves, the new one is on the device; when it rejects with the error of a full
  * disk, the old one is; after any other error it may be either.
  */
 export async function writeManifest(
   files: FileSystem,
   folder: string,
+  owner: string,
   manifest: Manifest,
 ): Promise<void> {
   const bytes = encodeManifest(manifest);
-  const temporary = `${folder}/${manifestTemporaryName}`;
+  const temporary = `${folder}/${manifestName}.${owner}.tmp`;
   if (await files.exists(temporary)) await files.unlink(temporary);
   const file = await files.open(temporary, "create");
   try {

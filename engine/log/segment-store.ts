@@ -7,7 +7,7 @@
  * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
  */
 import { assert } from "../assert.ts";
-import type { FileHandle, FileSystem } from "../environment.ts";
+import type { DirectoryLock, FileHandle, FileSystem } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { type Health, isDiskFull } from "./health.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
@@ -24,8 +24,10 @@ import type { SegmentCache } from "./segment-cache.ts";
 
 /** Where a log has its files. */
 export interface Disk {
+  /** They change the folder while it is ours. */
   readonly files: FileSystem;
   readonly folder: string;
+  readonly lock: DirectoryLock;
 }
 
 /** Handles of sealed segments that stay open for reading. */
@@ -212,7 +214,8 @@ export class SegmentStore {
     const undo = change();
     if (this.disk === null) return;
     try {
-      await writeManifest(this.disk.files, this.disk.folder, this.manifest());
+      const { files, folder, lock } = this.disk;
+      await writeManifest(files, folder, lock.nonce, this.manifest());
     } catch (error) {
       if (!isDiskFull(error)) throw this.health.stop(error);
       undo();

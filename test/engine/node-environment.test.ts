@@ -1,6 +1,4 @@
-import { fork, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,20 +13,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await rm(folder, { recursive: true });
 });
-
-/** A program that takes the lock of the folder in its argument, says so or why not, and waits. */
-const holderProgram = `
-  process.on("message", () => process.exit(0));
-  const { nodeEnvironment } = await import(process.argv[2]);
-  try {
-    await nodeEnvironment().files.lockDirectory(process.argv[3]);
-    process.send("locked");
-  } catch (error) {
-    process.send(error.message);
-  }
-`;
-
-const environmentUrl = new URL("../../engine/node-environment.ts", import.meta.url);
 
 test("the clock gives whole microseconds, and timers can be cancelled", async () => {
   const { clock } = nodeEnvironment();
@@ -106,47 +90,4 @@ describe("the lock of a folder", () => {
     await lock.release();
     await (await files.lockDirectory(folder)).release();
   });
-
-  test("is given to one process, named to others, and taken over when it was killed", async () => {
-    const program = join(folder, "holder.mjs");
-    await writeFile(program, holderProgram);
-    const isTypeScript = environmentUrl.pathname.endsWith(".ts");
-    const target = isTypeScript ? await compiled() : environmentUrl.href;
-    const holder = fork(program, [target, folder]);
-    expect(await once(holder, "message")).toEqual(["locked", undefined]);
-    await expect(files.lockDirectory(folder)).rejects.toThrow(`process ${holder.pid} `);
-    const second = fork(program, [target, folder]);
-    const [message] = (await once(second, "message")) as [string];
-    expect(message).toContain(`is in use by process ${holder.pid}`);
-    second.send("exit");
-    holder.kill("SIGKILL");
-    await once(holder, "exit");
-    const lock = await files.lockDirectory(folder);
-    expect(await readFile(join(folder, "LOCK"), "utf8")).toContain(`"pid":${process.pid}`);
-    await lock.release();
-  });
 });
-
-/** The environment as JavaScript: this version of node does not run TypeScript. */
-async function compiled(): Promise<string> {
-  const output = join(folder, "built");
-  const root = new URL("../../", import.meta.url).pathname;
-  const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const options = [
-    "--outDir",
-    output,
-    "--rootDir",
-    root,
-    "--target",
-    "es2023",
-    "--module",
-    "nodenext",
-  ];
-  const more = ["--skipLibCheck", "--rewriteRelativeImportExtensions", "--types", "node"];
-  const compiler = spawn(process.execPath, [tsc, ...options, ...more, environmentUrl.pathname], {
-    cwd: root,
-  });
-  await once(compiler, "exit");
-  await writeFile(join(output, "package.json"), '{"type":"module"}');
-  return join(output, "engine/node-environment.js");
-}

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { type Engine, EngineError, openEngine } from "../../engine/engine.ts";
 import { finishedOperationsMax } from "../../engine/limits.ts";
 import { bulkResult, type OperationInfo } from "../../engine/operations.ts";
+import { isNoLock } from "../support/open-database.ts";
 
 const folders: string[] = [];
 const engines: Engine[] = [];
@@ -90,7 +91,7 @@ describe("Operations", () => {
     expect(await second.operations.nextId()).toBe(3);
     // A crash leaves the block of ids taken.
     const copy = newFolder();
-    cpSync(folder, copy, { recursive: true });
+    cpSync(folder, copy, { recursive: true, filter: isNoLock });
     const third = await open(copy);
     expect(await third.operations.nextId()).toBeGreaterThan(3);
   });
@@ -114,7 +115,7 @@ describe("Operations", () => {
     );
     await half;
     const copy = newFolder();
-    cpSync(folder, copy, { recursive: true });
+    cpSync(folder, copy, { recursive: true, filter: isNoLock });
     const reopened = await open(copy);
     expect(reopened.operations.get(id)).toMatchObject({
       kind: "UpdateByQuery",

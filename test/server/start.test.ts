@@ -1,7 +1,8 @@
 /** The process: starting, what it prints, reasons not to start with their exit codes, stopping, also under load. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -395,10 +396,16 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       /a-file/,
     ],
     [
+      "a folder below one that does not exist and takes none",
+      () => [plainUrl, "--DataDir=/proc/jackdaw/data"],
+      "data-folder-parent",
+      /The data folder \/proc\/jackdaw\/data is not there .* nothing can be made in \/proc /,
+    ],
+    [
       "a folder that cannot be made",
       () => [plainUrl, "--DataDir=/dev/null/jackdaw"],
-      "data-folder-unusable",
-      /\/dev\/null/,
+      "data-folder-parent",
+      /\/dev\/null is no folder/,
     ],
     [
       "a missing certificate",
@@ -477,13 +484,47 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     const args = [plainUrl, `--DataDir=${folder("locked")}`];
     const { child } = await start(args);
     const { code, text } = await failure(args);
-    expect(text).toMatch(/^Cannot start: [^\n]+\n$/);
+    expect(text).toMatch(
+      /^Cannot start: The data folder \S+ is in use by process \d+ on \S+, started at \S+\. Stop [^\n]+\n$/,
+    );
+    expect(text).toContain(`process ${child.pid} on`);
     expect(code).toBe(exitCodes["data-folder-locked"]);
     child.kill("SIGKILL");
     await once(child, "exit");
     // Who was killed holds nothing any more.
     const next = await start(args);
     next.child.kill("SIGKILL");
+  });
+
+  test("a folder that is read only", async () => {
+    const path = folder("read-only");
+    mkdirSync(path, { mode: 0o555 });
+    chmodSync(root, 0o755);
+    // Root may write everywhere.
+    const asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath];
+    const [command, ...before] =
+      process.getuid?.() === 0 ? ["setpriv", ...asNobody] : [process.execPath];
+    const args = [...before, program, plainUrl, `--DataDir=${path}`];
+    const { status, stderr } = spawnSync(command as string, args, { cwd: root, encoding: "utf8" });
+    expect(stderr).toMatch(
+      /^Cannot start: The data folder \S+ cannot be written \(EACCES: [^\n]+\); check its owner [^\n]+\n$/,
+    );
+    expect(status).toBe(exitCodes["data-folder-read-only"]);
+  });
+
+  test("a folder that another server takes while this one is stopped, which ends it", async () => {
+    const args = [plainUrl, `--DataDir=${folder("lost")}`, "--Server.FolderSilenceInSec=1"];
+    const first = await start(args);
+    first.child.kill("SIGSTOP");
+    const second = await start(args);
+    const ended = once(first.child, "exit");
+    first.child.kill("SIGCONT");
+    expect(await ended).toEqual([exitCodes["data-folder-lost"], null]);
+    expect(first.errors()).toMatch(
+      /^Stopped: The folder \S+ is no longer this process's: [^\n]+\n$/,
+    );
+    expect(first.errors()).toContain(`process ${second.child.pid} on`);
+    second.child.kill("SIGKILL");
   });
 
   test("the codes differ", () => {

@@ -11,9 +11,19 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
  * made for this test, in a folder from which packages are found.
  */
 export async function builtProgram(name: string): Promise<string> {
-  if (import.meta.url.endsWith(".js")) return join(root, `test/support/${name}.js`);
+  const { path, remove } = await buildProgram(name);
+  onTestFinished(remove);
+  return path;
+}
+
+/** The same for several tests: it takes seconds. Call `remove` after the last. */
+export async function buildProgram(
+  name: string,
+): Promise<{ readonly path: string; remove(): Promise<void> }> {
+  if (import.meta.url.endsWith(".js")) {
+    return { path: join(root, `test/support/${name}.js`), remove: async () => undefined };
+  }
   const folder = join(root, `node_modules/.cache/jackdaw-${process.pid}-${name}`);
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const { transpileModule, ModuleKind, ScriptTarget } = (await import("typescript")).default;
   const compilerOptions = {
     module: ModuleKind.ESNext,
@@ -29,7 +39,10 @@ export async function builtProgram(name: string): Promise<string> {
     await writeFile(target, transpileModule(text, { compilerOptions }).outputText);
   }
   await writeFile(join(folder, "package.json"), '{"type":"module"}\n');
-  return join(folder, `test/support/${name}.js`);
+  return {
+    path: join(folder, `test/support/${name}.js`),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
 }
 
 async function sourcesIn(folder: string): Promise<string[]> {

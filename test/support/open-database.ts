@@ -1,8 +1,9 @@
 /** Databases for tests: in memory, or in a folder that is removed after the test. */
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
+import { isLockName } from "../../engine/lock/lock-record.ts";
 import type { QueryOptions } from "../../engine/query-host.ts";
 import type { QueryOutcome } from "../../engine/rql/results.ts";
 
@@ -37,8 +38,13 @@ export async function openDatabase(folder?: string): Promise<Database> {
 /** What a crash of the process would leave of a folder, opened. Call it while the first is still open. */
 export async function openAfterCrash(folder: string): Promise<Database> {
   const copy = temporaryFolder();
-  cpSync(folder, copy, { recursive: true, filter: (path) => !path.endsWith("LOCK") });
+  cpSync(folder, copy, { recursive: true, filter: isNoLock });
   return await openDatabase(copy);
+}
+
+/** What is copied of a folder that is in use: all but its lock. */
+export function isNoLock(path: string): boolean {
+  return !isLockName(basename(path));
 }
 
 /** Stores documents of a collection: id -> body. */

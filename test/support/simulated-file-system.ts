@@ -260,6 +260,12 @@ export class SimulatedFileSystem implements FileSystem {
     if (this.#locks.has(path)) throw new EngineError("database-locked", `${path} is in use.`);
     this.#locks.add(path);
     return {
+      nonce: "0",
+      mayHaveRival: false,
+      leaseSuffices: true,
+      isLeased: () => true,
+      prove: async () => undefined,
+      onLost: () => undefined,
       release: async () => {
         this.#locks.delete(path);
       },

@@ -1,0 +1,135 @@
+/**
+ * What stands in the lock files of a folder, and how they are named.
+ *
+ *   LOCK.<generation>     who has the folder: the one with the highest number counts
+ *   LOCK.<nonce>.sock     the socket on which that process says that it is alive (presence.ts)
+ *   LOCK.<nonce>.tmp      a lock file that is being made
+ *
+ * A lock file is a line of JSON, then 16 characters that change: a count of heartbeats, or `released`.
+ *
+ * Invariants:
+ * - A generation is given once: the next owner makes the file of the next one, which only one can do (`link`), and
+ *   the newest is never removed. So an owner is replaced exactly when the file of a later generation is there.
+ * - Only its owner writes to a lock file.
+ */
+import { open, readdir } from "node:fs/promises";
+
+export interface LockRecord {
+  /** Of this taking of the folder, no other has it; the same through its generations. */
+  readonly nonce: string;
+  readonly pid: number;
+  readonly host: string;
+  readonly startedAt: string;
+  /** See `HolderFacts`. */
+  readonly bootId: string | null;
+  readonly pidNamespace: string | null;
+  readonly startTicks: string | null;
+  /** The socket's file in the same folder; null: it has none. */
+  readonly socket: string | null;
+  /** When the heartbeat has stood still for so long, by the clock of who looks, the folder may be taken. */
+  readonly silenceMs: number;
+  /** The lock that has the heartbeat, when it is not this one: that of the folder in which this one is. */
+  readonly under: { readonly folder: string; readonly nonce: string } | null;
+}
+
+/** A lock file as it was found. */
+export interface FoundLock {
+  readonly generation: number;
+  /** Null: it cannot be understood, e.g. because it is being written. */
+  readonly record: LockRecord | null;
+  readonly isReleased: boolean;
+  /** Changes with each heartbeat. */
+  readonly fingerprint: string;
+}
+
+export const stateBytes = 16;
+export const releasedState = "released".padEnd(stateBytes);
+const lockBytesMax = 64 * 1024;
+
+export function lockPath(folder: string, generation: number): string {
+  return `${folder}/LOCK.${generation}`;
+}
+
+/** Is this the name of a file of the lock? Also of that of older versions. */
+export function isLockName(name: string): boolean {
+  return name === "LOCK" || /^LOCK\.(\d+|[0-9a-f]+\.(sock|tmp))$/.test(name);
+}
+
+/** The generation of a lock file; 0 for other names. */
+export function generationOf(name: string): number {
+  const match = /^LOCK\.(\d{1,15})$/.exec(name);
+  return match === null ? 0 : Number(match[1]);
+}
+
+/** The first line, without its end. */
+export function encodeRecord(record: LockRecord): string {
+  return JSON.stringify(record);
+}
+
+/** The whole content of a lock file at its beginning. */
+export function encodeLock(record: LockRecord): string {
+  return `${encodeRecord(record)}\n${"0".padStart(stateBytes, "0")}\n`;
+}
+
+export async function highestGeneration(folder: string): Promise<number> {
+  let highest = 0;
+  for (const name of await readdir(folder)) highest = Math.max(highest, generationOf(name));
+  return highest;
+}
+
+/** The newest lock file of the folder; null when there is none. @throws what the file system throws. */
+export async function findLock(folder: string): Promise<FoundLock | null> {
+  for (;;) {
+    const generation = await highestGeneration(folder);
+    if (generation === 0) return null;
+    const found = await readLock(folder, generation);
+    // Gone: another generation took its place meanwhile.
+    if (found !== null) return found;
+  }
+}
+
+/**
+ * One lock file; null when it is not there. It is opened each time: file systems of several machines look at the
+ * other machine's changes when a file is opened, and perhaps only then.
+ */
+export async function readLock(folder: string, generation: number): Promise<FoundLock | null> {
+  let text: string;
+  let changed: bigint;
+  try {
+    const file = await open(lockPath(folder, generation), "r");
+    try {
+      changed = (await file.stat({ bigint: true })).mtimeNs;
+      const bytes = Buffer.alloc(lockBytesMax);
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+      text = bytes.toString("utf8", 0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
+  const [line = "", state = ""] = text.split("\n");
+  const record = parseRecord(line);
+  return {
+    generation,
+    record,
+    isReleased: record !== null && state.trim() === releasedState.trim(),
+    fingerprint: `${generation} ${changed} ${state} ${line.length}`,
+  };
+}
+
+/** ESTALE: another machine removed the file while it was looked at. */
+export function isGone(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  return code === "ENOENT" || code === "ESTALE";
+}
+
+function parseRecord(line: string): LockRecord | null {
+  try {
+    const record = JSON.parse(line) as LockRecord | null;
+    return typeof record?.nonce === "string" && record.silenceMs > 0 ? record : null;
+  } catch {
+    return null;
+  }
+}

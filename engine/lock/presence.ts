@@ -1,0 +1,105 @@
+/**
+ * A socket in the folder, on which its owner says that it is alive. The kernel finds it by its file, so that it is seen
+ * from other namespaces of network and processes and by other users, and nobody listens any more when the process has
+ * ended, however it ended. Linux only, and only where the file system can hold one.
+ */
+import { constants } from "node:fs";
+import { type FileHandle, open, unlink } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+
+/** How long an owner has to answer. One that is stopped or busy does not; then its heartbeat is watched. */
+const answerMs = 300;
+
+/**
+ * "answers": the owner lives. "refused": no process of this kernel listens on it. "silent": one does, and does not answer.
+ * "unknown": nothing can be said.
+ */
+export type Presence = "answers" | "refused" | "silent" | "unknown";
+
+export interface PresenceSocket {
+  readonly name: string;
+  close(): Promise<void>;
+}
+
+/** Listens on a new socket in `folder` and answers with `nonce`. Null where that cannot be done. */
+export async function openPresence(folder: string, nonce: string): Promise<PresenceSocket | null> {
+  if (process.platform !== "linux") return null;
+  const name = `LOCK.${nonce}.sock`;
+  const directory = await openFolder(folder);
+  if (directory === null) return null;
+  const server = await listen(`${pathOf(directory)}/${name}`, nonce);
+  if (server === null) {
+    await directory.close();
+    return null;
+  }
+  return {
+    name,
+    close: async () => {
+      // Closing removes the file, for which the folder must be open.
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      await directory.close();
+    },
+  };
+}
+
+/** Asks the owner of the socket whether it lives. */
+export async function askPresence(folder: string, name: string, nonce: string): Promise<Presence> {
+  if (process.platform !== "linux") return "unknown";
+  const directory = await openFolder(folder);
+  if (directory === null) return "unknown";
+  try {
+    return await ask(`${pathOf(directory)}/${name}`, nonce);
+  } finally {
+    await directory.close();
+  }
+}
+
+/** Removes the file of a socket on which nobody listens any more. */
+export async function removePresence(folder: string, name: string): Promise<void> {
+  await unlink(`${folder}/${name}`).catch(() => undefined);
+}
+
+/** A path of a socket has 107 bytes at most: this one is short, whatever the folder's is. */
+function pathOf(directory: FileHandle): string {
+  return `/proc/self/fd/${directory.fd}`;
+}
+
+async function openFolder(folder: string): Promise<FileHandle | null> {
+  return await open(folder, constants.O_RDONLY | constants.O_DIRECTORY).catch(() => null);
+}
+
+function listen(path: string, nonce: string): Promise<Server | null> {
+  return new Promise((resolve) => {
+    const server = createServer((connection) => {
+      connection.on("error", () => undefined);
+      connection.unref();
+      connection.end(nonce);
+    });
+    server.once("error", () => resolve(null));
+    server.listen({ path, readableAll: true, writableAll: true }, () => {
+      server.on("error", () => undefined);
+      server.unref();
+      resolve(server);
+    });
+  });
+}
+
+function ask(path: string, nonce: string): Promise<Presence> {
+  return new Promise((resolve) => {
+    const connection = connect({ path });
+    let answer = "";
+    const timer = setTimeout(() => end("silent"), answerMs);
+    const end = (presence: Presence): void => {
+      clearTimeout(timer);
+      connection.destroy();
+      resolve(presence);
+    };
+    connection.on("data", (bytes) => {
+      answer += bytes.toString("latin1");
+    });
+    connection.on("end", () => end(answer === nonce ? "answers" : "unknown"));
+    connection.on("error", (error: NodeJS.ErrnoException) => {
+      end(error.code === "ECONNREFUSED" ? "refused" : "unknown");
+    });
+  });
+}

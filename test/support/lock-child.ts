@@ -1,0 +1,69 @@
+/**
+ * A process that has a folder: opens it, writes one document after another, and says on its standard output, a line
+ * each, what is acknowledged. It ends when it loses the folder, or is told so on its standard input.
+ *
+ * Arguments: the folder, and as JSON: `silenceMs`, `prefix` of ids, and what is pretended of the machine.
+ */
+import { writeSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { EngineError, openEngine } from "../../engine/engine.ts";
+import { ownFacts } from "../../engine/lock/holder-facts.ts";
+import { nodeEnvironment } from "../../engine/node-environment.ts";
+
+export interface LockChildOptions {
+  readonly silenceMs?: number;
+  readonly prefix: string;
+  /** Seen as a machine of its own, which shares the file system: its boot id. */
+  readonly bootId?: string;
+  /** Milliseconds between writes. */
+  readonly pauseMs?: number;
+}
+
+const [folder = "", json = ""] = process.argv.slice(2);
+const options = JSON.parse(json) as LockChildOptions;
+const { silenceMs, prefix, bootId, pauseMs = 5 } = options;
+
+function say(line: string): void {
+  writeSync(1, `${line}\n`);
+}
+
+const environment = nodeEnvironment({
+  silenceMs,
+  ...(bootId === undefined
+    ? {}
+    : {
+        isLocalFolder: async () => false,
+        facts: async () => ({ ...(await ownFacts()), bootId, host: bootId }),
+      }),
+});
+
+const startMs = performance.now();
+try {
+  const engine = await openEngine({ folder, environment });
+  const lost = (error: Error): void => {
+    say(`lost ${error.message}`);
+    process.exit(22);
+  };
+  engine.lost.then(lost, lost);
+  let isEnding = false;
+  createInterface({ input: process.stdin }).on("line", () => {
+    isEnding = true;
+  });
+  const { databases } = engine;
+  const database = (await databases.find("db")) ?? (await databases.create("db", {}));
+  say(`open ${Math.round(performance.now() - startMs)}`);
+  for (let number = 1; !isEnding; number++) {
+    await database.put(`${prefix}/${number}`, { number });
+    say(`${prefix}/${number}`);
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+  await engine.close();
+  say("closed");
+  process.exit(0);
+} catch (error) {
+  if (!(error instanceof EngineError)) throw error;
+  // Who has lost the folder says so above.
+  if (error.code === "database-stopped") await new Promise((resolve) => setTimeout(resolve, 1000));
+  say(`${error.code} ${error.message}`);
+  process.exit(13);
+}
