@@ -39,6 +39,8 @@ export const shapeCountMax = 16_384;
 export const shapeFieldCountMax = 512;
 /** Bytes of memory for the shapes of one database, by a rough count; what comes later has no shape. */
 export const shapeMemoryBytesMax = 32 * 1024 * 1024;
+/** Compressed bytes of an export that are gathered before its reply is begun: what fails before is answered as an error. */
+export const exportHeldBytesMax = 1024 * 1024;
 /** Compiled scripts that are kept. */
 export const compiledScriptsMax = 2_048;
 /** Fields of one deployed index, those that its maps compute included. */

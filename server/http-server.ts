@@ -20,7 +20,7 @@ import type { BodyLimits } from "./body.ts";
 import { Connection } from "./connection.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
-import { detachedResponse, parseRejected, rejectionReply } from "./http1-salvage.ts";
+import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { listenOn, prepareSocket, setCertificate } from "./listening.ts";
 import type { ServerServices } from "./services.ts";
@@ -52,6 +52,8 @@ export class HttpServer {
   private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
   private readonly responses = new Set<http.ServerResponse>();
   private readonly connections = new WeakMap<Duplex, Connection>();
+  /** Sockets whose last request was HEAD: its client takes a body for the beginning of the next reply. */
+  private readonly afterHead = new WeakSet<Duplex>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
   private readonly sweep: NodeJS.Timeout;
   private readonly forgetChanges: () => void;
@@ -151,8 +153,11 @@ export class HttpServer {
       if (socket.alpnProtocol === "h2") this.enterHttp2(connection, socket);
       else this.http1.emit("connection", socket);
     });
-    // A failed handshake is the client's affair.
-    server.on("tlsClientError", (_error, socket) => socket.destroy());
+    // A failed handshake is the client's affair, unless it only forgot to ask for one.
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+      if (plainCodes.has(error.code)) answerPlain(socket);
+      socket.destroy();
+    });
     return server;
   }
 
@@ -266,9 +271,11 @@ export class HttpServer {
       return;
     }
     if (!hasOneHost(request)) {
-      request.socket.end(rejectionReply(400));
+      request.socket.end(rejectionReply(400, request.method));
       return;
     }
+    if (request.method === "HEAD") this.afterHead.add(request.socket);
+    else this.afterHead.delete(request.socket);
     if (this.isStopping) response.shouldKeepAlive = false;
     this.responses.add(response);
     response.once("close", () => this.responses.delete(response));
@@ -318,9 +325,10 @@ export class HttpServer {
         return;
       }
     }
-    if (error.code === "HPE_HEADER_OVERFLOW") socket.end(rejectionReply(431));
-    else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") socket.end(rejectionReply(408));
-    else if (error.code?.startsWith("HPE_") === true) socket.end(rejectionReply(400));
+    const method = this.afterHead.has(socket) ? "HEAD" : methodIn(error.rawPacket);
+    if (error.code === "HPE_HEADER_OVERFLOW") socket.end(rejectionReply(431, method));
+    else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") socket.end(rejectionReply(408, method));
+    else if (error.code?.startsWith("HPE_") === true) socket.end(rejectionReply(400, method));
     else socket.destroy();
     setTimeout(() => socket.destroy(), 1000).unref();
   }
@@ -385,6 +393,26 @@ export class HttpServer {
       stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
     });
   }
+}
+
+/** What OpenSSL says of bytes that are no TLS: it knows some methods of HTTP, and not the others. */
+const plainCodes: ReadonlySet<string | undefined> = new Set([
+  "ERR_SSL_HTTP_REQUEST",
+  "ERR_SSL_WRONG_VERSION_NUMBER",
+]);
+
+/** Tells who came without TLS that it is needed here. */
+function answerPlain(socket: tls.TLSSocket): void {
+  // The socket below that of TLS, for which Node has no public name; without it there is no answer.
+  const { _parent: raw } = socket as unknown as { readonly _parent?: Duplex | null };
+  if (!(raw instanceof net.Socket) || !raw.writable) return;
+  raw.end(
+    rejectionReply(
+      400,
+      undefined,
+      "This port speaks HTTPS, and the request came without TLS. Write https:// instead of http://.",
+    ),
+  );
 }
 
 /** HTTP/1.1 needs exactly one Host; Node would take the first of several. */

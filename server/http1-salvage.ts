@@ -49,16 +49,24 @@ export function detachedResponse(request: IncomingMessage, socket: Duplex): Serv
   return response;
 }
 
+/** The method of the request that begins in `packet`, as far as it has come. */
+export function methodIn(packet: Buffer | undefined): string | undefined {
+  return /^\s*([A-Z]+) /.exec(packet?.toString("latin1", 0, 32) ?? "")?.[1];
+}
+
 const rejections: Readonly<Record<number, string>> = {
   400: "The request is not HTTP as this server reads it.",
   408: "The headers of the request came too slowly (setting Http.RequestHeadersTimeoutInSec).",
   431: "The headers of the request are too large (setting Http.MaxRequestHeadersSizeInKb).",
 };
 
-/** A whole reply as bytes, for a request that could not be read. */
-export function rejectionReply(status: 400 | 408 | 431): string {
+/**
+ * A whole reply as bytes, for a request that could not be read. `method`: its method, as far as that is known: the reply to
+ * HEAD has no body.
+ */
+export function rejectionReply(status: 400 | 408 | 431, method?: string, why?: string): string {
   const type = "Raven.Client.Exceptions.BadRequestException";
-  const body = errorBody("", type, rejections[status] ?? "");
+  const body = errorBody("", type, why ?? rejections[status] ?? "");
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "Connection: close",
@@ -67,6 +75,6 @@ export function rejectionReply(status: 400 | 408 | 431): string {
     `Raven-Server-Version: ${interfaceVersion}`,
     `Service-Server-Version: ${interfaceVersion}`,
     "",
-    body,
+    method === "HEAD" ? "" : body,
   ].join("\r\n");
 }

@@ -14,7 +14,7 @@ import type { Exchange } from "./exchange.ts";
 import { timeText } from "./query-reply.ts";
 import type { QueryRequest } from "./query-request.ts";
 import type { ReplyStream } from "./reply-stream.ts";
-import { jsonContentType, type ReplyHeaders } from "./response.ts";
+import type { ReplyHeaders } from "./response.ts";
 
 const waitingBytesMax = 1024 * 1024;
 const pieceBytes = 64 * 1024;
@@ -88,8 +88,8 @@ export async function streamQuery(
   const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
   const query = database.queries.compile(text, "read", parameters, options);
   refuseIncludes(query);
-  const isLines = format === "jsonl";
-  const framing = isLines ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
+  const framing =
+    format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, framing);
   try {
     const outcome = await database.queries.execute(query, { ...options, timeoutMs }, sink);
@@ -98,9 +98,8 @@ export async function streamQuery(
     if (sink.fail()) return;
     if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
     const name = query.access.kind === "index" ? query.access.name : "";
-    const member = `"Error":${JSON.stringify(`Index ${name} does not exist`)}`;
-    // Without braces is how RavenDB 7.2.7 answers; nobody parses it.
-    exchange.reply(404, { "content-type": jsonContentType }, isLines ? `{${member}}` : member);
+    // RavenDB 7.2.7 leaves out the braces, unless lines were asked for.
+    exchange.replyJson(404, { Error: `Index ${name} does not exist` });
   }
 }
 

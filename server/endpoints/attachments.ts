@@ -23,6 +23,7 @@ import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
 import type { ReplyStream } from "../reply-stream.ts";
+import { RequestError } from "../request-error.ts";
 import { jsonContentType, type ReplyHeaders } from "../response.ts";
 import { revisionByVector } from "../revision-reading.ts";
 import type { DatabaseContext, Route } from "../route.ts";
@@ -272,17 +273,20 @@ async function replyContent(
   }
   const { size } = attachment;
   const range = byteRangeOf(exchange.header("range"), size);
-  const headers = headersOf(attachment);
   if (range === "unsatisfiable") {
-    exchange.reply(416, { ...headers, "content-range": `bytes */${size}` });
-    return;
+    throw new RequestError(
+      416,
+      "System.ArgumentOutOfRangeException",
+      `The content has ${size} bytes, and none of them in the range '${exchange.header("range")}'.`,
+      { headers: { "accept-ranges": "bytes", "content-range": `bytes */${size}` } },
+    );
   }
   const { start, end } = range ?? { start: 0, end: size };
   const part = range === undefined ? {} : { "content-range": `bytes ${start}-${end - 1}/${size}` };
   const content = await database.blobs.open(attachment.hash);
   try {
     const stream = exchange.stream(range === undefined ? 200 : 206, {
-      ...headers,
+      ...headersOf(attachment),
       ...part,
       "content-length": end - start,
     });

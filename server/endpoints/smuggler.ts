@@ -6,6 +6,7 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { EngineError } from "../../engine/errors.ts";
+import { exportHeldBytesMax } from "../../engine/limits.ts";
 import {
   type DumpOptions,
   parseDumpOptions,
@@ -22,6 +23,7 @@ import type { Exchange } from "../exchange.ts";
 import { parseObject } from "../json-body.ts";
 import { multipartBoundary, multipartContents } from "../multipart.ts";
 import { typed } from "../operation-reply.ts";
+import type { ReplyStream } from "../reply-stream.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 import type { Database } from "../services.ts";
 
@@ -68,30 +70,46 @@ async function postExport(exchange: Exchange, { database }: DatabaseContext): Pr
   exchange.abort();
 }
 
-/** Sends a dump, compressed, no faster than the client reads. @throws operation-cancelled when the client goes */
+/**
+ * Sends a dump, compressed, no faster than the client reads. The reply is begun when there is much of it, so that what
+ * fails before can be answered. @throws operation-cancelled when the client goes
+ */
 async function sendDump(
   exchange: Exchange,
   dump: AsyncGenerator<Buffer>,
   name: string,
 ): Promise<void> {
-  const stream = exchange.stream(200, {
-    "content-type": "application/octet-stream",
-    "content-disposition": `attachment; filename=${encodeURIComponent(name)}`,
-  });
   const source = Readable.from(dump, { objectMode: false });
   const gzip = createGzip({ level: gzipLevel, chunkSize: gzipChunkBytes });
   source.on("error", (error) => gzip.destroy(error));
   source.pipe(gzip);
+  const begin = (): ReplyStream =>
+    exchange.stream(200, {
+      "content-type": "application/octet-stream",
+      "content-disposition": `attachment; filename=${encodeURIComponent(name)}`,
+    });
+  let stream: ReplyStream | undefined;
+  let held: Buffer[] = [];
+  let heldBytes = 0;
+  const send = async (): Promise<void> => {
+    stream ??= begin();
+    for (const chunk of held) await stream.write(chunk);
+    held = [];
+    if (stream.isClosed) throw clientGone();
+  };
   try {
     for await (const chunk of gzip) {
-      await stream.write(chunk as Buffer);
-      if (stream.isClosed) throw clientGone();
+      held.push(chunk as Buffer);
+      heldBytes += (chunk as Buffer).length;
+      if (exchange.isClosed) throw clientGone();
+      if (heldBytes >= exportHeldBytesMax) await send();
     }
+    await send();
   } finally {
     source.destroy();
     gzip.destroy();
   }
-  await stream.end();
+  await stream?.end();
 }
 
 function clientGone(): EngineError {

@@ -44,6 +44,24 @@ function doc(id: string, more = ""): string {
   return `{"x":1,"@metadata":{"@id":"${id}","@collection":"Rs"${more}}}`;
 }
 
+test("an export whose script fails before much of it is sent is answered with what is wrong", async () => {
+  for (let number = 1; number <= 40; number++) {
+    await client.send(`PUT docs?id=failing/${number}`, {
+      number,
+      "@metadata": { "@collection": "Failing" },
+    });
+  }
+  for (const script of ["throw 'no'", "if (this.number > 20) throw 'no'", "while (true) {}"]) {
+    const reply = await client.send("POST smuggler/export", {
+      Collections: ["Failing"],
+      TransformScript: script,
+    });
+    expect(reply.status, script).toBe(400);
+    expect(reply.json, script).toMatchObject({ Type: expect.stringContaining("JavaScript") });
+  }
+  await client.send("DELETE docs?id=failing/1");
+});
+
 describe("imports", () => {
   test("take plain text, gzip and zstd", async () => {
     const text = `{"BuildVersion":72051,"Docs":[${doc("plain/1")}]}`;

@@ -1,0 +1,161 @@
+/** Refusals as they are on the wire: what calls itself JSON is JSON, whatever was wrong with the request. */
+import { once } from "node:events";
+import * as net from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Route } from "../../server/route.ts";
+import { routes } from "../../server/route-table.ts";
+import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
+import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
+
+let client: EndpointClient;
+let secure: TestServer;
+
+beforeAll(async () => {
+  client = await startEndpointClient();
+  secure = await startTestServer();
+  await client.send("PUT docs?id=users/1", { Name: "Ann" });
+  await client.send("PUT attachments?id=users/1&name=a.json&contentType=application/json", "{}");
+}, 60_000);
+afterAll(stopTestServers);
+
+const queries = [
+  "",
+  "?id=none&name=none&query=from%20index%20'None'",
+  "?id=users/1&name=a.json&changeVector=x&etag=x&start=x&pageSize=-1&operationId=x&op=none",
+  "?name=&id=&query=&collection=%00&pageSize=99999999999999999999&format=jsonl&field=x",
+  `?name=${"n".repeat(3000)}&query=${"(".repeat(500)}`,
+];
+const bodies = [
+  undefined,
+  "{}",
+  "[1]",
+  "not JSON",
+  `{"Query":"from index 'None'","Ids":[1],"Commands":[{}],"Name":7}`,
+];
+const headers = { range: "bytes=900-", "if-match": '"x"', "if-none-match": '"y"' };
+
+function pathOf({ path }: Route): string {
+  return path.replace(":database", "db").replace(/\/\*$/, "/none").replaceAll(/:\w+/g, "none");
+}
+
+/** What must not be done while others are asked. */
+const skipped = /^\/databases\/db\/(smuggler\/import|bulk_insert)|^\/admin\/(shutdown|replication)/;
+
+describe("an error that calls itself JSON", () => {
+  const asked = routes.filter(
+    (route) => route.kind !== "websocket" && !skipped.test(pathOf(route)),
+  );
+
+  test.each(asked.map((route) => [`${route.method} ${pathOf(route)}`]))("%s", async (what) => {
+    for (const query of queries) {
+      for (const body of /^(GET|HEAD) /.test(what) ? [undefined] : bodies) {
+        const reply = await client.send(`${what}${query}`, body, headers);
+        if (reply.status < 400 || what.startsWith("HEAD ")) continue;
+        const about = `${what}${query.slice(0, 90)} ${body}: ${reply.status} ${reply.text}`;
+        if (!/json/.test(String(reply.headers["content-type"]))) continue;
+        // That there is none is said without a body, as RavenDB says it.
+        if (reply.status === 404 && reply.text === "") continue;
+        expect(() => JSON.parse(reply.text), about).not.toThrow();
+      }
+    }
+  });
+
+  test("is one for a stream over an index that is not there, a subscription without a name, and a range that is not", async () => {
+    const stream = await client.send("GET streams/queries?query=from%20index%20'None'");
+    expect([stream.status, stream.json]).toEqual([404, { Error: "Index None does not exist" }]);
+    const state = await client.send("GET subscriptions/state");
+    expect([state.status, state.json]).toMatchObject([400, { Type: "System.ArgumentException" }]);
+    await client.send("PUT docs?id=users/2", { Name: "Bob" });
+    await client.send("PUT attachments?id=users/2&name=a.json&contentType=application/json", "{}");
+    const range = await client.send("GET attachments?id=users/2&name=a.json", undefined, headers);
+    expect([range.status, range.json]).toMatchObject([
+      416,
+      { Type: "System.ArgumentOutOfRangeException" },
+    ]);
+  });
+});
+
+/** What a server answers to these bytes until it closes the connection, or for a moment. */
+async function exchange(port: number, ...pieces: readonly string[]): Promise<string> {
+  const socket = net.connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  let text = "";
+  socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+  });
+  socket.on("error", () => undefined);
+  for (const piece of pieces) {
+    socket.write(piece);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
+  if (!socket.closed) {
+    await Promise.race([once(socket, "close"), new Promise((done) => setTimeout(done, 500))]);
+  }
+  socket.destroy();
+  return text;
+}
+
+/** What stands behind the head of each reply. */
+function bodiesOf(text: string): string[] {
+  return text.split(/(?=HTTP\/1\.1 \d)/).map((reply) => reply.slice(reply.indexOf("\r\n\r\n") + 4));
+}
+
+describe("a reply to HEAD has no body", () => {
+  const host = "Host: localhost\r\n";
+
+  test.each([
+    [
+      "with a body",
+      [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}Content-Length: 2\r\n\r\nhi`],
+    ],
+    [
+      "with bytes behind it",
+      [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}\r\nhi there\r\n\r\n`],
+    ],
+    [
+      "with bytes later",
+      [`HEAD /databases/db/docs?id=x HTTP/1.1\r\n${host}\r\n`, "hi there\r\n\r\n"],
+    ],
+    ["of an unknown path", [`HEAD /none HTTP/1.1\r\n${host}\r\n`]],
+    ["without a host", ["HEAD /build/version HTTP/1.1\r\n\r\n"]],
+    ["of another version", [`HEAD /build/version HTTP/9.9\r\n${host}\r\n`]],
+    ["with broken headers", [`HEAD /build/version HTTP/1.1\r\n${host}a b\r\n\r\n`]],
+    [
+      "with large headers",
+      [`HEAD /build/version HTTP/1.1\r\n${host}A: ${"x".repeat(60_000)}\r\n\r\n`],
+    ],
+  ])("%s", async (_name, pieces) => {
+    const text = await exchange(client.server.port, ...pieces);
+    expect(text).toMatch(/^HTTP\/1\.1 4\d\d /);
+    for (const body of bodiesOf(text)) expect(body).toBe("");
+  });
+
+  test("and the next request on the connection is answered", async () => {
+    const text = await exchange(
+      client.server.port,
+      `HEAD /none HTTP/1.1\r\n${host}Content-Length: 2\r\n\r\nhi`,
+      `GET /build/version HTTP/1.1\r\n${host}\r\n`,
+    );
+    expect(bodiesOf(text).map((body) => body.slice(0, 16))).toEqual(["", '{"BuildVersion":']);
+  });
+});
+
+describe("a request without TLS to a port with it", () => {
+  test.each(["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "RESET"])(
+    "is told so: %s",
+    async (method) => {
+      const request = `${method} /databases HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`;
+      const text = await exchange(secure.port, request);
+      expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+      expect(JSON.parse(bodiesOf(text)[0] as string)).toMatchObject({
+        Message:
+          "This port speaks HTTPS, and the request came without TLS. Write https:// instead of http://.",
+      });
+    },
+  );
+
+  test("and so is one that begins HTTP/2", async () => {
+    const text = await exchange(secure.port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    expect(text).toMatch(/^HTTP\/1\.1 400 .*Write https:/s);
+  });
+});
