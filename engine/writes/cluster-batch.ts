@@ -131,7 +131,10 @@ function checkKey(command: BatchCommand, key: string): void {
 
 function indexOf(command: BatchCommand): number {
   const index = command.value("Index");
-  return typeof index === "number" && Number.isSafeInteger(index) ? index : 0;
+  if (typeof index !== "number") return 0;
+  // One that no value can have is not the 0 that means that there is none.
+  if (Math.abs(index) > Number.MAX_SAFE_INTEGER) return Number.MAX_SAFE_INTEGER;
+  return Number.isInteger(index) ? index : 0;
 }
 
 /** @throws EngineError cluster-concurrency */

@@ -120,22 +120,31 @@ export function resolveId(transaction: Transaction, id: string): { id: string; e
   }
 }
 
-/** The next number of an identity (`users|`); a new one begins at 1. */
+/** The next number of an identity (`users|`); a new one begins at 1. @throws EngineError invalid-operation after 2^53-1 */
 export function nextIdentity(transaction: Transaction, name: string): number {
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
   const value = (transaction.entry(identities, key) ?? 0) + 1;
+  if (!Number.isSafeInteger(value)) {
+    throw new EngineError(
+      "invalid-operation",
+      `The numbers of the identity '${key}' are used up: the last that it can give is ${Number.MAX_SAFE_INTEGER}.`,
+    );
+  }
   transaction.putEntry(identities, key, value);
   return value;
 }
 
-/** Sets the last number of an identity; one that is there is only raised, unless `isForced`. @returns it as it is now. */
+/** Sets the last number of an identity; one that is there is only raised, unless `isForced`. @returns it as it is now. @throws out-of-range */
 export function seedIdentity(
   transaction: Transaction,
   name: string,
   value: number,
   isForced: boolean,
 ): number {
+  if (!Number.isSafeInteger(value)) {
+    throw new EngineError("out-of-range", `The identity '${name}' cannot be set to ${value}.`);
+  }
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
   const current = transaction.entry(identities, key);

@@ -77,6 +77,8 @@ function maxOf(transaction: Transaction, id: string): number | null {
   if (document < 0) return null;
   const { bytes, start } = transaction.recordOf(document);
   const max = (JSON.parse(bodyTextOf(bytes, start)) as { Max?: unknown }).Max;
+  // Beyond what can be counted nothing is left: it must not begin anew.
+  if (typeof max === "number" && max > Number.MAX_SAFE_INTEGER) return Number.MAX_SAFE_INTEGER;
   return typeof max === "number" && Number.isSafeInteger(max) ? max : 0;
 }
 

@@ -114,6 +114,11 @@ function requiredLong({ query }: Exchange, name: string): number {
       `Query string ${name} is mandatory, but wasn't specified.`,
     );
   }
-  query.required(name);
-  return query.long(name, 0);
+  const text = query.required(name).trim();
+  const value = query.long(name, 0);
+  if (BigInt(text) === BigInt(value)) return value;
+  throw new EngineError(
+    "out-of-range",
+    `Query string ${name} is ${text}: numbers of ids are from -${Number.MAX_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}.`,
+  );
 }

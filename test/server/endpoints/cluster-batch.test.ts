@@ -64,6 +64,16 @@ describe("cluster-wide batches", () => {
     expect(kept.Results[0]?.["@metadata"]["@change-vector"]).toBe(vector);
   });
 
+  test("are refused when they expect an index that no value can have", async () => {
+    const value = {
+      Type: "CompareExchangePUT",
+      Id: "far",
+      Document: { Object: 1 },
+      Index: 2 ** 60,
+    };
+    expect((await send([value])).status).toBe(409);
+  });
+
   test("are refused whole, with all violations, when a guard or a value is not as expected", async () => {
     const first = await batch(put("a", 1));
     const value = { Type: "CompareExchangePUT", Id: "k", Document: { Object: 1 }, Index: 5 };

@@ -192,3 +192,43 @@ describe("compare exchange", () => {
     expect((await client.send("DELETE cmpxchg?key=d")).status).toBe(400);
   });
 });
+
+describe("numbers that cannot be counted on", () => {
+  const last = Number.MAX_SAFE_INTEGER;
+
+  test("are no identities: the last one is given once, and then none", async () => {
+    const seed = (value: string) => client.send(`POST identity/seed?name=ends|&value=${value}`);
+    expect((await seed(String(last - 1))).json).toEqual({ NewSeedValue: last - 1 });
+    expect(await client.json("POST identity/next?name=ends|")).toEqual({ NewIdentityValue: last });
+    for (const what of ["POST identity/next?name=ends|", "PUT docs?id=ends|"]) {
+      for (let turn = 0; turn < 2; turn++) {
+        const refused = await client.send(what, {});
+        expect([refused.status, refused.json]).toMatchObject([
+          400,
+          { Message: expect.stringContaining("are used up") },
+        ]);
+      }
+    }
+    for (const value of ["9007199254740992", "9223372036854775807", "-9223372036854775808"]) {
+      expect((await seed(value)).json, value).toMatchObject({
+        Type: "System.ArgumentOutOfRangeException",
+        Message: expect.stringContaining(value),
+      });
+    }
+    expect(await client.json("GET debug/identities")).toMatchObject({ "ends|": last });
+  });
+
+  test("are in no range of HiLo, whether the document or the client says them", async () => {
+    await client.send("PUT docs?id=Raven/Hilo/ended", '{"Max":9007199254740993}');
+    for (const tag of ["ended", "fresh"]) {
+      const more = tag === "fresh" ? "&lastMax=9223372036854775807" : "";
+      const refused = await client.send(`GET hilo/next?tag=${tag}${more}`);
+      expect([refused.status, refused.json], tag).toMatchObject([
+        400,
+        { Message: expect.stringContaining("are used up") },
+      ]);
+    }
+    const back = await client.send("PUT hilo/return?tag=ended&end=9223372036854775807&last=1");
+    expect(back.status).toBe(400);
+  });
+});
