@@ -1,12 +1,16 @@
 /**
  * Which names a database may have. RavenDB 7.2.7 allows letters and digits of any script, `_`, `-` and `.` (a dot only
- * between others), at most 128 characters, and refuses the device names of Windows.
+ * between others), at most 128 characters, and refuses the device names of Windows. Here the name of the server's own
+ * database is refused, too, by which people and messages know it.
  */
 import { EngineError } from "./errors.ts";
 import { databaseNameLengthMax } from "./limits.ts";
 
 const allowed = /^[\p{L}\p{N}_.-]+$/u;
 const deviceNames = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$/i;
+
+/** The server's own database: see engine.ts. */
+export const systemDatabaseName = "System";
 
 /** @throws EngineError database-name-invalid */
 export function checkDatabaseName(name: string): void {
@@ -24,6 +28,9 @@ function complaintAbout(name: string): string | null {
   }
   if (name.startsWith(".") || name.endsWith(".") || name.includes("..")) {
     return `The name '${name}' is not permitted. If a name contains '.' character then it must be surrounded by other allowed characters.`;
+  }
+  if (name.toLowerCase() === systemDatabaseName.toLowerCase()) {
+    return `The name '${name}' is forbidden for use: it is that of the server's own database.`;
   }
   if (deviceNames.test(name)) return `The name '${name}' is forbidden for use!`;
   return null;

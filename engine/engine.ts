@@ -10,6 +10,7 @@
  */
 import { Database, type DatabaseOptions } from "./database.ts";
 import { DatabaseCatalog } from "./database-catalog.ts";
+import { systemDatabaseName } from "./database-name.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
 import type { DirectoryLock, Environment } from "./environment.ts";
 import { FencedFiles } from "./fenced-files.ts";
@@ -61,7 +62,12 @@ async function openContents(
   options: DatabaseOptions | undefined,
 ): Promise<Engine> {
   const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
-  const system = await Database.open(environment, "System", inside("System"), options);
+  const system = await Database.open(
+    environment,
+    systemDatabaseName,
+    inside(systemDatabaseName),
+    options,
+  );
   try {
     const databases = await DatabaseCatalog.open(environment, inside("Databases"), options);
     return {

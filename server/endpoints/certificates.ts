@@ -144,10 +144,20 @@ async function putCertificate(exchange: Exchange, { server }: Context): Promise<
       "The server's own certificate is registered by itself and cannot be put.",
     );
   }
+  checkNotExpired(new Date(certificate.validTo));
   const known = server.certificates.find(thumbprintOf(certificate));
   if (known !== undefined) checkRank(exchange.identity, known.SecurityClearance);
   await server.certificates.put(certificate, terms);
   exchange.reply(201);
+}
+
+/** One that nobody gets in with is a mistake. (RavenDB 7.2.7 takes it.) @throws EngineError invalid-argument */
+function checkNotExpired(validTo: Date): void {
+  if (validTo.getTime() > Date.now()) return;
+  throw new EngineError(
+    "invalid-argument",
+    `The certificate expired on ${validTo.toISOString()}: nobody gets in with it. Register one that is still good.`,
+  );
 }
 
 /** Nothing happens when it is not known. */

@@ -27,6 +27,24 @@ describe("PUT /admin/databases", () => {
     expect((await client.send("GET /databases?name=nope")).status).toBe(404);
   });
 
+  test("makes none with the name of the server's own, in any case, for nobody", async () => {
+    for (const name of ["System", "system", "SYSTEM"]) {
+      const refused = await client.send(`PUT /admin/databases?name=${name}`, {
+        DatabaseName: name,
+      });
+      expect([refused.status, refused.json]).toMatchObject([
+        400,
+        {
+          Type: "Raven.Client.Exceptions.BadRequestException",
+          Message: expect.stringContaining(`'${name}' is forbidden for use`),
+        },
+      ]);
+    }
+    const { databases } = client.server.running.services;
+    await expect(databases.create("System", {})).rejects.toThrow("is forbidden for use");
+    await create("Systems");
+  });
+
   test("replaces a record only for who knows its etag", async () => {
     await create("edited");
     const { Etag } = await recordOf("edited");
