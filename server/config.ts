@@ -4,7 +4,7 @@
  *
  * Invariants:
  * - Names are compared without regard to letter case; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
- * - A value that cannot be read is an error; a name that is not known is a warning.
+ * - A value that cannot be read is an error; a name that is not known, or does nothing here, is named in a line.
  */
 import { folderSilenceMs, folderSilenceMsMin } from "../engine/limits.ts";
 import { StartError } from "./start-error.ts";
@@ -52,21 +52,27 @@ export const settingTable = {
 export type SettingName = keyof typeof settingTable;
 const settings: Readonly<Record<SettingName, Setting>> = settingTable;
 
-/** Settings of RavenDB whose absence changes nothing for anybody: taken, kept, without effect in server/. */
-const harmlessPrefixes = [
-  "license.",
-  "setup.",
-  "logs.",
-  "features.",
-  "testing.",
-  "cluster.",
-  "indexing.",
-  "databases.",
-  "memory.",
-  "storage.",
-  "security.auditlog.",
-  "updates.",
-];
+/** Who asks for an audit log may rely on it. */
+const auditPrefix = "security.auditlog.";
+
+/**
+ * Settings of RavenDB that are taken, kept and shown, and do nothing here: by what their names begin with, in lower case,
+ * and why. Each that is given is named in a line with that.
+ */
+const withoutEffect: Readonly<Record<string, string>> = {
+  "license.": "there is no licence",
+  "setup.": "there is no setup wizard",
+  "logs.": "there is no log file: errors are written to standard error",
+  "features.": "what is there is always on",
+  "testing.": "they are for RavenDB's own tests",
+  "cluster.": "there are no clusters",
+  "indexing.": "indexes have limits of their own",
+  "databases.": "databases have limits of their own",
+  "memory.": "memory has limits of its own",
+  "storage.": "the storage is another one",
+  [auditPrefix]: "no audit log is kept",
+  "updates.": "nothing is updated by itself",
+};
 
 export type UnsecuredAccess = "None" | "Local" | "PrivateNetwork" | "PublicNetwork";
 
@@ -135,8 +141,10 @@ export interface SettingSources {
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** Lines for the operator. */
+  /** Lines for the operator: mistakes, and what is asked for and missing. */
   readonly warnings: readonly string[];
+  /** Lines about what is asked for and does not matter: drivers of tests give such settings to every server. */
+  readonly notes: readonly string[];
 }
 
 /** @throws StartError setting-invalid, url-scheme-unknown */
@@ -156,20 +164,34 @@ export function loadConfig(sources: SettingSources): LoadedConfig {
   for (const [name, value] of readEnvironment(sources.environment)) put(name, value, "environment");
   for (const [name, value] of flags) put(name, value, "flag");
 
-  const unknown = [...given.keys()].filter((name) => !isUnderstood(name));
-  const warnings =
-    unknown.length === 0
-      ? []
-      : [`Unknown settings are ignored: ${unknown.join(", ")}. Check their spelling.`];
-  return { config: buildConfig(given), warnings };
+  const { warnings, notes } = linesAbout([...given.keys()]);
+  return { config: buildConfig(given), warnings: [...listWarnings(given), ...warnings], notes };
+}
+
+/** A line for the unknown ones, and one for each kind of those without effect. */
+function linesAbout(names: readonly string[]): Pick<LoadedConfig, "warnings" | "notes"> {
+  const unknown: string[] = [];
+  const idle = new Map<string, string[]>();
+  for (const name of names) {
+    const lower = name.toLowerCase();
+    if (knownNames.has(lower)) continue;
+    const prefix = Object.keys(withoutEffect).find((one) => lower.startsWith(one));
+    if (prefix === undefined) unknown.push(name);
+    else idle.set(prefix, [...(idle.get(prefix) ?? []), name]);
+  }
+  const warnings: string[] = [];
+  const notes: string[] = [];
+  for (const [prefix, settingNames] of idle) {
+    const lines = prefix === auditPrefix ? warnings : notes;
+    lines.push(`Without effect here: ${settingNames.join(", ")} (${withoutEffect[prefix]}).`);
+  }
+  if (unknown.length > 0) {
+    warnings.push(`Unknown settings are ignored: ${unknown.join(", ")}. Check their spelling.`);
+  }
+  return { warnings, notes };
 }
 
 const knownNames = new Map(Object.keys(settings).map((name) => [name.toLowerCase(), name]));
-
-function isUnderstood(name: string): boolean {
-  const lower = name.toLowerCase();
-  return knownNames.has(lower) || harmlessPrefixes.some((prefix) => lower.startsWith(prefix));
-}
 
 /** `--Name=value`, `--Name value`, `--Flag` alone is "true". @throws StartError setting-invalid */
 function readFlags(argv: readonly string[], environment: Variables): Map<string, string> {
@@ -277,7 +299,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
   }
   return {
     serverUrl,
-    tcpUrl: readUrl("ServerUrl.Tcp", text("ServerUrl.Tcp")),
+    tcpUrl: readUrl("ServerUrl.Tcp", firstUrl(text("ServerUrl.Tcp"))),
     publicServerUrl: readUrl("PublicServerUrl", text("PublicServerUrl")),
     publicTcpUrl: readUrl("PublicServerUrl.Tcp", text("PublicServerUrl.Tcp")),
     dataFolder: text("DataDir") || "./data",
@@ -327,6 +349,16 @@ function readLimits(
     stallMs: number("Http.ResponseStallTimeoutInSec") * 1000,
     compressReplies: readBool("Http.UseResponseCompression", text("Http.UseResponseCompression")),
   };
+}
+
+/** Of lists of which only the first is used. */
+function listWarnings(given: ReadonlyMap<string, GivenSetting>): string[] {
+  const urls: readonly SettingName[] = ["ServerUrl", "ServerUrl.Tcp"];
+  return urls.flatMap((name) => {
+    const [first, ...others] = (given.get(name)?.value ?? "").split(";");
+    if (others.length === 0) return [];
+    return `Without effect here: all of ${name} but its first address, ${first} (one is served).`;
+  });
 }
 
 /** RavenDB takes several URLs, separated by semicolons; one is served here. */

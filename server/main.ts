@@ -19,13 +19,14 @@ import { openStorage } from "./storage.ts";
 const parentCheckMs = 1000;
 
 async function main(): Promise<void> {
-  const { config, warnings } = loadConfig({
+  const { config, warnings, notes } = loadConfig({
     argv: process.argv.slice(2),
     environment: process.env,
     readFile: (path) => readFileSync(path, "utf8"),
     defaultFile: resolve("settings.json"),
   });
   warnings.forEach(warn);
+  for (const note of notes) print(`Note: ${note}`);
   const certificateReports = { changed: print, failed: warn };
   const server = await startServer({ config, routes, openStorage, logError, certificateReports });
   server.warnings.forEach(warn);

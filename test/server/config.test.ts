@@ -73,20 +73,46 @@ describe("settings", () => {
     expect(config.publicServerUrl?.hostname).toBe("db.example.org");
   });
 
-  test("are named when they are unknown, and harmless ones are not", () => {
-    const { warnings } = load([
+  test("are named when they are unknown, and when they do nothing here", () => {
+    const { warnings, notes } = load([
       "--License.Eula.Accepted=true",
       "--Setup.Mode=None",
       "--Logs.Mode=None",
+      "--logs.path=/x",
+      "--Security.AuditLog.FolderPath=/audit",
+      "--Security.AuditLog.RetentionTimeInHrs=5",
       "--Features.Availability=Experimental",
       "--Cluster.ElectionTimeoutInMs=3000",
       "--Indexing.Auto.SearchEngineType=Lucene",
       "--Datadri=x",
       "--Http.MaxConections=1",
     ]);
+    expect(notes).toEqual([
+      "Without effect here: License.Eula.Accepted (there is no licence).",
+      "Without effect here: Setup.Mode (there is no setup wizard).",
+      "Without effect here: Logs.Mode, logs.path (there is no log file: errors are written to standard error).",
+      "Without effect here: Features.Availability (what is there is always on).",
+      "Without effect here: Cluster.ElectionTimeoutInMs (there are no clusters).",
+      "Without effect here: Indexing.Auto.SearchEngineType (indexes have limits of their own).",
+    ]);
     expect(warnings).toEqual([
+      "Without effect here: Security.AuditLog.FolderPath, Security.AuditLog.RetentionTimeInHrs (no audit log is kept).",
       "Unknown settings are ignored: Datadri, Http.MaxConections. Check their spelling.",
     ]);
+  });
+
+  test("of which only the first of several is used say so", () => {
+    const { config, warnings } = load(["--ServerUrl=http://127.0.0.1:1;http://127.0.0.2:1"]);
+    expect(config.serverUrl.port).toBe("1");
+    expect(warnings).toEqual([
+      "Without effect here: all of ServerUrl but its first address, http://127.0.0.1:1 (one is served).",
+    ]);
+  });
+
+  test("of the lock of the folder are no shorter than makes sense", () => {
+    expect(load([]).config.folderSilenceMs).toBe(10_000);
+    expect(load(["--Server.FolderSilenceInSec=1.5"]).config.folderSilenceMs).toBe(1500);
+    expect(() => load(["--Server.FolderSilenceInSec=0.1"])).toThrow("must be at least 0.5");
   });
 
   test.each([

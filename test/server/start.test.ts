@@ -299,6 +299,9 @@ describe("settings", () => {
     await expect
       .poll(started.errors)
       .toBe("Warning: Unknown settings are ignored: Nonsense.Deep, Typo. Check their spelling.\n");
+    expect(started.lines).toContain(
+      "Note: Without effect here: License.Path (there is no licence).",
+    );
     const reply = await requestHttp1(`${started.url}/admin/configuration/settings`, {});
     const { Settings } = reply.json as {
       Settings: { Name: string; Value: string; Source: string }[];
