@@ -15,6 +15,7 @@ import { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import { ShapeTable } from "./keyspaces/shapes.ts";
 import {
   backgroundBytesPerSecond,
+  clockLeadMicrosMax,
   segmentBytesMax,
   segmentBytesMin,
   segmentCacheBytes,
@@ -111,7 +112,9 @@ export async function openParts(
   });
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;
-  state.lastModified = records.lastModified;
+  // A dump can bring any time, and what is written next must not be later still.
+  const latest = environment.clock.nowMicros() + clockLeadMicrosMax;
+  state.lastModified = Math.min(records.lastModified, latest);
   const hasChanges = report.transactions > 0;
   return {
     name,

@@ -37,7 +37,7 @@ import { byteBackslash, byteComma, byteObjectClose, byteQuote, copyBytes } from 
 import { quoteString, writeStringCharacter } from "./json/escape.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
-import { nameBytesMax } from "./limits.ts";
+import { changeVectorBytesMax, nameBytesMax } from "./limits.ts";
 import {
   recordCheckAt,
   recordEtagAt,
@@ -107,7 +107,6 @@ export const explicitVectorRowFlag = 0x8000;
 
 /** Bodies shorter than this have a table of 2-byte offsets. */
 const narrowBodyBytes = 65_536;
-const changeVectorBytesMax = 65_535;
 const twoPow32 = 2 ** 32;
 
 function readU16(bytes: Uint8Array, at: number): number {

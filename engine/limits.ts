@@ -7,6 +7,10 @@ import { assert } from "./assert.ts";
 
 /** UTF-8 bytes of a document id, collection, attachment, counter or compare-exchange name. */
 export const nameBytesMax = 512;
+/** UTF-8 bytes of the key of an entry, names of several parts together: its length has 16 bits on the disk. */
+export const entryKeyBytesMax = 65_535;
+/** Bytes of a change vector: its length has 16 bits on the disk. */
+export const changeVectorBytesMax = 65_535;
 /** Characters of a database name. */
 export const databaseNameLengthMax = 128;
 /** UTF-8 bytes of one document's text. */
@@ -78,6 +82,11 @@ export const dueDocumentsIntervalMs = 60_000;
 /** Minutes that revisions of deleted documents stay, and seconds between looks for them, when nothing else is configured. */
 export const revisionBinMinutes = 30 * 24 * 60;
 export const revisionBinIntervalSeconds = 300;
+/**
+ * Microseconds that the time of a record may be ahead of the clock when a database is opened and still be before the time
+ * of every write from then on: clocks are set back, but not by more than a day.
+ */
+export const clockLeadMicrosMax = 24 * 3_600 * 1_000_000;
 /** Documents that background work of many documents changes in one transaction. */
 export const documentsPerTask = 256;
 /** Milliseconds of work that may hold the event loop before it is given back. */

@@ -26,6 +26,7 @@ import {
 } from "./indexing/saved-parts.ts";
 import { restoreStride } from "./indexing/store-column.ts";
 import { outputDocumentsPerWrite } from "./limits.ts";
+import { checkDocumentId } from "./names.ts";
 import { collectionIdNamed } from "./query-rows.ts";
 import type { Transaction } from "./transaction.ts";
 import { deleteDocument, putParsed } from "./writes/documents.ts";
@@ -147,8 +148,7 @@ export class ReduceOutputs implements OutputSink {
   #refer(id: string, text: string | null): void {
     const key = id.toLowerCase();
     const { pattern } = this.#output;
-    const next =
-      text === null || pattern === null ? null : referenceId(pattern, JSON.parse(text) as Json);
+    const next = text === null || pattern === null ? null : referenceOf(pattern, text);
     const last = this.#live.get(key) ?? null;
     if (text === null) this.#live.delete(key);
     else this.#live.set(key, next);
@@ -231,6 +231,21 @@ export class ReduceOutputs implements OutputSink {
         }
       });
     }
+  }
+}
+
+/**
+ * The id of the document that refers to an object. Null: the object has none, or its values make no id of a document
+ * (too long, or one that asks for another to be made).
+ */
+function referenceOf(pattern: string, text: string): string | null {
+  const id = referenceId(pattern, JSON.parse(text) as Json);
+  if (id === null || id.endsWith("/") || id.endsWith("|")) return null;
+  try {
+    checkDocumentId(id);
+    return id;
+  } catch {
+    return null;
   }
 }
 

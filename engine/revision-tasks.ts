@@ -286,7 +286,9 @@ export async function deleteRevisions(
       const chosen =
         changeVectors === null
           ? [...transaction.revisionsOf(document)]
-          : changeVectors.flatMap((vector) => findRevision(transaction, document, vector) ?? []);
+          : [...new Set(changeVectors)].flatMap(
+              (vector) => findRevision(transaction, document, vector) ?? [],
+            );
       for (const facts of chosen) {
         if (dropped === countMax) break;
         if (facts.lastModified < from || facts.lastModified > to) continue;

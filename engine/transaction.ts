@@ -12,6 +12,7 @@
  * - Etags grow from record to record; those of a transaction that fails are used up.
  * - A document whose counters or attachments changed is written once more, after everything else.
  */
+import { assert } from "./assert.ts";
 import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
@@ -19,7 +20,7 @@ import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
-import { transactionBytesMax } from "./limits.ts";
+import { entryKeyBytesMax, transactionBytesMax } from "./limits.ts";
 import { type Position, positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
@@ -123,6 +124,8 @@ export class Transaction {
   #touched: Set<number> | null = null;
   #revisions: StagedRevision[] | null = null;
   #revisionsOf: Map<number, StagedRevision[]> | null = null;
+  /** Etags of the revisions that it removes. */
+  #removedRevisions: Set<number> | null = null;
   #isDiscarded = false;
   readonly #fetched: ReadonlyMap<Position, Buffer>;
 
@@ -323,6 +326,9 @@ export class Transaction {
 
   /** The revision goes; the caller writes its tombstone. */
   removeRevision(facts: RevisionFacts): void {
+    this.#removedRevisions ??= new Set();
+    assert(!this.#removedRevisions.has(facts.etag), "a transaction removes a revision once");
+    this.#removedRevisions.add(facts.etag);
     this.#addRevision({ facts, at: 0, length: 0 });
   }
 
@@ -397,7 +403,10 @@ export class Transaction {
     return merged(keyspace.newestRangeDown(prefix, from), cursor, prefix, -1);
   }
 
-  /** Sets or, with `undefined`, removes an entry. `etag` is the newest one when it has none of its own. */
+  /**
+   * Sets or, with `undefined`, removes an entry. `etag` is the newest one when it has none of its own.
+   * @throws EngineError invalid-argument for a key that no record could have, too-large
+   */
   putEntry<Value>(
     keyspace: EntryKeyspace<Value>,
     key: string,
@@ -405,6 +414,12 @@ export class Transaction {
     etag: number = this.state.lastEtag,
   ): void {
     const keyBytes = Buffer.from(key);
+    if (keyBytes.length > entryKeyBytesMax) {
+      throw new EngineError(
+        "invalid-argument",
+        `A name is too long: it would be stored under a key of ${keyBytes.length} bytes, and ${entryKeyBytesMax} is the most.`,
+      );
+    }
     const text = value === undefined ? undefined : keyspace.codec.encode(value);
     const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
     const at = this.scratch.reserve(length);

@@ -6,6 +6,7 @@
  *   <pattern, filled in>                      { "ReduceOutputs": [ids] } in a collection of its own
  */
 import { EngineError } from "../errors.ts";
+import { checkCollectionName } from "../names.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 
@@ -44,17 +45,24 @@ export interface OutputSink {
   restore(parts: PartReader): Generator<void>;
 }
 
-/** What the keys `OutputReduceToCollection` and others of a definition say; null: nothing. @throws EngineError index-invalid */
+/**
+ * What the keys `OutputReduceToCollection` and others of a definition say; null: nothing.
+ * @throws EngineError index-invalid, invalid-argument for a name that is too long
+ */
 export function parseReduceOutput(json: Json): ReduceOutput | null {
   const collection = textOrNull(json["OutputReduceToCollection"]);
   const pattern = textOrNull(json["PatternForOutputReduceToCollectionReferences"]);
   if (pattern !== null) partsOf(pattern);
   if (collection === null) return null;
+  const references = textOrNull(json["PatternReferencesCollectionName"]);
+  // What the longest id has behind the collection; the usual collection of references is shorter.
+  checkCollectionName(`${collection}/${Number.MAX_SAFE_INTEGER}/${2n ** 64n - 1n}`);
+  if (references !== null) checkCollectionName(references);
   return {
     collection,
     number: 0,
     pattern,
-    references: textOrNull(json["PatternReferencesCollectionName"]),
+    references,
     formerCollection: null,
   };
 }

@@ -6,7 +6,8 @@
  * - A definition that `parseStaticDefinition` gave has a permitted name, at least one map, and known options only.
  */
 import { EngineError } from "../errors.ts";
-import { indexFieldsMax, indexTextLengthMax, nameBytesMax } from "../limits.ts";
+import { indexFieldsMax, indexTextLengthMax } from "../limits.ts";
+import { checkIndexName } from "../names.ts";
 import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
 import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index.ts";
@@ -199,12 +200,7 @@ function nameOf(value: unknown): string {
       `Index name '${name}' is not permitted. Only letters, digits and characters ('_', '-', '.', '/') are allowed.`,
     );
   }
-  if (Buffer.byteLength(name) > nameBytesMax) {
-    throw new EngineError(
-      "invalid-argument",
-      `Index name '${name}' is longer than ${nameBytesMax} bytes.`,
-    );
-  }
+  checkIndexName(name);
   return name;
 }
 

@@ -4,8 +4,6 @@
  *
  * Names are compared without regard to case, and a put in another spelling renames.
  */
-import { EngineError } from "../errors.ts";
-import { nameBytesMax } from "../limits.ts";
 import { recordKinds } from "../log/record.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
@@ -45,17 +43,6 @@ export function attachmentTombstoneId(
   { name, hash, contentType }: Pick<Attachment, "name" | "hash" | "contentType">,
 ): string {
   return [documentId.toLowerCase(), "d", name.toLowerCase(), hash, contentType].join("\u001e");
-}
-
-/** @throws EngineError invalid-argument over `nameBytesMax` bytes. */
-export function checkAttachmentName(name: string): void {
-  const bytes = Buffer.byteLength(name);
-  if (bytes > nameBytesMax) {
-    throw new EngineError(
-      "invalid-argument",
-      `Attachment name cannot exceed ${nameBytesMax} bytes, but the name was ${bytes} bytes. The invalid name is '${name}'.`,
-    );
-  }
 }
 
 /** The text of a document's `@attachments`: sorted by name without regard to case. Null when there are none. */

@@ -9,6 +9,7 @@ import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
 import { collectionCountMax } from "../limits.ts";
 import { recordKinds } from "../log/record.ts";
+import { checkCollectionName } from "../names.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
@@ -52,10 +53,11 @@ export class Collections {
     return id;
   }
 
-  /** The number of `name`, a new one if need be. @throws EngineError too-large when there are too many. */
+  /** The number of `name`, a new one if need be. @throws EngineError invalid-argument; too-large for too many */
   intern(name: string): number {
     const known = this.find(name);
     if (known >= 0) return known;
+    checkCollectionName(name);
     const id = this.#names.length;
     if (id >= collectionCountMax) {
       throw new EngineError(

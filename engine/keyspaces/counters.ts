@@ -5,7 +5,6 @@
  * Names are compared without regard to case; the spelling of the first increment is kept.
  */
 import { EngineError } from "../errors.ts";
-import { nameBytesMax } from "../limits.ts";
 import { recordKinds } from "../log/record.ts";
 import { CounterChanges } from "./counter-changes.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
@@ -77,14 +76,4 @@ export function addToCounter(
     );
   }
   return sum;
-}
-
-/** @throws EngineError invalid-argument over `nameBytesMax` bytes. */
-export function checkCounterName(name: string): void {
-  if (Buffer.byteLength(name) > nameBytesMax) {
-    throw new EngineError(
-      "invalid-argument",
-      `Counter name cannot exceed ${nameBytesMax} bytes, but counter name has ${name.length} characters. The invalid counter name is '${name}'.`,
-    );
-  }
 }

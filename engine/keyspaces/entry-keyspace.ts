@@ -16,6 +16,7 @@
  */
 
 import { assert } from "../assert.ts";
+import { entryKeyBytesMax } from "../limits.ts";
 import type { Position, SnapshotSection } from "../log/log.ts";
 import {
   type RecordKind,
@@ -169,7 +170,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     const valueLength = value === undefined ? 0 : value.length;
     const used = recordHeaderBytes + key.length + valueLength;
     const length = (used + 7) & ~7;
-    assert(key.length < 65_536, "a key's length has 16 bits");
+    assert(key.length <= entryKeyBytesMax, "a key's length has 16 bits");
     assert(at + length <= target.length, "the record fits into its target");
     target.writeUInt32LE(length, at + recordLengthAt);
     target[at + recordKindAt] = kind;

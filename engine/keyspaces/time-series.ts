@@ -56,6 +56,11 @@ export function segmentKey(prefix: string, time: number): string {
   return prefix + (time + keyTimeOffset).toString(36).padStart(keyTimeDigits, "0");
 }
 
+/** Can an entry have this time, in milliseconds since 1970? */
+export function isSeriesTime(time: number): boolean {
+  return Number.isInteger(time) && time >= timeMin && time <= timeMax;
+}
+
 /** The time in the key of a segment. */
 export function timeOfKey(key: string): number {
   return Number.parseInt(key.slice(-keyTimeDigits), 36) - keyTimeOffset;
@@ -87,13 +92,15 @@ function* values(
   for (const [key, { value }] of entries) yield [key, value];
 }
 
-/** The segment that an entry at `time` would be in; undefined when all are later. */
+/** The segment that an entry at `time`, a number, would be in; undefined when all are later. */
 export function segmentAt(
   source: SegmentSource,
   prefix: string,
   time: number,
 ): [string, Segment] | undefined {
-  for (const found of source.down(prefix, segmentKey(prefix, time))) return found;
+  // Who looks for a range may name one that is wider than all there can be.
+  const within = Math.max(timeMin, Math.min(time, timeMax));
+  for (const found of source.down(prefix, segmentKey(prefix, within))) return found;
   return undefined;
 }
 

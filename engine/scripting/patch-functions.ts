@@ -261,6 +261,9 @@ const counters: Record<string, Native> = {
     const name = counterName(args[1], signature);
     const [, , delta = 1] = args;
     if (typeof delta !== "number") refuse(`${signature}: 'value' must be a number argument`);
+    if (!Number.isFinite(delta)) {
+      refuse(`${signature}: 'value' must be a finite number, but is ${delta}`);
+    }
     run.burn(hostCallUnits);
     writable(run).incrementCounter(document, name, Math.trunc(delta));
     return true;

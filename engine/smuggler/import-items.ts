@@ -8,11 +8,11 @@ import { documentFlags } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
-import { checkAttachmentName } from "../keyspaces/attachments.ts";
-import { checkCompareExchangeKey, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
+import { checkAttachmentName, checkCompareExchangeKey, checkDocumentId, shown } from "../names.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { bindAttachment } from "../writes/attachments.ts";
@@ -62,7 +62,7 @@ export interface DumpedMetadata {
   readonly text: string;
 }
 
-/** @throws EngineError json-invalid, json-not-object, invalid-format */
+/** @throws EngineError json-invalid, json-not-object, invalid-format without an id that is text */
 export function dumpedMetadata(bytes: Buffer): DumpedMetadata {
   if (bytes[0] !== 0x7b) {
     throw new EngineError("json-not-object", "Expected start of object in the dump's documents.");
@@ -80,6 +80,11 @@ export function dumpedMetadata(bytes: Buffer): DumpedMetadata {
   const known = metadata;
   const textOf = (key: string): string => (typeof known[key] === "string" ? known[key] : "");
   const id = textOf("@id");
+  const exportType = textOf("@export-type");
+  // A content of an attachment is no document.
+  if (id === "" && exportType === "") {
+    throw new EngineError("invalid-format", "Document does not contain an id.");
+  }
   return {
     id,
     collection: textOf("@collection") || "@empty",
@@ -89,7 +94,7 @@ export function dumpedMetadata(bytes: Buffer): DumpedMetadata {
     attachments: attachmentsOf(known["@attachments"]),
     expires: expiryOf(known["@expires"]),
     isArchived: known["@archived"] === true,
-    exportType: textOf("@export-type"),
+    exportType,
     text,
   };
 }
@@ -98,7 +103,8 @@ function timeOf(metadata: JsonObject, key: string, id: string): number | undefin
   const value = metadata[key];
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
-  if (Number.isNaN(time)) {
+  // The record has no room for a time before 1970, when nobody can have changed a document.
+  if (Number.isNaN(time) || time < 0) {
     throw new EngineError(
       "json-invalid",
       `Cannot parse the value of property @metadata.${key}: ${String(value)}. Id: '${id}'.`,
@@ -162,13 +168,14 @@ export class DocumentItem implements ImportItem {
   }
 
   get name(): string {
-    return `document '${this.#fate.id}'`;
+    return `document '${shown(this.#fate.id)}'`;
   }
 
   apply(transaction: Transaction): void {
     const { id, options, isGuarded, attachments } = this.#fate;
     const { state, keyspaces } = transaction;
     const { collections } = keyspaces;
+    checkDocumentId(id);
     for (const attachment of attachments) {
       checkAttachmentName(attachment.name);
       bindAttachment(transaction, id, attachment, collections.intern(this.#fate.collection));
@@ -200,7 +207,7 @@ export class RevisionItem implements ImportItem {
   }
 
   get name(): string {
-    return `revision '${this.#metadata.changeVector}' of document '${this.#metadata.id}'`;
+    return `revision '${this.#metadata.changeVector}' of document '${shown(this.#metadata.id)}'`;
   }
 
   apply(transaction: Transaction): void {
@@ -227,7 +234,7 @@ export class TombstoneItem implements ImportItem {
   }
 
   get name(): string {
-    return `deletion of document '${this.#id}'`;
+    return `deletion of document '${shown(this.#id)}'`;
   }
 
   apply(transaction: Transaction): void {
@@ -249,7 +256,7 @@ export class IdentityItem implements ImportItem {
   }
 
   get name(): string {
-    return `identity '${this.#key}'`;
+    return `identity '${shown(this.#key)}'`;
   }
 
   apply(transaction: Transaction): void {
@@ -276,7 +283,7 @@ export class CompareExchangeItem implements ImportItem {
   }
 
   get name(): string {
-    return `compare exchange value '${this.#key}'`;
+    return `compare exchange value '${shown(this.#key)}'`;
   }
 
   apply(transaction: Transaction): void {
@@ -326,7 +333,7 @@ export class CountersItem implements ImportItem {
   }
 
   get name(): string {
-    return `counters of document '${this.#documentId}'`;
+    return `counters of document '${shown(this.#documentId)}'`;
   }
 
   apply(transaction: Transaction): void {
@@ -361,7 +368,7 @@ export class SeriesItem implements ImportItem {
   }
 
   get name(): string {
-    return `time series '${this.#series}' of document '${this.#documentId}'`;
+    return `time series '${this.#series}' of document '${shown(this.#documentId)}'`;
   }
 
   apply(transaction: Transaction): void {

@@ -14,7 +14,12 @@ import { EngineError } from "../errors.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import { subscriptionKey } from "../keyspaces/subscriptions.ts";
-import { importBatchBytes, importBatchItems, importsInFlightMax } from "../limits.ts";
+import {
+  changeVectorBytesMax,
+  importBatchBytes,
+  importBatchItems,
+  importsInFlightMax,
+} from "../limits.ts";
 import type { OperationFigures } from "../operations.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
@@ -431,7 +436,7 @@ class DumpImport {
         counts.erroredCount++;
         this.#result.add(
           "ERROR",
-          `A revision of '${metadata.id}' has no change vector. It is left out.`,
+          `A revision of '${metadata.id}' has no change vector, or one that is too long. It is left out.`,
         );
       } else {
         const attachments = await this.#attachmentsOf(metadata, revisionAttachments);
@@ -742,6 +747,7 @@ function bytesBehind(item: Buffer, what: "content" | "blob"): number {
 }
 
 function isChangeVector(text: string): boolean {
+  if (text.length > changeVectorBytesMax) return false;
   return /^[A-Za-z]+:\d+-[A-Za-z0-9+/]{22}(, ?[A-Za-z]+:\d+-[A-Za-z0-9+/]{22})*$/.test(text);
 }
 

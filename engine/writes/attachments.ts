@@ -4,12 +4,8 @@
  */
 import type { DatabaseState } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
-import {
-  type Attachment,
-  attachmentKey,
-  attachmentTombstoneId,
-  checkAttachmentName,
-} from "../keyspaces/attachments.ts";
+import { type Attachment, attachmentKey, attachmentTombstoneId } from "../keyspaces/attachments.ts";
+import { checkAttachmentName } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 import { keepUnkeptState } from "./revisions.ts";
 

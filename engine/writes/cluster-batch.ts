@@ -14,8 +14,9 @@
 import type { Database } from "../database.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
-import { checkCompareExchangeKey, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { clusterCountKey } from "../keyspaces/values.ts";
+import { checkCompareExchangeKey } from "../names.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { parseDocumentOf } from "./batch-commands.ts";

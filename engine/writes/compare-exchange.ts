@@ -6,11 +6,8 @@
  * - Indexes only grow, over all values of a database, its deleted ones and its restarts.
  */
 import { EngineError } from "../errors.ts";
-import {
-  type CompareExchangeValue,
-  checkCompareExchangeKey,
-  compareExchangeKey,
-} from "../keyspaces/compare-exchange.ts";
+import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { checkCompareExchangeKey } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** Where the last index is kept among the values of the database. */

@@ -48,6 +48,9 @@ const typeKey = quoteString("Type");
 const nameKey = quoteString("CounterName");
 const deltaKey = quoteString("Delta");
 const found = new ValueSpan();
+/** Of the greatest and the least 64-bit integer. */
+const int64Digits = 19;
+const int64Beyond = 2n ** 64n;
 
 /**
  * The `Documents` of a request at the counters' own endpoint.
@@ -183,12 +186,19 @@ function deltaOf(text: Buffer, from: number, to: number): bigint {
   const kind = valueKind(text, from);
   const digits =
     kind === "string" ? decodeString(text, from, to).trim() : text.latin1Slice(from, to);
-  if (/^[-+]?\d+$/.test(digits)) return clampInt64(BigInt(digits.replace(/^\+/, "")));
+  if (/^[-+]?\d+$/.test(digits)) return wholeDelta(digits);
   const number = kind === "number" || kind === "string" ? Number(digits) : Number.NaN;
   if (digits === "" || !Number.isFinite(number)) {
     throw new EngineError("invalid-format", `Could not convert ${digits} to a 64-bit integer`);
   }
   return clampInt64(BigInt(Math.trunc(number)));
+}
+
+/** The work of making a BigInt grows with the square of its digits, so only those that can matter become one. */
+function wholeDelta(digits: string): bigint {
+  const [, sign, rest = ""] = /^([-+]?)0*(\d*)$/.exec(digits) ?? [];
+  const size = rest.length > int64Digits ? int64Beyond : BigInt(rest === "" ? "0" : rest);
+  return clampInt64(sign === "-" ? -size : size);
 }
 
 function stringMember(text: Buffer, at: number, key: Buffer): string | null {

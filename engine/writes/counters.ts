@@ -3,7 +3,8 @@
  * names (`@counters`) is written once more at the end of the transaction when it changed.
  */
 import { EngineError } from "../errors.ts";
-import { addToCounter, type Counter, checkCounterName, counterKey } from "../keyspaces/counters.ts";
+import { addToCounter, type Counter, counterKey } from "../keyspaces/counters.ts";
+import { checkCounterName } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** The value after adding `delta`; a counter that is not there begins at 0. @throws document-missing, counter-overflow */

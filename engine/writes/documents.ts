@@ -22,7 +22,7 @@ import {
   recordLengthOf,
   shapeIdOf,
 } from "../document.ts";
-import { checkDocumentId, idFormOf, serverMadeId } from "../document-id.ts";
+import { idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
 import { bytesEqual } from "../json/bytes.ts";
@@ -33,6 +33,7 @@ import { identityKey } from "../keyspaces/identities.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import { documentBytesMax } from "../limits.ts";
 import { sealRecord } from "../log/record.ts";
+import { checkDocumentId, checkIdentityName } from "../names.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
@@ -124,7 +125,9 @@ export function resolveId(transaction: Transaction, id: string): { id: string; e
 export function nextIdentity(transaction: Transaction, name: string): number {
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
-  const value = (transaction.entry(identities, key) ?? 0) + 1;
+  const last = transaction.entry(identities, key);
+  if (last === undefined) checkIdentityName(key);
+  const value = (last ?? 0) + 1;
   if (!Number.isSafeInteger(value)) {
     throw new EngineError(
       "invalid-operation",
@@ -148,6 +151,7 @@ export function seedIdentity(
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
   const current = transaction.entry(identities, key);
+  if (current === undefined) checkIdentityName(key);
   if (current !== undefined && current >= value && !isForced) return current;
   transaction.putEntry(identities, key, value);
   return value;

@@ -20,7 +20,6 @@ import {
   metadataTextOf,
   recordLengthOf,
 } from "../document.ts";
-import { checkDocumentId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
 import { attachmentsText, revisionAttachmentKey } from "../keyspaces/attachments.ts";
@@ -29,6 +28,7 @@ import type { RevisionRule } from "../keyspaces/revision-rules.ts";
 import { changeVectorHash, type RevisionFacts } from "../keyspaces/revision-table.ts";
 import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "../keyspaces/time-series.ts";
 import { recordKinds, sealRecord } from "../log/record.ts";
+import { checkDocumentId } from "../names.ts";
 import type { RecordSpan, Transaction } from "../transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 

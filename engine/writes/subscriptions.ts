@@ -12,7 +12,8 @@ import {
   type SubscriptionTask,
   subscriptionKey,
 } from "../keyspaces/subscriptions.ts";
-import { nameBytesMax, subscriptionCountMax, subscriptionQueryLengthMax } from "../limits.ts";
+import { subscriptionCountMax, subscriptionQueryLengthMax } from "../limits.ts";
+import { checkSubscriptionName } from "../names.ts";
 import { etagOfPosition, newestEtag } from "../subscriptions/position.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -205,12 +206,7 @@ function store(
   known: SubscriptionTask | undefined,
 ): void {
   const { subscriptions } = transaction.keyspaces;
-  if (Buffer.byteLength(task.name) > nameBytesMax) {
-    throw new EngineError(
-      "subscription-name-invalid",
-      `Subscription Name is too long, must be at most ${nameBytesMax} bytes`,
-    );
-  }
+  checkSubscriptionName(task.name);
   if (task.query.length > subscriptionQueryLengthMax) {
     throw new EngineError(
       "too-large",

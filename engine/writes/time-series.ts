@@ -15,6 +15,7 @@ import { EngineError } from "../errors.ts";
 import { Segment, type SeriesEntry } from "../keyspaces/series-segment.ts";
 import {
   isIncremental,
+  isSeriesTime,
   lastSegment,
   type SegmentSource,
   segmentAt,
@@ -28,6 +29,7 @@ import {
   timeOfKey,
 } from "../keyspaces/time-series.ts";
 import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../limits.ts";
+import { checkSeriesName, shown } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 
@@ -63,7 +65,7 @@ export function appendToSeries(
 ): number {
   const series = openSeries(transaction, documentId, name);
   if (entries.length === 0) return 0;
-  checkSeriesName(name);
+  checkOwnName(name);
   if (isIncremental(name)) {
     throw new EngineError(
       "invalid-operation",
@@ -88,7 +90,7 @@ export function incrementSeries(
 ): number {
   const series = openSeries(transaction, documentId, name);
   if (increments.length === 0) return 0;
-  checkSeriesName(name);
+  checkOwnName(name);
   if (!isIncremental(name)) {
     throw new EngineError(
       "invalid-operation",
@@ -218,18 +220,24 @@ function openSeries(transaction: Transaction, documentId: string, name: string):
   return { transaction, document, documentId, name, prefix, source: segmentsIn(transaction) };
 }
 
-/** @throws EngineError invalid-operation */
-function checkSeriesName(name: string): void {
+/** Is it no name of rollups? @throws EngineError invalid-operation */
+function checkOwnName(name: string): void {
   if (name.includes("@")) {
     throw new EngineError(
       "invalid-operation",
-      `Illegal time series name : '${name}'. Time series names cannot contain '@' character, since this character is reserved for time series rollups.`,
+      `Illegal time series name : '${shown(name)}'. Time series names cannot contain '@' character, since this character is reserved for time series rollups.`,
     );
   }
 }
 
 /** @throws EngineError as `appendToSeries` */
 function checkEntry({ documentId, name }: OpenSeries, { time, values, tag }: SeriesEntry): void {
+  if (!isSeriesTime(time)) {
+    throw new EngineError(
+      "out-of-range",
+      `A time of time-series '${name}' for document '${documentId}' must be a whole millisecond of the years 1 to 9999, but is ${time} milliseconds from 1970.`,
+    );
+  }
   if (values.length === 0) {
     throw new EngineError(
       "json-invalid",
@@ -275,6 +283,7 @@ function addUp(old: SeriesEntry, added: SeriesEntry): SeriesEntry {
 /** Checks entries, and brings them into their segments. @returns the etag of the last segment. */
 function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Combine): number {
   const { transaction, document, documentId, name, prefix, source } = series;
+  checkSeriesName(name);
   for (const entry of entries) checkEntry(series, entry);
   const sorted = sortedEntries(entries, combine);
   let etag = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkDocumentId } from "../../engine/document-id.ts";
+import { checkDocumentId } from "../../engine/names.ts";
 
 describe("an id of a document", () => {
   it("has no control characters but those that JSON has escapes for", () => {
