@@ -1,10 +1,10 @@
 /**
  * Assertions against our own bugs. A caller's mistake is an `EngineError`, never an assertion.
  *
- * Always on: a database that is in a state it must not be in stops, before it writes more.
+ * Always on: a transaction that meets one is not written, and a database that meets one while it stages or commits stops.
  */
 
-/** Thrown when an invariant of the engine does not hold. The database that meets one stops serving. */
+/** Thrown when an invariant of the engine does not hold. What that stops depends on when it is met: see database.ts. */
 export class InvariantError extends Error {
   override readonly name = "InvariantError";
 }

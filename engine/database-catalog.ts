@@ -11,14 +11,18 @@
  * - Names are compared without regard to case, and keep the spelling of their creation.
  * - What is asked of one database (make, open, delete) is done in the order in which it was asked.
  * - A database that is there is never made anew: a folder without its content is an error.
+ * - A database that has stopped is let go of and opened again from its folder, a few times an hour at most; meanwhile
+ *   whoever asks for it is told so. One that is in memory only stays as it is.
  */
 
-import { Database, type DatabaseOptions } from "./database.ts";
+import { Database, type DatabaseOptions, stoppedError } from "./database.ts";
 import { checkDatabaseName } from "./database-name.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import { reopeningsMax } from "./limits.ts";
+import { Reopenings } from "./reopenings.ts";
 
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";
@@ -33,10 +37,21 @@ interface Slot {
   isGone: boolean;
   /** Somebody has asked for its deletion. */
   isLeaving: boolean;
+  /** Why it has stopped, until it is open again. */
+  stopCause: Error | undefined;
+  readonly reopenings: Reopenings;
 }
 
 function newSlot(name: string): Slot {
-  return { name, database: undefined, turn: undefined, isGone: false, isLeaving: false };
+  return {
+    name,
+    database: undefined,
+    turn: undefined,
+    isGone: false,
+    isLeaving: false,
+    stopCause: undefined,
+    reopenings: new Reopenings(),
+  };
 }
 
 export class DatabaseCatalog {
@@ -91,12 +106,13 @@ export class DatabaseCatalog {
 
   /**
    * The database of that name, in any letter case; a promise when it must be opened first.
-   * @throws (rejects) EngineError database-damaged, database-locked
+   * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is opened again
    */
   find(name: string): Database | undefined | Promise<Database | undefined> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return undefined;
     if (slot.database !== undefined && slot.turn === undefined) return slot.database;
+    if (slot.stopCause !== undefined) return this.#findStopped(slot, slot.stopCause);
     return this.#inTurn(slot, () => this.#open(slot));
   }
 
@@ -121,7 +137,7 @@ export class DatabaseCatalog {
     this.#slots.set(key, slot);
     return await this.#inTurn(slot, async () => {
       try {
-        slot.database = await this.#make(name, record);
+        slot.database = this.#kept(slot, await this.#make(name, record));
         return slot.database;
       } catch (error) {
         this.#forget(slot);
@@ -170,8 +186,82 @@ export class DatabaseCatalog {
     this.#assertOpen();
     const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
     const folder = `${this.#folder}/${slot.name}`;
-    slot.database = await Database.open(this.#environment, slot.name, folder, options);
+    const database = await Database.open(this.#environment, slot.name, folder, options);
+    slot.database = this.#kept(slot, database);
+    slot.stopCause = undefined;
     return slot.database;
+  }
+
+  /** Hears when it stops. */
+  #kept(slot: Slot, database: Database): Database {
+    database.whenStopped = (error) => this.#stopped(slot, database, error);
+    return database;
+  }
+
+  #stopped(slot: Slot, database: Database, error: Error): void {
+    if (slot.database !== database || this.#isClosed) return;
+    if (this.#folder === null) {
+      this.#report(
+        `Database '${slot.name}' has stopped. It is in memory only and cannot be opened again`,
+        error,
+      );
+      return;
+    }
+    this.#report(`Database '${slot.name}' has stopped and is opened again from the disk`, error);
+    slot.stopCause = error;
+    this.#inTurn(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
+      this.#report(`Database '${slot.name}' could not be opened again`, cause),
+    );
+  }
+
+  /** Lets go of one that has stopped, and opens it again if that was not done too often. */
+  async #reopen(slot: Slot, stopped: Database): Promise<void> {
+    if (slot.database !== stopped || slot.isLeaving) return;
+    slot.database = undefined;
+    await stopped
+      .abandon()
+      .catch((cause: unknown) => this.#report(`Database '${slot.name}' did not end well`, cause));
+    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    if (waitMs > 0) {
+      this.#report(
+        `Database '${slot.name}' was opened again ${reopeningsMax} times within an hour and stays closed for ${seconds(waitMs)} s`,
+      );
+      return;
+    }
+    await this.#openAgain(slot);
+  }
+
+  async #openAgain(slot: Slot): Promise<Database | undefined> {
+    if (slot.isGone) return undefined;
+    const beganMs = this.#nowMs();
+    slot.reopenings.note(beganMs);
+    try {
+      const database = await this.#open(slot);
+      const tookMs = Math.round(this.#nowMs() - beganMs);
+      this.#report(`Database '${slot.name}' is open again, after ${tookMs} ms`);
+      return database;
+    } finally {
+      // When that failed, the next request opens it as it opens any other, and hears why it cannot.
+      slot.stopCause = undefined;
+    }
+  }
+
+  /** One that is being opened again, or was too often; when its time has come, whoever asks for it opens it. */
+  #findStopped(slot: Slot, cause: Error): Promise<Database | undefined> {
+    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    if (slot.turn === undefined && waitMs === 0) {
+      return this.#inTurn(slot, () => this.#openAgain(slot));
+    }
+    const isUnderWay = slot.turn !== undefined;
+    return Promise.reject(stoppedError(slot.name, cause, isUnderWay ? undefined : waitMs));
+  }
+
+  #nowMs(): number {
+    return this.#environment.clock.monotonicMs();
+  }
+
+  #report(message: string, cause?: unknown): void {
+    this.#options.report?.(message, cause);
   }
 
   async #remove(slot: Slot): Promise<boolean> {
@@ -240,4 +330,8 @@ export class DatabaseCatalog {
   #assertOpen(): void {
     if (this.#isClosed) throw new EngineError("database-stopped", "The server is stopping.");
   }
+}
+
+function seconds(ms: number): number {
+  return Math.ceil(ms / 1000);
 }

@@ -5,9 +5,11 @@
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
- * - After a failed sync, or an invariant that does not hold, nothing is written any more.
+ * - What goes wrong before a transaction is staged fails that transaction alone. After a failed sync, or what goes wrong
+ *   later, nothing is written any more: what is in memory may not be what the log says. Whoever keeps the database is
+ *   told, and opens it again from the disk (database-catalog.ts).
  */
-import { assert, InvariantError } from "./assert.ts";
+import { assert } from "./assert.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { ChangeFeed } from "./changes.ts";
 import type { Damaged } from "./damage-list.ts";
@@ -23,7 +25,12 @@ import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import { checkSeries } from "./keyspaces/time-series.ts";
-import { backgroundBytesPerSecond, unsyncedBytesMax } from "./limits.ts";
+import {
+  backgroundBytesPerSecond,
+  endingWaitMs,
+  reopeningsMax,
+  unsyncedBytesMax,
+} from "./limits.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
 import {
@@ -113,6 +120,8 @@ const refreshOptions: DueDocumentsOptions = {
   secondsKey: "RefreshFrequencyInSec",
   act: refreshDocument,
 };
+/** Most databases are open again by then. */
+const retryAfterSeconds = 1;
 const maximumReruns = 10_000;
 const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
@@ -140,13 +149,18 @@ export class Database implements LogListener {
    * follow are not counted.
    */
   servedCount = 0;
+  /** Told once, when it stops for a reason other than being closed. Set by whoever keeps it. */
+  whenStopped: ((error: Error) => void) | null = null;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
   /** How many transactions were taken from `#pending`: the first that is left has this number. */
   #settled = 0;
   #durableShapeCount: number;
+  /** Why it serves no longer: it has stopped, or is closing. */
   #failure: Error | null = null;
+  /** Why it has stopped, when it was not closed. */
+  #stopCause: Error | null = null;
   #ending: Promise<void> | null = null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
@@ -169,6 +183,8 @@ export class Database implements LogListener {
       write: (change) => this.#write(change),
     });
     const stop = (error: unknown): void => this.#stop(error);
+    const taskFailed = (error: unknown): void =>
+      this.report(`A task in the background of database '${this.name}' failed`, error);
     this.blobs.host = {
       isDiskFull: () => this.isDiskFull,
       hasStopped: () => this.#failure !== null,
@@ -180,15 +196,15 @@ export class Database implements LogListener {
         clock: parts.environment.clock,
         write: (change, options) => this.write(change, options),
         writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
-        failed: stop,
+        failed: taskFailed,
       },
       parts.hasChanges,
       options.maintenance,
     );
     const { clock } = parts.environment;
-    this.expiration = new DueDocuments(this, clock, expirationOptions, stop);
-    this.refresh = new DueDocuments(this, clock, refreshOptions, stop);
-    this.revisionBin = new RevisionBin(this, clock, stop);
+    this.expiration = new DueDocuments(this, clock, expirationOptions, taskFailed);
+    this.refresh = new DueDocuments(this, clock, refreshOptions, taskFailed);
+    this.revisionBin = new RevisionBin(this, clock, taskFailed);
     this.#followSettings();
     this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
   }
@@ -208,6 +224,7 @@ export class Database implements LogListener {
     const parts = await openParts(environment, name, folder, options, {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
+      stopped: (error) => database?.stopped(error),
     });
     database = new Database(parts, options);
     return database;
@@ -227,7 +244,7 @@ export class Database implements LogListener {
     change: (transaction: Transaction) => Result,
     options?: WriteOptions,
   ): Promise<Result> {
-    if (this.#ending !== null) return Promise.reject(this.#closedError());
+    if (this.#ending !== null) return Promise.reject(this.#refusal());
     this.servedCount++;
     return this.#write(change, options);
   }
@@ -287,16 +304,24 @@ export class Database implements LogListener {
     fetched: ReadonlyMap<Position, Buffer>,
   ): Promise<Result> {
     this.assertServing();
+    // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
     const transaction = new Transaction(this.state, this.#scratch, fetched);
-    try {
-      const result = change(transaction);
-      rewriteTouched(transaction);
-      if (!transaction.isEmpty) return this.#append(transaction, isDeletion, result);
+    const result = change(transaction);
+    rewriteTouched(transaction);
+    if (transaction.isEmpty) {
       // It changed nothing because of what it saw, which a crash could take back until it is durable.
       if (this.#pending.length === 0) return Promise.resolve(result);
       return this.#log.flush().then(() => result);
+    }
+    const { shapes } = this.state;
+    const { scratch } = transaction;
+    if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
+    try {
+      return this.#append(transaction, isDeletion, result);
     } catch (error) {
-      throw this.#noted(error);
+      // Of an EngineError nothing was appended. Else the log ends before it writes what may be appended.
+      if (!(error instanceof EngineError)) this.#stop(error);
+      throw error;
     }
   }
 
@@ -304,7 +329,6 @@ export class Database implements LogListener {
   #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
     const { shapes } = this.state;
     const { scratch } = transaction;
-    if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
     const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
     this.#stageDocuments(transaction.documents, base);
     for (const { facts, at, length } of transaction.revisions) {
@@ -372,9 +396,11 @@ export class Database implements LogListener {
         hasDocuments ||= transaction.documents > 0;
       }
     } catch (error) {
-      // The log stops, and tells nothing more of these.
+      this.#stop(error);
+      for (const { resolve, result } of due.slice(0, done)) resolve(result);
+      // They are durable, and found again; here nobody can say what became of them.
       for (const transaction of due.slice(done)) transaction.reject(error);
-      throw error;
+      return;
     }
     this.maintenance.committed(bytes, hasDocuments);
     // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
@@ -405,16 +431,31 @@ export class Database implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
-    const { documents, shapes, keyspaces } = this.state;
     const dropped = this.#pending.splice(count - this.#settled);
+    if (!isDiskFull(error)) this.#failure ??= error;
+    try {
+      // A database that has stopped has no use for what it staged, and perhaps staged it in part.
+      if (this.#failure === null) this.#takeBack(dropped);
+    } catch (mistake) {
+      this.#stop(mistake);
+    } finally {
+      for (const transaction of dropped) transaction.reject(error);
+    }
+  }
+
+  #takeBack(dropped: readonly PendingTransaction[]): void {
+    const { documents, shapes, keyspaces } = this.state;
     for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
       keyspaces.revisions.discardStaged(revisions);
       for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
-    if (!isDiskFull(error)) this.#failure = error;
-    for (const transaction of dropped) transaction.reject(error);
+  }
+
+  /** From the log: it writes nothing any more. */
+  stopped(error: Error): void {
+    this.#stop(error);
   }
 
   /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
@@ -444,13 +485,13 @@ export class Database implements LogListener {
 
   /** Is this database able to serve? @throws EngineError database-stopped with the reason */
   assertServing(): void {
-    if (this.#failure === null) return;
-    if (this.#ending !== null) throw this.#closedError();
-    throw new EngineError(
-      "database-stopped",
-      `Database '${this.name}' has stopped: ${this.#failure.message} It is safe to restart the server.`,
-      { cause: this.#failure },
-    );
+    if (this.#failure !== null) throw this.#refusal();
+  }
+
+  /** Why it does not serve. */
+  #refusal(): EngineError {
+    if (this.#stopCause === null) return this.#closedError();
+    return stoppedError(this.name, this.#stopCause, this.isInMemory ? null : undefined);
   }
 
   /** The number of the document with this id, or -1. */
@@ -678,16 +719,18 @@ export class Database implements LogListener {
   async #end(withSnapshot: boolean): Promise<void> {
     const hadFailed = this.#failure !== null;
     this.subscriptions.close(this.#closedError());
-    const ending = withSnapshot ? "closed" : "deleted";
+    const ending = hadFailed ? "opened again" : withSnapshot ? "closed" : "deleted";
     this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
-    await this.operations.stop();
+    const stopping = this.operations.stop();
+    // What has stopped does not wait for those who may never notice.
+    await (hadFailed ? Promise.race([stopping, this.#afterMs(endingWaitMs)]) : stopping);
     this.#failure ??= this.#closedError();
-    await this.queries.close(withSnapshot && !hadFailed);
-    await this.maintenance.close();
-    await this.expiration.close();
-    await this.refresh.close();
-    await this.revisionBin.close();
-    await this.#snapshot;
+    try {
+      await this.#endTasks(withSnapshot && !hadFailed);
+    } catch (error) {
+      // The folder is to be let go of all the same.
+      this.report(`Database '${this.name}' did not end well`, error);
+    }
     const isWhole = !hadFailed && (await this.#settleWrites());
     let view: ReturnType<DatabaseState["documents"]["view"]> | undefined;
     const sections = () => {
@@ -700,6 +743,19 @@ export class Database implements LogListener {
       view?.release();
       await this.blobs.close();
     }
+  }
+
+  async #endTasks(withSnapshots: boolean): Promise<void> {
+    await this.queries.close(withSnapshots);
+    await this.maintenance.close();
+    await this.expiration.close();
+    await this.refresh.close();
+    await this.revisionBin.close();
+    await this.#snapshot;
+  }
+
+  #afterMs(ms: number): Promise<void> {
+    return new Promise((resolve) => this.clock.setTimer(ms, resolve));
   }
 
   #closedError(): EngineError {
@@ -820,16 +876,48 @@ export class Database implements LogListener {
     }
   }
 
-  /** A broken invariant stops the database before it writes more. */
-  #noted(error: unknown): unknown {
-    if (error instanceof InvariantError) this.#failure ??= error;
-    return error;
-  }
-
-  /** Nothing is written or read any more, for a reason found outside the log. */
+  /** Nothing is written or read any more: what is in memory may not be what the log says. The first reason stays. */
   #stop(error: unknown): void {
-    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+    if (this.#stopCause !== null || this.#ending !== null) return;
+    this.#stopCause = error instanceof Error ? error : new Error(String(error));
+    this.#failure ??= this.#stopCause;
+    this.#log.stop(error);
+    this.whenStopped?.(this.#stopCause);
   }
+}
+
+/** A failure of the disk as the disk tells of it; what went wrong in here is in the log. */
+function stopReason(cause: Error): string {
+  if (!(cause instanceof EngineError)) return "an unexpected error, see the server's log.";
+  return cause.cause instanceof Error ? `${cause.cause.message}.` : cause.message;
+}
+
+/**
+ * What is answered while a database does not serve because of `cause`.
+ * @param waitMs milliseconds until it may be opened again; undefined: that is under way; null: never, it was in memory
+ */
+export function stoppedError(
+  name: string,
+  cause: Error,
+  waitMs: number | null | undefined,
+): EngineError {
+  const head = `Database '${name}' has stopped: ${stopReason(cause)}`;
+  if (waitMs === null) {
+    return new EngineError(
+      "database-stopped",
+      `${head} It is in memory only, so there is nothing to open it again from: delete it and make it anew.`,
+      { cause },
+    );
+  }
+  const seconds = waitMs === undefined ? retryAfterSeconds : Math.ceil(waitMs / 1000);
+  const remedy =
+    waitMs === undefined
+      ? "It is opened again from the disk, where everything is that was acknowledged. Try again."
+      : `It was opened again ${reopeningsMax} times within an hour, and is so once more in ${seconds} seconds, or when the server is restarted. The server's log says why it stopped.`;
+  return new EngineError("database-stopped", `${head} ${remedy}`, {
+    cause,
+    details: { retryAfterSeconds: seconds },
+  });
 }
 
 function isDiskFull(error: unknown): boolean {

@@ -12,9 +12,10 @@ import { Database, type DatabaseOptions } from "./database.ts";
 import { DatabaseCatalog } from "./database-catalog.ts";
 import { systemDatabaseName } from "./database-name.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
-import type { DirectoryLock, Environment } from "./environment.ts";
+import type { DirectoryLock, Environment, Report } from "./environment.ts";
 import { FencedFiles } from "./fenced-files.ts";
 import { nodeEnvironment } from "./node-environment.ts";
+import { SystemDatabase } from "./system-database.ts";
 
 export interface EngineOptions {
   /** Where databases are kept; left out: all are in memory and gone when the process ends. */
@@ -22,12 +23,17 @@ export interface EngineOptions {
   /** The outside world; left out: this process's. */
   readonly environment?: Environment;
   readonly database?: DatabaseOptions;
+  /** Where the operator is told of what goes wrong beside requests. */
+  readonly report?: Report | undefined;
 }
 
 /** The databases of one data folder, and the durable values of the server itself. */
 export interface Engine {
   readonly databases: DatabaseCatalog;
-  /** A database without documents, for what belongs to the server: certificates, its identity, its settings. */
+  /**
+   * A database without documents, for what belongs to the server: certificates, its identity, its settings. Ask for it each
+   * time: when it has stopped, another one takes its place.
+   */
   readonly system: Database;
   readonly environment: Environment;
   /** Resolves when another process has taken the folder: nothing is written any more, and what is read may be old. */
@@ -42,13 +48,14 @@ export interface Engine {
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const environment = options.environment ?? nodeEnvironment();
-  const { folder } = options;
-  if (folder === undefined) return await openContents(environment, null, null, options.database);
+  const { folder, report } = options;
+  const databaseOptions = report === undefined ? options.database : { ...options.database, report };
+  if (folder === undefined) return await openContents(environment, null, null, databaseOptions);
   await makeDurableDirectory(environment.files, folder);
   const lock = await environment.files.lockDirectory(folder);
   try {
     const files = new FencedFiles(environment.files, lock);
-    return await openContents({ ...environment, files }, folder, lock, options.database);
+    return await openContents({ ...environment, files }, folder, lock, databaseOptions);
   } catch (error) {
     await lock.release();
     throw error;
@@ -62,17 +69,14 @@ async function openContents(
   options: DatabaseOptions | undefined,
 ): Promise<Engine> {
   const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
-  const system = await Database.open(
-    environment,
-    systemDatabaseName,
-    inside(systemDatabaseName),
-    options,
-  );
+  const system = await SystemDatabase.open(environment, inside(systemDatabaseName), options);
   try {
     const databases = await DatabaseCatalog.open(environment, inside("Databases"), options);
     return {
       databases,
-      system,
+      get system() {
+        return system.current;
+      },
       environment,
       lost: new Promise((resolve) => lock?.onLost(resolve)),
       close: async () => {

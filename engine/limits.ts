@@ -13,6 +13,11 @@ export const entryKeyBytesMax = 65_535;
 export const changeVectorBytesMax = 65_535;
 /** Characters of a database name. */
 export const databaseNameLengthMax = 128;
+/** Times in an hour that a database which has stopped is opened again by itself. */
+export const reopeningsMax = 3;
+export const reopeningWindowMs = 3_600_000;
+/** Milliseconds that a database which has stopped waits for what is at work in it before it is opened again. */
+export const endingWaitMs = 1_000;
 /** UTF-8 bytes of one document's text. */
 export const documentBytesMax = 256 * 1024 * 1024;
 /** Objects and arrays inside each other in one document. */

@@ -108,7 +108,7 @@ const ownedKinds: ReadonlySet<number> = new Set([
 ]);
 
 /** A commit that is lost makes `flush` reject. */
-const ignoreCommits = { durable: () => undefined, lost: () => undefined };
+const ignoreCommits = { durable: () => undefined, lost: () => undefined, stopped: () => undefined };
 
 /** The first pass: where the newest readable record of each thing stands. */
 class NewestRecords {

@@ -28,7 +28,13 @@ async function main(): Promise<void> {
   warnings.forEach(warn);
   for (const note of notes) print(`Note: ${note}`);
   const certificateReports = { changed: print, failed: warn };
-  const server = await startServer({ config, routes, openStorage, logError, certificateReports });
+  const server = await startServer({
+    config,
+    routes,
+    openStorage: (known) => openStorage(known, report),
+    logError,
+    certificateReports,
+  });
   server.warnings.forEach(warn);
   stopWhenTold(server, config);
   server.lost.then(endAtOnce, endAtOnce);
@@ -43,9 +49,20 @@ function warn(text: string): void {
   console.error(`Warning: ${text}`);
 }
 
+/** What the engine tells: a line, and the whole of what caused it. */
+function report(message: string, cause?: unknown): void {
+  const time = new Date().toISOString();
+  console.error(
+    cause === undefined ? `${time} ${message}.` : `${time} ${message}: ${textOf(cause)}`,
+  );
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
 function logError(reference: string, error: unknown): void {
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  console.error(`Error ${reference}: ${text}`);
+  console.error(`Error ${reference}: ${textOf(error)}`);
 }
 
 /** The data folder is another's: there is nothing to be saved, and what could still be read would be old. */

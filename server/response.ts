@@ -40,7 +40,8 @@ export function errorReply(
   if (error instanceof EngineError) {
     const { status, type } = errorStatus[error.code];
     const details = status === 409 ? { ...noVectors, ...wireDetails(error) } : wireDetails(error);
-    return { status, headers: undefined, body: errorBody(url, type, error.message, details) };
+    const body = errorBody(url, type, error.message, details);
+    return { status, headers: retryHeaders(error), body };
   }
   if (error instanceof RequestError) {
     const body =
@@ -53,6 +54,12 @@ export function errorReply(
   logUnknown(reference, error);
   const message = `An unexpected error, see ${reference} in the server's log.`;
   return { status: 500, headers: undefined, body: errorBody(url, "System.Exception", message) };
+}
+
+/** When it is worth while to ask again, where the error knows. */
+function retryHeaders({ details }: EngineError): ReplyHeaders | undefined {
+  const seconds = details?.["retryAfterSeconds"];
+  return typeof seconds === "number" ? { "retry-after": String(seconds) } : undefined;
 }
 
 /** What every 409 names, null where it is unknown. */

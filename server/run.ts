@@ -80,7 +80,9 @@ async function serve(
     config,
     values: storage.values,
     databases: storage.databases,
-    operations: storage.operations,
+    get operations() {
+      return storage.operations;
+    },
     commandIndex: new CommandIndex(storage.values),
     certificates,
     shownCertificate,

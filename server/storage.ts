@@ -9,6 +9,7 @@ import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Engine, EngineError, openEngine } from "../engine/engine.ts";
+import type { Report } from "../engine/environment.ts";
 import { makeFolders, nodeEnvironment } from "../engine/node-environment.ts";
 import type { Operations } from "../engine/operations.ts";
 import type { Config } from "./config.ts";
@@ -25,24 +26,30 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-/** @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent */
-export async function openStorage(config: Config): Promise<Storage> {
+/**
+ * @param report where the operator is told of what goes wrong beside requests
+ * @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent
+ */
+export async function openStorage(config: Config, report?: Report): Promise<Storage> {
   if (!config.runInMemory) await prepareFolder(config.dataFolder);
-  const engine = await open(config);
+  const engine = await open(config, report);
   return {
     values: new SystemValues(engine),
     databases: engine.databases,
-    operations: engine.system.operations,
+    get operations() {
+      return engine.system.operations;
+    },
     lost: engine.lost,
     close: () => engine.close(),
   };
 }
 
-async function open(config: Config): Promise<Engine> {
+async function open(config: Config, report: Report | undefined): Promise<Engine> {
   try {
     return await openEngine({
       folder: config.runInMemory ? undefined : resolve(config.dataFolder),
       environment: nodeEnvironment({ silenceMs: config.folderSilenceMs }),
+      report,
     });
   } catch (error) {
     if (!(error instanceof EngineError)) throw folderError(config.dataFolder, error);

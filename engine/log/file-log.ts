@@ -356,6 +356,11 @@ export class FileLog implements CommitLog {
     return this.#ready.append(payload, length, evenIfFull);
   }
 
+  /** Ends the log for a reason of its owner: nothing is written any more, and what is not on its way is lost. */
+  stop(cause: unknown): void {
+    this.#health.stop(cause);
+  }
+
   get appendedCount(): number {
     return this.#writer?.appendedCount ?? 0;
   }

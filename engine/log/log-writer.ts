@@ -505,7 +505,11 @@ export class LogWriter {
   /** The log has stopped, wherever the reason was met. A frame that is on its way may be found again or not. */
   #stopped(error: EngineError): void {
     this.#sealed = [];
-    this.#lose(error);
+    try {
+      this.#lose(error);
+    } finally {
+      this.#listener.stopped(error);
+    }
   }
 
   #lose(error: EngineError): void {

@@ -80,4 +80,6 @@ export interface LogListener {
   durable(count: number): void;
   /** Transactions after the first `count` are lost (the disk is full, or failed); nothing of them is in the log. */
   lost(count: number, error: Error): void;
+  /** The log writes nothing any more. What was appended and is not durable is lost: that was told before. */
+  stopped(error: Error): void;
 }

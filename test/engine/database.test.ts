@@ -1,9 +1,8 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";
 import type { FileHandle, FileSystem } from "../../engine/environment.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
-import { nodeEnvironment } from "../../engine/node-environment.ts";
 import { incrementCounter } from "../../engine/writes/counters.ts";
 import { deleteDocument, putParsed, storedIdOf } from "../../engine/writes/documents.ts";
 import { describeDatabase } from "../support/database-picture.ts";
@@ -235,18 +234,6 @@ test("a missing or damaged MANIFEST beside data is an error", async () => {
       message: expect.stringContaining("MANIFEST"),
     });
   }
-});
-
-test("a broken invariant in a transaction stops the database before it writes more", async () => {
-  const { InvariantError } = await import("../../engine/assert.ts");
-  const database = await Database.open(nodeEnvironment(), "test", null);
-  onTestFinished(() => database.close());
-  await expect(
-    database.write(() => {
-      throw new InvariantError("broken");
-    }),
-  ).rejects.toThrow("broken");
-  await expect(database.put("a", {})).rejects.toMatchObject({ code: "database-stopped" });
 });
 
 test("a listener that throws does not keep a durable write from being seen", async () => {

@@ -127,6 +127,7 @@ export class TinyDatabase {
           // What a full disk refused is not there; what a stopped log left may be.
           if ((error as EngineError).code === "disk-full") history.forget(before + count);
         },
+        stopped: () => undefined,
       },
     });
     try {

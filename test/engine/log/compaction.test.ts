@@ -41,7 +41,11 @@ async function openInMemory(bytesPerSecond: number) {
     clock,
     random: (count) => random.bytes(count),
     owner,
-    listener: { durable: (count) => owner.durable(count), lost: () => undefined },
+    listener: {
+      durable: (count) => owner.durable(count),
+      lost: () => undefined,
+      stopped: () => undefined,
+    },
     cache: new SegmentCache(0),
     segmentBytesMin: 1024,
     segmentBytesMax: 1024,

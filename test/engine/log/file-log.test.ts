@@ -25,6 +25,7 @@ async function open(folder: string | null, owner: TinyOwner, cache = new Segment
   const listener: LogListener = {
     durable: (count) => owner.durable(count),
     lost: (count) => owner.lost(count),
+    stopped: () => undefined,
   };
   const log = await openLog({
     ...environment,

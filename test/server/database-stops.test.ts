@@ -1,0 +1,52 @@
+/** What clients hear of a database that has stopped, and that others are served all the time. */
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { InvariantError } from "../../engine/assert.ts";
+import type { Database } from "../../engine/database.ts";
+import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
+import { stopTestServers } from "../support/start-test-server.ts";
+
+let client: EndpointClient;
+beforeAll(async () => {
+  client = await startEndpointClient(["--RunInMemory=false"]);
+  await client.server.running.services.databases.create("other", {});
+});
+afterAll(stopTestServers);
+
+const databaseNow = async () =>
+  (await client.server.running.services.databases.find("db")) as Database;
+
+test("a write that meets a mistake of ours is answered by a reference, and the next ones are served", async () => {
+  const { state } = await databaseNow();
+  const broken = new InvariantError("broken on purpose");
+  vi.spyOn(state.parser, "parse").mockImplementationOnce(() => {
+    throw broken;
+  });
+  const reply = await client.send("PUT docs?id=a", { a: 1 });
+  expect(reply.status).toBe(500);
+  expect(reply.text).toMatch(/see [-0-9a-f]{36} in the server's log/);
+  expect(reply.text).not.toContain("broken on purpose");
+  expect(client.server.errors).toEqual([broken]);
+  expect((await client.send("PUT docs?id=a", { a: 1 })).status).toBe(201);
+});
+
+test("while it is opened again it answers 503 and when to try again; then all is there", async () => {
+  const { state } = await databaseNow();
+  vi.spyOn(state.documents, "commitStaged").mockImplementationOnce(() => {
+    throw new InvariantError("broken on purpose");
+  });
+  expect((await client.send("PUT docs?id=b", { b: 1 })).status).toBe(500);
+  const statuses: number[] = [];
+  for (let turn = 0; turn < 500 && statuses.at(-1) !== 200; turn++) {
+    const reply = await client.send("GET docs?id=a");
+    statuses.push(reply.status);
+    expect((await client.send("GET /databases/other/stats")).status).toBe(200);
+    if (reply.status === 200) continue;
+    expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "1"]);
+    expect(reply.json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Database.DatabaseLoadFailureException",
+      Message: expect.stringContaining("It is opened again from the disk"),
+    });
+  }
+  expect(statuses.at(-1)).toBe(200);
+  expect((await client.send("PUT docs?id=c", { c: 1 })).status).toBe(201);
+});
