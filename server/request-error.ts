@@ -79,6 +79,21 @@ export function bodyTooSlow(detail: string): RequestError {
   return new RequestError(408, `${client}.BadRequestException`, `The request's body ${detail}.`);
 }
 
+/**
+ * What is thrown by code that follows values into each other, when these are deeper than the stack: documents may be nested
+ * more deeply than all of it can follow. @returns what is answered; undefined: it is something else
+ */
+export function tooDeep(error: unknown): RequestError | undefined {
+  const isOverflow = error instanceof RangeError && /call stack/.test(error.message);
+  if (!isOverflow) return undefined;
+  return new RequestError(
+    400,
+    "System.ArgumentException",
+    "The request, or a document that it reads, has objects or arrays inside each other more deeply than this can follow.",
+    { cause: error },
+  );
+}
+
 export function bodyBroken(encoding: string, cause: unknown): RequestError {
   return new RequestError(
     400,

@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto";
 import * as zlib from "node:zlib";
 import { EngineError } from "../engine/errors.ts";
 import { errorStatus } from "./error-status.ts";
-import { RequestError } from "./request-error.ts";
+import { RequestError, tooDeep } from "./request-error.ts";
 
 /** The version of the interface spoken here. Clients compare it as text with "4.2" and "5.2". */
 export const interfaceVersion = "7.2.7.72051";
@@ -33,10 +33,11 @@ export interface ErrorReply {
  * that finds it in the log.
  */
 export function errorReply(
-  error: unknown,
+  thrown: unknown,
   url: string,
   logUnknown: (reference: string, error: unknown) => void,
 ): ErrorReply {
+  const error = tooDeep(thrown) ?? thrown;
   if (error instanceof EngineError) {
     const { status, type } = errorStatus[error.code];
     const details = status === 409 ? { ...noVectors, ...wireDetails(error) } : wireDetails(error);

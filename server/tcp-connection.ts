@@ -31,7 +31,7 @@ import type { Connection } from "./connection.ts";
 import type { JsonObject } from "./json-body.ts";
 import { MessageReader } from "./message-reader.ts";
 import { parseTimeSpanMs } from "./request.ts";
-import { databaseDisabled, databaseMissing, RequestError } from "./request-error.ts";
+import { databaseDisabled, databaseMissing, RequestError, tooDeep } from "./request-error.ts";
 import type { Database, ServerServices } from "./services.ts";
 import {
   acceptedMessage,
@@ -107,8 +107,9 @@ export class TcpConnection {
       beating = setInterval(() => this.#beat(), heartbeatMs).unref();
       await this.#serve(database, options, agreed.version);
     } catch (error) {
-      this.#report(error);
-      this.end(refuse(error));
+      const known = tooDeep(error) ?? error;
+      this.#report(known);
+      this.end(refuse(known));
     } finally {
       clearTimeout(timer);
       if (beating !== null) clearInterval(beating);

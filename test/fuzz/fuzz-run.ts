@@ -1,0 +1,400 @@
+/**
+ * Sends changed requests to a real server in this process and watches it: the oracles are below. In rounds: each begins with
+ * a new database, and ends with the whole check of it and a comparison with what its files say.
+ *
+ * Oracles:
+ * - No answer is a failure of ours: 500, or a database that has stopped; and no error is logged.
+ * - What says that it is JSON is JSON; an answer comes, whole, within a bound of time.
+ * - Another database's GET answers 200 all the time.
+ * - No promise is rejected unheard, nothing is thrown into the void, and memory stays below a bound.
+ */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import * as http from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Database } from "../../engine/database.ts";
+import type { DatabaseCatalog } from "../../engine/database-catalog.ts";
+import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { loadConfig } from "../../server/config.ts";
+import { routes } from "../../server/route-table.ts";
+import { type RunningServer, startServer } from "../../server/run.ts";
+import { openStorage } from "../../server/storage.ts";
+import { pictureOf } from "../support/database-picture.ts";
+import { describeRequest, type FuzzRequest, plainRequest, requestOf } from "./request-maker.ts";
+import { databaseName, writtenSeeds } from "./seeds.ts";
+import { conversationOf, converse } from "./socket-maker.ts";
+
+export interface FuzzOptions {
+  readonly seed: number;
+  /** Numbers of requests, from here on. */
+  readonly from: number;
+  readonly count: number;
+  /** Told of each failure as it is met. */
+  readonly onFailure: (text: string) => void;
+  readonly onRound?: (text: string) => void;
+  readonly failuresMax?: number;
+}
+
+export interface FuzzResult {
+  readonly sent: number;
+  readonly failures: number;
+  /** Answers by status; 0: a conversation, which has none. */
+  readonly statuses: ReadonlyMap<number, number>;
+  readonly slowestMs: number;
+  /** Milliseconds by method and path. */
+  readonly spentMs: ReadonlyMap<string, number>;
+}
+
+const bystander = "bystander-of-all";
+const requestsPerRound = 5_000;
+/** One of so many numbers is a conversation, and one asks the bystander. */
+const conversationEvery = 23;
+const bystanderEvery = 17;
+const answerMs = 20_000;
+const heapBytesMax = 1_500 * 1024 * 1024;
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: Buffer;
+  /** It ended before its end. */
+  readonly isCut: boolean;
+}
+
+export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
+  const folder = mkdtempSync(join(tmpdir(), "jackdaw-fuzz-"));
+  const run = new FuzzRun(options, folder);
+  const onRejection = (error: unknown) =>
+    run.fail("a promise was rejected and nobody heard", error);
+  process.on("unhandledRejection", onRejection);
+  process.on("uncaughtException", onRejection);
+  try {
+    await run.start();
+    await run.all();
+    return run.result;
+  } finally {
+    await run.stop();
+    process.off("unhandledRejection", onRejection);
+    process.off("uncaughtException", onRejection);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class FuzzRun {
+  readonly #options: FuzzOptions;
+  readonly #folder: string;
+  readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 4 });
+  readonly #statuses = new Map<number, number>();
+  #server: RunningServer | null = null;
+  #number = 0;
+  /** Where the round began: what came before in it may matter. */
+  #roundAt = 0;
+  #sent = 0;
+  #failures = 0;
+  #slowestMs = 0;
+  readonly #spentMs = new Map<string, number>();
+  /** The first error that the server wrote since the last request began. */
+  #logged: Error | null = null;
+  /** Failures are shown once for each place that they come from. */
+  readonly #seen = new Map<string, number>();
+  /** What is being sent, for failures that have no answer. */
+  #current = "";
+
+  constructor(options: FuzzOptions, folder: string) {
+    this.#options = options;
+    this.#folder = folder;
+  }
+
+  get result(): FuzzResult {
+    return {
+      sent: this.#sent,
+      failures: this.#failures,
+      statuses: this.#statuses,
+      slowestMs: this.#slowestMs,
+      spentMs: this.#spentMs,
+    };
+  }
+
+  async start(): Promise<void> {
+    const { config } = loadConfig({
+      argv: [
+        "--ServerUrl=http://127.0.0.1:0",
+        `--DataDir=${this.#folder}`,
+        "--Server.ShutdownTimeoutInSec=1",
+      ],
+      environment: {},
+      readFile: () => "",
+      defaultFile: "",
+    });
+    this.#server = await startServer({
+      config,
+      routes,
+      openStorage: (known) =>
+        openStorage(known, (message, cause) => this.fail(`the engine reports: ${message}`, cause)),
+      logError: (_reference, error) => {
+        this.#logged ??= error instanceof Error ? error : new Error(String(error));
+      },
+    });
+    await this.#databases.create(bystander, {});
+    await this.#send({
+      method: "PUT",
+      target: `/databases/${bystander}/docs?id=a`,
+      headers: [],
+      body: Buffer.from("{}"),
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    await this.#server?.stop();
+  }
+
+  async all(): Promise<void> {
+    const { from, count } = this.#options;
+    const end = from + count;
+    for (let number = from; number < end && !this.#isOver; ) {
+      this.#roundAt = number;
+      await this.#begin();
+      const roundEnd = Math.min(end, number + requestsPerRound);
+      for (; number < roundEnd && !this.#isOver; number++) await this.#one(number);
+      await this.#check();
+      this.#options.onRound?.(
+        `${this.#sent} sent, ${this.#failures} failures, slowest ${Math.round(this.#slowestMs)} ms, heap ${Math.round(process.memoryUsage().heapUsed / 1024 ** 2)} MB`,
+      );
+    }
+  }
+
+  get #isOver(): boolean {
+    return this.#failures >= (this.#options.failuresMax ?? Number.POSITIVE_INFINITY);
+  }
+
+  get #running(): RunningServer {
+    if (this.#server === null) throw new Error("the server was not started");
+    return this.#server;
+  }
+
+  get #databases(): DatabaseCatalog {
+    return this.#running.services.databases as DatabaseCatalog;
+  }
+
+  fail(what: string, cause?: unknown): void {
+    this.#failures++;
+    const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause ?? "");
+    const place =
+      cause instanceof Error ? text.split("\n").slice(0, 3).join("\n") : what.slice(0, 40);
+    const times = (this.#seen.get(place) ?? 0) + 1;
+    this.#seen.set(place, times);
+    if (times > 1) return;
+    const { seed } = this.#options;
+    this.#options.onFailure(
+      `FAILURE ${this.#failures}: ${what}\n  --seed ${seed} --from ${this.#number} --requests 1 (or from ${this.#roundAt})\n  ${this.#current}\n  ${text}\n`,
+    );
+  }
+
+  /** A database with something of everything, in place of those of the last round. */
+  async #begin(): Promise<void> {
+    this.#current = "the begin of a round";
+    for (const name of this.#databases.names()) {
+      if (name !== bystander) await this.#databases.delete(name);
+    }
+    await this.#databases.create(databaseName, { DatabaseName: databaseName });
+    // All that is right, so that what is changed finds something to be about.
+    for (const seed of writtenSeeds) {
+      if (!seed.path.startsWith(`/databases/${databaseName}/`) || seed.method === "DELETE")
+        continue;
+      await this.#expect(plainRequest(seed));
+    }
+  }
+
+  async #one(number: number): Promise<void> {
+    this.#number = number;
+    const { seed } = this.#options;
+    if (number % bystanderEvery === 0) await this.#askBystander();
+    if (number % 100 === 0) await this.#revive();
+    this.#sent++;
+    if (number % conversationEvery !== 0) {
+      await this.#expect(requestOf(seed, number));
+      return;
+    }
+    const conversation = conversationOf(seed, number);
+    const shown = conversation.pieces
+      .map((piece) => piece.toString().slice(0, 2000))
+      .join("\n    ");
+    this.#current = `${conversation.kind}:\n    ${shown}`;
+    const { address } = this.#running;
+    const answer = await converse(conversation, { http: address.port, tcp: address.tcpPort });
+    const logged = this.#takeLogged();
+    if (/^HTTP\/1\.1 500/.test(answer) || logged !== undefined) {
+      this.fail(`a conversation was answered ${answer.slice(0, 1000)}`, logged);
+    }
+    this.#count(0);
+  }
+
+  #count(status: number): void {
+    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
+  }
+
+  async #askBystander(): Promise<void> {
+    const target = `/databases/${bystander}/docs?id=a`;
+    const { status } = await this.#send({ method: "GET", target, headers: [], body: undefined });
+    if (status !== 200) this.fail(`another database's GET was answered ${status}`);
+  }
+
+  /** A request may have deleted or disabled the database, which is its right. */
+  async #revive(): Promise<void> {
+    const databases = this.#databases;
+    if (!databases.has(databaseName)) await databases.create(databaseName, {});
+    const database = await databases.find(databaseName);
+    if (database?.isDisabled !== true) return;
+    await database.changeSettings((record) => ({ ...record, Disabled: false }));
+  }
+
+  async #expect(request: FuzzRequest): Promise<void> {
+    this.#current = describeRequest(this.#running.address.url, request);
+    const began = performance.now();
+    this.#logged = null;
+    const answer = await this.#send(request);
+    const logged = this.#takeLogged();
+    const tookMs = performance.now() - began;
+    this.#slowestMs = Math.max(this.#slowestMs, tookMs);
+    const path = `${request.method} ${request.target.split("?")[0]?.slice(0, 80)}`;
+    this.#spentMs.set(path, (this.#spentMs.get(path) ?? 0) + tookMs);
+    this.#count(answer.status);
+    const text = answer.body.toString("utf8", 0, 1500);
+    if (answer.status >= 500 && !isDeclared(answer.status, text)) {
+      this.fail(`answered ${answer.status}: ${text}`, logged);
+    } else if (logged !== undefined) this.fail("an error was logged", logged);
+    else if (answer.isCut && answer.status !== 431) {
+      this.fail(`an answer of status ${answer.status} was cut off, or never came: ${text}`);
+    } else if (isJson(request, answer) && !parses(answer.body)) {
+      this.fail(`what is said to be JSON is none: ${text}`);
+    }
+  }
+
+  #takeLogged(): Error | undefined {
+    const logged = this.#logged ?? undefined;
+    this.#logged = null;
+    return logged;
+  }
+
+  #send({ method, target, headers, body }: FuzzRequest): Promise<Answer> {
+    return new Promise((resolve) => {
+      const { port } = this.#running.address;
+      const sent: http.OutgoingHttpHeaders = {};
+      for (const [name, value] of headers) sent[name] = value;
+      if (body !== undefined) sent["Content-Length"] = body.length;
+      const chunks: Buffer[] = [];
+      let status = 0;
+      let type = "";
+      let isOver = false;
+      const end = (isCut: boolean) => {
+        if (isOver) return;
+        isOver = true;
+        clearTimeout(timer);
+        resolve({ status, type, body: Buffer.concat(chunks), isCut });
+      };
+      const request = http.request({
+        host: "127.0.0.1",
+        port,
+        method,
+        path: target,
+        headers: sent,
+        agent: this.#agent,
+      });
+      const timer = setTimeout(() => {
+        request.destroy();
+        end(true);
+      }, answerMs);
+      request.on("error", (error) => {
+        // Who asks for something else than HTTP/1.1 by a header may be told to go.
+        if (status === 0) chunks.push(Buffer.from(String(error)));
+        end(true);
+      });
+      request.on("response", (response) => {
+        status = response.statusCode ?? 0;
+        type = String(response.headers["content-type"] ?? "");
+        if (response.headers["content-encoding"] !== undefined) type = "";
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("end", () => end(!response.complete));
+        response.on("error", () => end(true));
+      });
+      request.end(body);
+    });
+  }
+
+  /** The whole check at the end of a round. */
+  async #check(): Promise<void> {
+    this.#current = "the end of a round";
+    try {
+      await this.#revive();
+      const database = await this.#databases.find(databaseName);
+      if (database === undefined) throw new Error("the database is gone");
+      await database.operations.stop();
+      database.checkInvariants();
+      database.queries.indexes.checkInvariants();
+      const damaged = await database.blobs.findDamaged();
+      if (damaged.length > 0) throw new Error(`contents are damaged: ${damaged.join(", ")}`);
+      await database.flush();
+      await this.#compareWithFiles(database);
+    } catch (error) {
+      this.fail("the database is not what it must be", error);
+    }
+    const { heapUsed } = process.memoryUsage();
+    if (heapUsed > heapBytesMax) this.fail(`the heap has ${heapUsed} bytes`);
+  }
+
+  async #compareWithFiles(database: Database): Promise<void> {
+    // Indexes and tasks may still write: what is compared is of one moment, and so is the copy.
+    await database.compactionEnded();
+    const picture = JSON.stringify(pictureOf(database), bigints);
+    const copy = mkdtempSync(join(tmpdir(), "jackdaw-fuzz-copy-"));
+    try {
+      cpSync(join(this.#folder, "Databases", databaseName), copy, {
+        recursive: true,
+        filter: (path) => !path.endsWith("LOCK"),
+      });
+      const again = await Database.open(nodeEnvironment(), databaseName, copy, {
+        log: { mustExist: true },
+      });
+      try {
+        again.checkInvariants();
+        const found = JSON.stringify(pictureOf(again), bigints);
+        if (found !== picture)
+          throw new Error(`its files say something else ${difference(picture, found)}`);
+      } finally {
+        await again.abandon();
+      }
+    } finally {
+      rmSync(copy, { recursive: true, force: true });
+    }
+  }
+}
+
+function bigints(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}
+
+function difference(one: string, other: string): string {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  return `at ${at}:\n${one.slice(Math.max(0, at - 200), at + 200)}\n${other.slice(Math.max(0, at - 200), at + 200)}`;
+}
+
+/** 503 is declared where the database is disabled; a server that is full is not what is tried here. */
+function isDeclared(status: number, text: string): boolean {
+  return status === 503 && text.includes("DatabaseDisabledException");
+}
+
+function isJson({ method }: FuzzRequest, { status, type, body }: Answer): boolean {
+  if (method === "HEAD" || status === 304 || status === 204 || body.length === 0) return false;
+  return type.startsWith("application/json");
+}
+
+function parses(body: Buffer): boolean {
+  try {
+    JSON.parse(body.toString());
+    return true;
+  } catch {
+    return false;
+  }
+}

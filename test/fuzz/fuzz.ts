@@ -1,0 +1,33 @@
+/**
+ * `npm run test:fuzz -- --seed N --requests N`: changed requests over every route, each failure with what repeats it. `--from N`
+ * begins with a later request. The last line counts the run as one test that passed, or every failure as one that failed.
+ */
+import { parseArgs } from "node:util";
+import { fuzz } from "./fuzz-run.ts";
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: "1" },
+    requests: { type: "string", default: "20000" },
+    from: { type: "string", default: "0" },
+    failures: { type: "string", default: "100" },
+  },
+});
+
+const began = Date.now();
+console.log(`seed ${values.seed}, ${values.requests} requests from number ${values.from}`);
+const { sent, failures, statuses, spentMs } = await fuzz({
+  seed: Number(values.seed),
+  from: Number(values.from),
+  count: Number(values.requests),
+  failuresMax: Number(values.failures),
+  onFailure: (text) => console.log(text),
+  onRound: (text) => console.log(`${Math.round((Date.now() - began) / 1000)} s: ${text}`),
+});
+const counts = [...statuses].sort(([one], [other]) => one - other);
+console.log(counts.map(([status, count]) => `${status || "conversation"}: ${count}`).join(", "));
+const slow = [...spentMs].sort(([, one], [, other]) => other - one).slice(0, 8);
+console.log(slow.map(([path, ms]) => `${path} ${Math.round(ms)} ms`).join("\n"));
+console.log(`${sent} requests sent`);
+console.log(`${failures === 0 ? 1 : 0} passed, ${failures} failed`);
+process.exit(failures === 0 ? 0 : 1);
