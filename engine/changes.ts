@@ -2,7 +2,12 @@
  * Who is told, after a write is durable. Listeners are called in the order of commits, in the turn of the event
  * loop that made them visible; they must not write, and must be quick. What happens to indexes, and that the database
  * serves no longer, is told as it happens.
+ *
+ * Invariants:
+ * - What a listener throws reaches nobody who tells: it is reported, and the listener hears nothing more. Only those that are
+ *   told of commits stay, as they have nothing to miss: they look for themselves.
  */
+import type { Report } from "./environment.ts";
 import type { IndexEvent } from "./indexing/index-host.ts";
 
 /** A document was stored or deleted. */
@@ -58,6 +63,11 @@ export class ChangeFeed {
   readonly #commitListeners = new Set<() => void>();
   readonly #indexListeners = new Set<IndexListener>();
   readonly #endListeners = new Set<EndListener>();
+  readonly #report: Report;
+
+  constructor(report: Report = () => undefined) {
+    this.#report = report;
+  }
 
   /** True when writers need not make `Change` objects. */
   get isIdle(): boolean {
@@ -89,19 +99,44 @@ export class ChangeFeed {
   }
 
   tell(changes: readonly Change[]): void {
-    for (const change of changes) for (const listener of this.#listeners) listener(change);
+    for (const change of changes) tellAll(this.#listeners, change, this.#dropped);
   }
 
   tellCommit(): void {
-    for (const listener of this.#commitListeners) listener();
+    tellAll(this.#commitListeners, undefined, this.#failed);
   }
+
   tellIndex(type: IndexEvent, name: string): void {
     if (this.#indexListeners.size === 0) return;
     const change: IndexChange = { kind: "index", type, name };
-    for (const listener of this.#indexListeners) listener(change);
+    tellAll(this.#indexListeners, change, this.#dropped);
   }
 
   tellEnd(reason: string): void {
-    for (const listener of [...this.#endListeners]) listener(reason);
+    tellAll(new Set(this.#endListeners), reason, this.#failed);
+  }
+
+  readonly #failed = (_listener: unknown, error: unknown): void =>
+    this.#report("A listener to changes failed", error);
+
+  readonly #dropped = (listener: unknown, error: unknown): void => {
+    this.#listeners.delete(listener as ChangeListener);
+    this.#indexListeners.delete(listener as IndexListener);
+    this.#report("A listener to changes failed, and is told nothing more", error);
+  };
+}
+
+/** Tells each listener; `failed` hears of what one throws. The others hear all the same. */
+export function tellAll<Event>(
+  listeners: ReadonlySet<(event: Event) => void>,
+  event: Event,
+  failed: (listener: (event: Event) => void, error: unknown) => void,
+): void {
+  for (const listener of listeners) {
+    try {
+      listener(event);
+    } catch (error) {
+      failed(listener, error);
+    }
   }
 }

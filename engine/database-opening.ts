@@ -107,7 +107,7 @@ export async function openParts(
     shapes,
     parser: new DocumentParser(shapes),
     keyspaces,
-    feed: new ChangeFeed(),
+    feed: new ChangeFeed(options.report),
     clock: environment.clock,
   });
   state.lastEtag = records.lastEtag;

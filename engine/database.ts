@@ -181,6 +181,7 @@ export class Database implements LogListener {
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
       write: (change) => this.#write(change),
+      report: this.report,
     });
     const stop = (error: unknown): void => this.#stop(error);
     const taskFailed = (error: unknown): void =>
@@ -402,15 +403,16 @@ export class Database implements LogListener {
       for (const transaction of due.slice(done)) transaction.reject(error);
       return;
     }
-    this.maintenance.committed(bytes, hasDocuments);
-    // What is told comes last: a listener that throws must not keep what is durable from becoming visible.
+    // What is told comes last: what is durable becomes visible, whoever trips over it.
     const { feed } = this.state;
     try {
+      this.maintenance.committed(bytes, hasDocuments);
       for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
       feed.tellCommit();
-    } finally {
-      for (const { resolve, result } of due) resolve(result);
+    } catch (error) {
+      this.report(`Database '${this.name}' could not tell of a commit`, error);
     }
+    for (const { resolve, result } of due) resolve(result);
   }
 
   #commit(transaction: PendingTransaction): void {

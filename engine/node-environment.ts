@@ -34,7 +34,14 @@ const nodeClock: Clock = {
   nowMicros: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
   monotonicMs: () => performance.now(),
   setTimer(ms: number, run: () => void, isAwaited = false): Timer {
-    const timer = setTimeout(run, ms);
+    // What a timer throws would end the process. As a rejected promise it is told of, and whoever embeds this decides.
+    const timer = setTimeout(() => {
+      try {
+        run();
+      } catch (error) {
+        void Promise.reject(error);
+      }
+    }, ms);
     if (!isAwaited) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },

@@ -13,6 +13,9 @@
  *   database is opened was interrupted: what it had made durable stands, and that is how it is reported.
  * - At most `finishedOperationsMax` ended operations are kept.
  */
+import { InvariantError } from "./assert.ts";
+import { tellAll } from "./changes.ts";
+import type { Report } from "./environment.ts";
 import { EngineError, type ErrorCode } from "./errors.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { finishedOperationsMax } from "./limits.ts";
@@ -92,6 +95,7 @@ export interface OperationHost {
   readonly values: EntryKeyspace<unknown>;
   nowMicros(): number;
   write(change: (transaction: Transaction) => void): Promise<unknown>;
+  readonly report: Report;
 }
 
 /** An operation that was started. */
@@ -272,6 +276,10 @@ export class Operations {
       state = signal.aborted
         ? { status: "cancelled" }
         : { status: "failed", failure: failureOf(error) };
+      // Nobody may wait for it. Other failures are of whoever sent or takes its bytes.
+      if (error instanceof InvariantError || error instanceof TypeError) {
+        this.#host.report(`Operation ${slot.info.id} (${slot.info.kind}) failed`, error);
+      }
     }
     this.#change(slot, state);
     await this.#finish(slot.info).catch(() => undefined); // after a crash it is then reported as interrupted
@@ -286,7 +294,10 @@ export class Operations {
   }
 
   #tell(info: OperationInfo): void {
-    for (const listener of this.#listeners) listener(info);
+    tellAll(this.#listeners, info, (listener, error) => {
+      this.#listeners.delete(listener);
+      this.#host.report("A listener to operations failed, and is told nothing more", error);
+    });
   }
 
   async #record(info: OperationInfo): Promise<void> {

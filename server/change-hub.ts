@@ -5,6 +5,7 @@
  * Invariants:
  * - The database is listened to while there are connections; its writes only while one of them watches what writes do.
  * - When the database is disabled, closed or deleted, all connections are closed.
+ * - What goes wrong for one connection ends that one, which may have missed something; nothing of it reaches who writes.
  */
 import type { Change, IndexChange } from "../engine/changes.ts";
 import type { OperationInfo } from "../engine/operations.ts";
@@ -57,7 +58,10 @@ export class ChangeHub {
   /** A connection watches something else than before. */
   watchesChanged(): void {
     const isNeeded = [...this.#connections].some(({ watches }) => watches.needsWrites);
-    if (isNeeded) this.#stopWrites ??= this.#database.feed.listen((change) => this.#tell(change));
+    if (isNeeded)
+      this.#stopWrites ??= this.#database.feed.listen((change) =>
+        this.#guarded(() => this.#tell(change)),
+      );
     else {
       this.#stopWrites?.();
       this.#stopWrites = undefined;
@@ -67,10 +71,10 @@ export class ChangeHub {
   #listen(): () => void {
     const { feed, operations } = this.#database;
     const ends = [
-      feed.listenToIndexes((change) => this.#tellIndex(change)),
-      operations.listen((info) => this.#tellOperation(info)),
+      feed.listenToIndexes((change) => this.#guarded(() => this.#tellIndex(change))),
+      operations.listen((info) => this.#guarded(() => this.#tellOperation(info))),
       feed.listenToEnd((reason) => {
-        for (const connection of this.connections) connection.close(1001, reason);
+        this.#each((connection) => connection.close(1001, reason));
       }),
     ];
     return () => {
@@ -78,37 +82,56 @@ export class ChangeHub {
     };
   }
 
+  /** For what concerns all connections: when it fails, each of them has missed it. */
+  #guarded(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      for (const connection of this.connections) connection.fail(error);
+    }
+  }
+
+  #each(tell: (connection: ChangesConnection) => void): void {
+    for (const connection of this.#connections) {
+      try {
+        tell(connection);
+      } catch (error) {
+        connection.fail(error);
+      }
+    }
+  }
+
   #tell(change: Change): void {
     if (change.kind === "document") {
       const { facts, message } = documentMessage(this.#database, change);
-      for (const connection of this.#connections) {
+      this.#each((connection) => {
         const { watches } = connection;
         if (watches.isAll("aggressive-caching")) connection.sendOnce(cacheMessage);
         if (watches.wantsDocument(facts)) connection.sendOfDocument(facts.lowerId, message);
-      }
+      });
     } else if (change.kind === "counter") {
       const { facts, message } = counterMessage(this.#database, change);
-      for (const connection of this.#connections) {
+      this.#each((connection) => {
         if (connection.watches.wantsCounter(facts)) connection.send(message);
-      }
+      });
     } else {
       const { facts, message } = timeSeriesMessage(this.#database, change);
-      for (const connection of this.#connections) {
+      this.#each((connection) => {
         if (connection.watches.wantsTimeSeries(facts)) connection.send(message);
-      }
+      });
     }
   }
 
   #tellIndex(change: IndexChange): void {
     const lowerName = change.name.toLowerCase();
     const message = indexMessage(change);
-    for (const connection of this.#connections) {
+    this.#each((connection) => {
       const { watches } = connection;
       if (watches.isAll("aggressive-caching") && resultEvents.has(change.type)) {
         connection.sendOnce(cacheMessage);
       }
       if (watches.wantsIndex(lowerName)) connection.sendOnce(message);
-    }
+    });
   }
 
   #tellOperation(info: OperationInfo): void {

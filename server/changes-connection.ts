@@ -12,6 +12,7 @@
 import type { WebSocket } from "ws";
 import { confirmation, greeting } from "./change-message.ts";
 import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
+import { RequestError, tooDeep } from "./request-error.ts";
 
 /** Characters of messages in one frame, unless a single one is longer. */
 const frameLengthMax = 64 * 1024;
@@ -33,6 +34,7 @@ export const waitingBytesMax = 16 * 1024 * 1024;
 
 /** Close codes of RFC 6455. */
 const policyViolation = 1008;
+const internalError = 1011;
 const tryAgainLater = 1013;
 
 export class ChangesConnection {
@@ -43,6 +45,8 @@ export class ChangesConnection {
   onWatches: () => void = () => undefined;
   /** Called once, when it is told nothing any more. */
   onEnd: () => void = () => undefined;
+  /** Hears of mistakes of ours: they end this connection, and nothing else. */
+  onMistake: (error: unknown) => void = () => undefined;
   readonly #socket: WebSocket;
   readonly #pace: Pace;
   #waiting: string[] = [];
@@ -100,6 +104,16 @@ export class ChangesConnection {
     const replaced = this.#held.get(lowerId)?.length ?? 0;
     this.#held.set(lowerId, message);
     this.#grow(message.length - replaced);
+  }
+
+  /** Ends the connection, which may have missed something, because of `error`. */
+  fail(error: unknown): void {
+    const isCallers = error instanceof RequestError;
+    if (!isCallers) this.onMistake(error);
+    this.close(
+      isCallers ? policyViolation : internalError,
+      isCallers ? error.message : "An unexpected error.",
+    );
   }
 
   /** Ends the connection; what waits is dropped. `reason`: at most 123 bytes are sent. */
@@ -177,8 +191,9 @@ export class ChangesConnection {
       this.onWatches();
       if (id !== undefined) this.send(confirmation(id));
     } catch (error) {
-      if (!(error instanceof WatchCommandError)) throw error;
-      this.close(policyViolation, error.message);
+      // A frame is no promise: what is thrown from here ends the process.
+      if (error instanceof WatchCommandError) this.close(policyViolation, error.message);
+      else this.fail(tooDeep(error) ?? error);
     }
   }
 }

@@ -46,6 +46,8 @@ function followChanges(
   });
   connection.onWatches = () => hub.watchesChanged();
   connection.onEnd = () => hub.remove(connection);
+  connection.onMistake = (error) =>
+    database.report(`Connection ${connection.id} that follows changes was ended`, error);
   hub.add(connection);
 }
 

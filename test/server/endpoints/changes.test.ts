@@ -1,6 +1,6 @@
 /** Changes over web sockets: what is told to whom, in which form, and when a connection ends. */
 import { once } from "node:events";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { waitingBytesMax } from "../../../server/changes-connection.ts";
 import { ChangesSocket } from "../../support/changes-socket.ts";
@@ -432,4 +432,40 @@ describe("over mTLS", () => {
     await socket.closed;
     await expect(ChangesSocket.open(server, path, reader)).rejects.toThrow("403");
   });
+});
+
+test("a command that cannot be followed ends its connection, and nothing else", async () => {
+  const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
+  for (const Param of [deep, `{"a":${deep}}`, "NaN", "1e400", "null"]) {
+    const socket = await ChangesSocket.open(client.server);
+    const other = await ChangesSocket.open(client.server);
+    await other.command("watch-doc", "after/1");
+    socket.socket.send(`{"CommandId":1,"Command":"watch-operation","Param":${Param}}`);
+    expect((await socket.closed).code).toBe(1008);
+    await put("after/1");
+    await expect.poll(() => other.messages).toContainEqual(documentChange("after/1"));
+    other.socket.close();
+  }
+  expect(client.server.errors).toEqual([]);
+});
+
+test("what goes wrong for one connection ends that one; writers and others go on", async () => {
+  const { databases } = client.server.running.services;
+  const database = await databases.find("db");
+  const broken = await ChangesSocket.open(client.server);
+  const other = await ChangesSocket.open(client.server);
+  for (const socket of [broken, other]) await socket.command("watch-doc", "told/1");
+  const { ChangesConnection } = await import("../../../server/changes-connection.ts");
+  const real = ChangesConnection.prototype.sendOfDocument;
+  const spy = vi.spyOn(ChangesConnection.prototype, "sendOfDocument");
+  spy.mockImplementationOnce(() => {
+    throw new TypeError("a mistake");
+  });
+  spy.mockImplementation(real);
+  await put("told/1");
+  expect((await broken.closed).code).toBe(1011);
+  await expect.poll(() => other.messages).toContainEqual(documentChange("told/1"));
+  expect(database?.hasEnded).toBe(false);
+  spy.mockRestore();
+  other.socket.close();
 });
