@@ -16,6 +16,7 @@ import { createBLAKE2b, type IHasher } from "hash-wasm";
 import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment, FileHandle } from "./environment.ts";
 import { EngineError } from "./errors.ts";
+import { isReadFailed, readFailed, triedRead } from "./log/failed-read.ts";
 import { diskFull, isDiskFull } from "./log/health.ts";
 
 const hashBits = 256;
@@ -34,7 +35,7 @@ export interface Lease {
 /** A blob that is being read; `close` lets go of it. */
 export interface BlobReader {
   readonly size: number;
-  /** Bytes [start, end), in chunks. @throws EngineError record-damaged when a whole read does not give the hash. */
+  /** Bytes [start, end), in chunks. @throws EngineError record-damaged when a whole read does not give the hash, read-failed */
   read(start: number, end: number): AsyncGenerator<Buffer>;
   close(): Promise<void>;
 }
@@ -123,17 +124,19 @@ export class BlobStore {
     }
   }
 
-  /** Opens a blob. @throws EngineError record-damaged when its file is gone. */
+  /** Opens a blob. @throws EngineError record-damaged when its file is gone, read-failed */
   async open(hash: string): Promise<BlobReader> {
     const chunks = this.#memory.get(hash);
     if (chunks !== undefined) return new MemoryReader(chunks);
     if (this.#folder === null) throw missing(hash);
+    const path = this.#pathOf(hash);
+    const file = await triedRead(path, null, () => this.#environment.files.open(path, "read"));
+    if (file === null) throw missing(hash);
     try {
-      const file = await this.#environment.files.open(this.#pathOf(hash), "read");
-      return new FileReader(file, hash, await file.size());
+      return new FileReader(file, hash, await file.size(), path);
     } catch (cause) {
-      if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw missing(hash);
-      throw cause;
+      await file.close();
+      throw readFailed(path, cause);
     }
   }
 
@@ -167,6 +170,7 @@ export class BlobStore {
         }
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
+        if (isReadFailed(error)) continue;
         if (this.#references.has(hash)) damaged.push(hash);
       }
     }
@@ -339,8 +343,10 @@ class FileReader implements BlobReader {
   readonly size: number;
   readonly #file: FileHandle;
   readonly #hash: string;
+  readonly #path: string;
 
-  constructor(file: FileHandle, hash: string, size: number) {
+  constructor(file: FileHandle, hash: string, size: number, path: string) {
+    this.#path = path;
     this.#file = file;
     this.#hash = hash;
     this.size = size;
@@ -352,7 +358,9 @@ class FileReader implements BlobReader {
     if (end === 0 && hasher !== null && textOf(hasher) !== this.#hash) throw damaged(this.#hash);
     for (let at = start; at < end; ) {
       const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end - at));
-      const count = await this.#file.read(chunk, 0, chunk.length, at);
+      const count = await triedRead(this.#path, 0, () =>
+        this.#file.read(chunk, 0, chunk.length, at),
+      );
       if (count === 0) throw damaged(this.#hash);
       const part = chunk.subarray(0, count);
       hasher?.update(part);

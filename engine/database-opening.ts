@@ -20,6 +20,7 @@ import {
   segmentBytesMin,
   segmentCacheBytes,
 } from "./limits.ts";
+import { openingFailed } from "./log/failed-read.ts";
 import { type FileLog, openLog, type ReplayReport } from "./log/file-log.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
@@ -82,6 +83,7 @@ export async function openParts(
     segmentBytesMin,
     segmentBytesMax,
     compaction: { bytesPerSecond: backgroundBytesPerSecond },
+    report: options.report,
     ...options.log,
   });
   const opened = log;
@@ -95,7 +97,7 @@ export async function openParts(
     await blobs.sweep();
   } catch (error) {
     await log.close();
-    throw error;
+    throw openingFailed(folder ?? name, error);
   }
   const state = new DatabaseState({
     name,

@@ -45,6 +45,7 @@ export type ErrorCode =
   | "database-stopped" // a sync failed, or an invariant did not hold: it serves no more until it is opened again
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
   | "record-damaged" // one record's checksum is wrong; the message names the document
+  | "read-failed" // a file could not be read just now; nothing is known of what is in it, and it may be tried again
   // queries and scripts
   | "query-syntax"
   | "query-invalid"

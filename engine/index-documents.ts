@@ -228,6 +228,10 @@ export class IndexedDocuments implements IndexHost {
     return nextTurn();
   }
 
+  report(message: string, cause: unknown): void {
+    this.#database.report(message, cause);
+  }
+
   setTimer(ms: number, run: () => void): Timer {
     return this.#clock.setTimer(ms, run);
   }

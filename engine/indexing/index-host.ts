@@ -118,6 +118,8 @@ export interface IndexHost {
   indexDropped(name: string): void;
   /** The index that was called `name` has taken the place of another, and its name. */
   indexReplaced(name: string, index: OpenIndex): void;
+  /** Tells the operator of what goes wrong beside requests; left out: nobody is told. */
+  report?(message: string, cause: unknown): void;
   /** Something happened that who watches indexes is told. */
   indexEvent(type: IndexEvent, name: string): void;
 }

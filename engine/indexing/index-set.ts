@@ -11,6 +11,7 @@
  * - A superseded index is never extended.
  */
 import { assert } from "../assert.ts";
+import { EngineError } from "../errors.ts";
 import { sliceMs } from "../limits.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable, merged } from "./index-definition.ts";
@@ -22,6 +23,8 @@ import { StaticIndex } from "./static-index.ts";
 const dropIdleAfterMicros = 72 * 3_600 * 1_000_000;
 /** A superseded index goes this long after its successor caught up. */
 const supersededMs = 15_000;
+/** Rest of an index whose documents could not be read. */
+const readRetryMs = 1_000;
 /** Begins the name of an index that takes the place of another when it has caught up. */
 export const replacementPrefix = "ReplacementOf/";
 
@@ -40,7 +43,9 @@ export class IndexSet {
   /** By lower-cased name. */
   readonly #indexes = new Map<string, OpenIndex>();
   readonly #waiters = new Set<Waiter>();
-  /** Of superseded indexes that are to be dropped. */
+  /** Whose documents could not be read. */
+  readonly #resting = new Set<OpenIndex>();
+  /** Of superseded indexes that are to be dropped, and of those that rest. */
   readonly #timers = new Set<{ cancel(): void }>();
   #isPumping = false;
   #pumping: Promise<void> = Promise.resolve();
@@ -216,31 +221,68 @@ export class IndexSet {
 
   /** Those that have something to do and can. */
   #stale(): OpenIndex[] {
-    return [...this.#indexes.values()].filter(
-      (one) => one.isRunning && one.isStale && one.index.isResting !== true,
-    );
-  }
-
-  async #pump(): Promise<void> {
-    // Whoever woke it is in the middle of a write or a query.
-    await this.#host.yieldTurn();
-    for (;;) {
-      for (const index of this.all()) if (index.isRunning && !index.isStale) this.#caughtUp(index);
-      const stale = this.#stale();
-      if (stale.length === 0 || this.#isClosed) break;
-      for (const index of stale) {
-        try {
-          await this.#advance(index);
-        } catch (error) {
-          index.failure = error instanceof Error ? error : new Error(String(error));
-          this.#host.indexEvent("IndexMarkedAsErrored", index.name);
-          this.#release(index);
-        }
-        await this.#host.yieldTurn();
+    const found: OpenIndex[] = [];
+    for (const one of this.#indexes.values()) {
+      try {
+        if (!one.isRunning || this.#resting.has(one)) continue;
+        if (one.isStale && one.index.isResting !== true) found.push(one);
+      } catch (error) {
+        this.#failed(one, error);
       }
     }
-    this.#isPumping = false;
-    this.#tellWaiters();
+    return found;
+  }
+
+  /** Never rejects: a mistake in one index is that index's, and the others go on. */
+  async #pump(): Promise<void> {
+    try {
+      // Whoever woke it is in the middle of a write or a query.
+      await this.#host.yieldTurn();
+      for (;;) {
+        for (const index of this.all()) this.#noteCaughtUp(index);
+        const stale = this.#stale();
+        if (stale.length === 0 || this.#isClosed) break;
+        for (const index of stale) {
+          try {
+            await this.#advance(index);
+          } catch (error) {
+            this.#failed(index, error);
+          }
+          await this.#host.yieldTurn();
+        }
+      }
+      this.#isPumping = false;
+      this.#tellWaiters();
+    } catch (error) {
+      this.#host.report?.("Indexes could not go on, and do so with the next write", error);
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #noteCaughtUp(index: OpenIndex): void {
+    try {
+      if (index.isRunning && !index.isStale) this.#caughtUp(index);
+    } catch (error) {
+      this.#failed(index, error);
+    }
+  }
+
+  /** An index that met a mistake is left as it is; one whose documents could not be read just now goes on a little later. */
+  #failed(index: OpenIndex, error: unknown): void {
+    if (error instanceof EngineError && error.code === "read-failed") {
+      this.#resting.add(index);
+      const timer = this.#host.setTimer(readRetryMs, () => {
+        this.#timers.delete(timer);
+        this.#resting.delete(index);
+        this.wake();
+      });
+      this.#timers.add(timer);
+      return;
+    }
+    index.failure = error instanceof Error ? error : new Error(String(error));
+    this.#host.indexEvent("IndexMarkedAsErrored", index.name);
+    this.#release(index);
   }
 
   async #advance(index: OpenIndex): Promise<void> {

@@ -479,7 +479,7 @@ export async function loadWhole(
   throttle: Throttle,
 ): Promise<Buffer | null> {
   const image = newImage(segment.size);
-  const count = await store.readFrom(segment, image, 0).catch(() => 0);
+  const count = await store.readFrom(segment, image, 0);
   if (count !== segment.size) return null;
   for (let at = segmentHeaderBytes; at < segment.end; ) {
     const header = decodeFrameHeader(image, at, segment.end, segment.salt);

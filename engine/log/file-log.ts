@@ -15,7 +15,7 @@
  * - What was reported durable is found again by `replay`, or opening refuses and says what is damaged.
  */
 import { assert } from "../assert.ts";
-import type { Clock, FileSystem, Timer } from "../environment.ts";
+import type { Clock, FileSystem, Report, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { FencedFiles } from "../fenced-files.ts";
 import { diskReserveBytes, rivalNumbers, sliceMs } from "../limits.ts";
@@ -25,6 +25,7 @@ import {
   Compactor,
   loadWhole,
 } from "./compaction.ts";
+import { openingFailed } from "./failed-read.ts";
 import { diskFull, Health, isDiskFull } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
@@ -60,6 +61,8 @@ export interface LogOptions {
   readonly mustExist?: boolean;
   /** See limits.ts. */
   readonly diskReserveBytes?: number;
+  /** Where the operator is told that the disk is full. */
+  readonly report?: Report | undefined;
   /** Compact by itself, this fast when there is time, see `paceOf`. Left out: only when `compact` is called. */
   readonly compaction?: CompactionOptions;
 }
@@ -111,7 +114,7 @@ export async function openLog(options: LogOptions): Promise<FileLog> {
     return log;
   } catch (error) {
     await lock.release();
-    throw error;
+    throw openingFailed(disk.folder, error);
   }
 }
 
@@ -146,7 +149,7 @@ export class FileLog implements CommitLog {
   constructor(options: LogOptions, disk: Disk | null) {
     this.#options = options;
     const reserve = options.diskReserveBytes ?? diskReserveBytes;
-    this.#space = new SpaceGuard(disk, options.clock, reserve);
+    this.#space = new SpaceGuard(disk, options.clock, reserve, options.report);
     const databaseId = options.databaseId ?? options.random(16);
     const { cache, random, clock } = options;
     const speed = options.compaction?.bytesPerSecond ?? Number.POSITIVE_INFINITY;
@@ -663,6 +666,7 @@ export class FileLog implements CommitLog {
       }
       await this.#writer?.close();
     } finally {
+      this.#space.close();
       await this.#store.close();
       await this.#store.disk?.lock.release();
     }

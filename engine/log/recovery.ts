@@ -325,12 +325,7 @@ export class Recovery {
 
   async #readInto(segment: Segment, target: Buffer): Promise<Buffer> {
     const path = this.#store.pathOf(segment);
-    let count: number;
-    try {
-      count = await this.#store.readFrom(segment, target, 0);
-    } catch (cause) {
-      throw new EngineError("database-damaged", `${path} cannot be read.`, { cause });
-    }
+    const count = await this.#store.readFrom(segment, target, 0);
     if (count < target.length) throw shortFile(path, count, segment.size);
     return target;
   }

@@ -6,6 +6,7 @@
  * - Changes nothing but marks damaged segments, which compaction then leaves alone.
  */
 import type { Clock } from "../environment.ts";
+import { isReadFailed } from "./failed-read.ts";
 import { decodeFrameHeader, frameHeaderBytes, slicedPayloadCrcOf } from "./frame.ts";
 import { type Position, positionSegmentFactor } from "./log.ts";
 import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
@@ -28,6 +29,8 @@ export interface ScrubReport {
   readonly segments: number;
   readonly bytes: number;
   readonly damages: number;
+  /** Segments that could not be read. */
+  readonly unread: number;
 }
 
 /** Reads every segment that is sealed now, or stops early when `hurry` is aborted. `onDamage` must not throw. */
@@ -40,14 +43,19 @@ export async function scrub(
 ): Promise<ScrubReport> {
   const throttle = new Throttle(clock, bytesPerSecond);
   hurry?.addEventListener("abort", () => throttle.hurry(), { once: true });
-  const report = { segments: 0, bytes: 0, damages: 0 };
+  const report = { segments: 0, bytes: 0, damages: 0, unread: 0 };
   if (store.disk === null) return report;
   const pin = store.pin();
   try {
     for (const segment of store.order.filter((listed) => listed.sealed)) {
       if (hurry?.aborted === true) break;
       const image = newImage(segment.end);
-      const count = await store.readFrom(segment, image, 0).catch(() => 0);
+      const count = await store.readFrom(segment, image, 0).catch(unread);
+      if (count === null) {
+        // What the system cannot read now is no damage; the next scrub looks at it.
+        report.unread++;
+        continue;
+      }
       await throttle.spend(count);
       report.segments++;
       report.bytes += count;
@@ -62,6 +70,11 @@ export async function scrub(
     pin.release();
   }
   return report;
+}
+
+function unread(error: unknown): null {
+  if (isReadFailed(error)) return null;
+  throw error;
 }
 
 async function findDamages(

@@ -9,6 +9,7 @@
 import { assert } from "../assert.ts";
 import type { DirectoryLock, FileHandle, FileSystem } from "../environment.ts";
 import { EngineError } from "../errors.ts";
+import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
 import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
@@ -306,26 +307,26 @@ export class SegmentStore {
       throw new EngineError("record-damaged", `There is no segment ${number} in the log.`);
     }
     const bytes = Buffer.from(new ArrayBuffer(length));
-    let cause: unknown;
-    try {
-      const count = await this.readFrom(segment, bytes, start);
-      if (count === length && verifyRecord(bytes, 0, length)) return bytes;
-    } catch (error) {
-      cause = error;
-    }
+    const count = await this.readFrom(segment, bytes, start);
+    if (count === length && verifyRecord(bytes, 0, length)) return bytes;
     throw new EngineError(
       "record-damaged",
       `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
-      { cause, details: { position, length } },
+      { details: { position, length } },
     );
   }
 
-  /** Fills `target` from byte `start` of the file. @returns bytes read. */
+  /**
+   * Fills `target` from byte `start` of the file. @returns bytes read; 0 when the file is not there.
+   * @throws EngineError read-failed when the system cannot read it now, database-stopped
+   */
   async readFrom(segment: Segment, target: Buffer, start: number): Promise<number> {
     segment.readers++;
     try {
-      const file = await this.#openForReads(segment);
-      return await file.read(target, 0, target.length, start);
+      return await triedRead(this.pathOf(segment), 0, async () => {
+        const file = await this.#openForReads(segment);
+        return await file.read(target, 0, target.length, start);
+      });
     } finally {
       segment.readers--;
       if (segment.closeAfterRead && segment.readers === 0) this.#closeFile(segment);

@@ -5,10 +5,16 @@
  * at every call.
  */
 import { expect, test } from "vitest";
+import { Database } from "../../engine/database.ts";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
 import { checkRecovery, databaseScenarios, put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";
-import { History, SimulatedDatabase } from "../support/simulated-database.ts";
+import {
+  History,
+  logOptions,
+  SimulatedDatabase,
+  simulatedEnvironment,
+} from "../support/simulated-database.ts";
 import { type Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
 const step = everyFault ? 1 : 47;
@@ -136,3 +142,39 @@ async function untilTaken(shop: SimulatedDatabase): Promise<void> {
   }
   expect.fail("the disk does not heal");
 }
+
+test("that the disk is full is told once for each filling, with the reserve", async () => {
+  const files = new SimulatedFileSystem();
+  const reports: string[] = [];
+  const environment = simulatedEnvironment(files);
+  const reserve = 4096;
+  const open = (folder: string) =>
+    Database.open(environment, folder, `/data/${folder}`, {
+      ...logOptions({ diskReserveBytes: reserve }),
+      report: (message) => reports.push(message),
+    });
+  const [one, other] = [await open("one"), await open("other")];
+  const used = files.usedBytes();
+  for (let filling = 1; filling <= 2; filling++) {
+    files.capacityBytes = used + reserve;
+    for (let turn = 0; turn < 20; turn++) {
+      for (const database of [one, other]) await database.put("a", {}).catch(() => undefined);
+      environment.clock.advance(2000);
+    }
+    await expect(one.put("b", {})).rejects.toMatchObject({ code: "disk-full" });
+    expect(reports).toHaveLength(2 * filling - 1);
+    expect(reports.at(-1)).toMatch(
+      /disk of \/data\/\w+ is full.*writes are refused, but for deletions/,
+    );
+    files.capacityBytes = Number.POSITIVE_INFINITY;
+    for (let turn = 0; turn < 20; turn++) {
+      for (const database of [one, other]) await database.put("a", {}).catch(() => undefined);
+      environment.clock.advance(2000);
+    }
+    await one.put("c", {});
+    expect(reports).toHaveLength(2 * filling);
+    expect(reports.at(-1)).toContain("has room again");
+  }
+  await one.close();
+  await other.close();
+});

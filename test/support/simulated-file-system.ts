@@ -53,7 +53,7 @@ export type Fault =
   | { readonly kind: "crash" }
   | {
       readonly kind: "error";
-      readonly code: "EIO" | "ENOSPC";
+      readonly code: "EIO" | "ENOSPC" | "EMFILE";
       readonly writtenShare?: number;
       readonly revert?: boolean;
     };
