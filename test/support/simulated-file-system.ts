@@ -97,6 +97,8 @@ export class SimulatedFileSystem implements FileSystem {
   readonly #durable = new Map<string, Entry>();
   #pendingNames: NameOperation[] = [];
   readonly #locks = new Set<string>();
+  #lockCount = 0;
+  #mayHaveRival = false;
 
   /** `root` is there from the beginning. */
   constructor(root = "/data") {
@@ -145,6 +147,12 @@ export class SimulatedFileSystem implements FileSystem {
       changes: changes.map(([path, entry]) => [path, entry === null ? null : copy(entry)] as const),
     }));
     return after;
+  }
+
+  /** Lets others take the folders of an owner that was stopped, and may go on. */
+  abandonLocks(): void {
+    this.#locks.clear();
+    this.#mayHaveRival = true;
   }
 
   /** All files as programs see them. */
@@ -260,8 +268,8 @@ export class SimulatedFileSystem implements FileSystem {
     if (this.#locks.has(path)) throw new EngineError("database-locked", `${path} is in use.`);
     this.#locks.add(path);
     return {
-      nonce: "0",
-      mayHaveRival: false,
+      nonce: String(this.#lockCount++),
+      mayHaveRival: this.#mayHaveRival,
       leaseSuffices: true,
       isLeased: () => true,
       prove: async () => undefined,

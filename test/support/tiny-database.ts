@@ -3,6 +3,7 @@
  * what is found after a crash is compared.
  */
 import { expect } from "vitest";
+import type { FileSystem } from "../../engine/environment.ts";
 import type { EngineError } from "../../engine/errors.ts";
 import type { CompactionOptions } from "../../engine/log/compaction.ts";
 import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
@@ -10,7 +11,6 @@ import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import { SeededRandom } from "./random.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
-import type { SimulatedFileSystem } from "./simulated-file-system.ts";
 import { readRecord, type TinyChange, TinyOwner } from "./tiny-owner.ts";
 
 export const tinyFolder = "/data/tiny";
@@ -98,7 +98,7 @@ export class TinyDatabase {
   }
 
   static async open(
-    files: SimulatedFileSystem,
+    files: FileSystem & { readonly callCount: number },
     history = new TinyHistory(),
     options: TinyOptions = {},
   ): Promise<TinyDatabase> {
