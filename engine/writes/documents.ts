@@ -568,6 +568,11 @@ export function putStored(
   const rule = state.keyspaces.revisionRules.of(collectionId);
   const exists = transaction.exists(document);
   if (exists && rule !== null) keepUnkeptState(transaction, document);
+  if (exists && transaction.collectionOf(document) !== collectionId) {
+    // It leaves a collection, whose followers (and replay) learn of that from a tombstone.
+    const etag = transaction.nextEtag();
+    transaction.putTombstone("document", id, transaction.collectionOf(document), etag);
+  }
   const lists = listsOf(transaction, id, listFlags);
   const flags =
     (keptFlagsOf(transaction, document, exists) & ~listFlags) |

@@ -6,9 +6,12 @@ import { Database } from "../../engine/database.ts";
 import { flagsText } from "../../engine/document.ts";
 import { nodeEnvironment } from "../../engine/node-environment.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
+import { revertToVectors } from "../../engine/revision-tasks.ts";
 import { putAttachment } from "../../engine/writes/attachments.ts";
 import { incrementCounter } from "../../engine/writes/counters.ts";
 import { forceRevisionOf } from "../../engine/writes/documents.ts";
+import { query } from "../support/open-database.ts";
+import { openTestDatabase } from "../support/open-test-database.ts";
 
 const folders: string[] = [];
 const open: Database[] = [];
@@ -212,4 +215,20 @@ describe("revisions", () => {
     const third = await openDatabase(folder);
     expect([await revisionsOf(third, "u/1"), await revisionsOf(third, "u/2")]).toEqual(expected);
   });
+});
+
+test("a document that a revision brings back to another collection leaves the one that it was in", async () => {
+  const database = await openTestDatabase();
+  await database.putSettings({ Revisions: { Default: { Disabled: false } } });
+  const inCollection = (n: number, name: string) => ({ n, "@metadata": { "@collection": name } });
+  const first = await database.put("a", inCollection(1, "Users"));
+  await database.delete("a");
+  await database.put("a", inCollection(1, "Others"));
+  await database.delete("a");
+  await database.put("a", inCollection(2, "Others"));
+  expect((await query(database, "from Others where n > 0")).ids).toEqual(["a"]);
+  await revertToVectors(database, [["a", first.changeVector]]);
+  expect((await query(database, "from Others where n > 0")).ids).toEqual([]);
+  expect((await query(database, "from Users where n > 0")).ids).toEqual(["a"]);
+  // At the end its files say the same: replay drops the tombstones that were dropped here.
 });
