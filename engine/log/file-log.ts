@@ -114,7 +114,7 @@ export async function openLog(options: LogOptions): Promise<FileLog> {
     return log;
   } catch (error) {
     await lock.release();
-    throw openingFailed(disk.folder, error);
+    throw openingFailed(folder, error);
   }
 }
 
