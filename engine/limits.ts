@@ -120,6 +120,10 @@ export const dumpUnfoldFactorMax = 256;
 export const dumpUnfoldedBytesFree = 256 * 1024 * 1024;
 /** Milliseconds between the runs of the task that removes deleted documents' markers. */
 export const tombstoneCleanupIntervalMs = 300_000;
+/** New tombstones after which that task runs at once: each takes some 600 bytes of memory. */
+export const tombstonesDueCount = 8192;
+/** Milliseconds until it runs again when as many had to stay, as an index has not passed them. */
+export const tombstonesRetryMs = 1000;
 /** Tombstones that are removed in one go. */
 export const tombstonesPerPurge = 1000;
 /**

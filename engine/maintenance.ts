@@ -24,7 +24,9 @@ import {
   snapshotIntervalMs,
   snapshotLogBytes,
   tombstoneCleanupIntervalMs,
+  tombstonesDueCount,
   tombstonesPerPurge,
+  tombstonesRetryMs,
 } from "./limits.ts";
 import type { FileLog } from "./log/file-log.ts";
 import type { Damage } from "./log/scrub.ts";
@@ -53,6 +55,7 @@ export type Follower = () => number;
 /** When tasks run, and how fast. Tests set some of them. */
 export interface MaintenanceOptions {
   readonly tombstoneCleanupIntervalMs?: number;
+  readonly tombstonesDueCount?: number;
   readonly snapshotIntervalMs?: number;
   readonly snapshotLogBytes?: number;
   readonly scrubIntervalMs?: number;
@@ -70,12 +73,15 @@ export class Maintenance {
   readonly #order: BackgroundTask;
   readonly #scrub: BackgroundTask;
   #newLogBytes = 0;
+  /** Tombstones that the last run left, as a follower had not passed them. */
+  #leftTombstones = 0;
 
   /** `hasChanges`: the log has something that no snapshot has. */
   constructor(host: MaintenanceHost, hasChanges: boolean, options: MaintenanceOptions = {}) {
     this.#host = host;
     this.#options = {
       tombstoneCleanupIntervalMs,
+      tombstonesDueCount,
       snapshotIntervalMs,
       snapshotLogBytes,
       scrubIntervalMs,
@@ -129,6 +135,7 @@ export class Maintenance {
       );
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
+    this.#leftTombstones = tombstones.count;
     return Math.max(0, before - tombstones.count);
   }
 
@@ -165,9 +172,13 @@ export class Maintenance {
     return passed;
   }
 
+  /** Many new ones go at once; those that had to stay are tried again soon, the others on the timer. */
   #armTombstones(): void {
-    if (this.#host.state.keyspaces.tombstones.count === 0) return;
-    this.#tombstones.armIn(this.#options.tombstoneCleanupIntervalMs);
+    const { count } = this.#host.state.keyspaces.tombstones;
+    const { tombstonesDueCount: dueCount, tombstoneCleanupIntervalMs: ms } = this.#options;
+    if (count === 0) return;
+    if (count - this.#leftTombstones >= dueCount) this.#tombstones.runSoon();
+    else this.#tombstones.armIn(count >= dueCount ? Math.min(ms, tombstonesRetryMs) : ms);
   }
 
   #armScrub(): void {

@@ -68,6 +68,32 @@ test("more tombstones than one purge takes go in several", async () => {
   await shop.database.close();
 });
 
+test("many tombstones go at once, and those that a follower still needs are tried again soon", async () => {
+  const shop = await open({ tombstonesDueCount: 10, tombstoneCleanupIntervalMs: 100_000 });
+  const { state, maintenance } = shop.database;
+  const { tombstones } = state.keyspaces;
+  const ids = Array.from({ length: 30 }, (_, index) => `a/${index}`);
+  await shop.write(ids.map((id) => put(id, "")));
+  const remove = (from: number, to: number) =>
+    shop.write(ids.slice(from, to).map((id) => ({ kind: "delete", id })));
+  await remove(0, 9);
+  await pass(shop, 0);
+  expect(tombstones.count).toBe(9);
+  await remove(9, 10);
+  await pass(shop, 0);
+  expect(tombstones.count).toBe(0);
+  let passed = state.committedEtag;
+  maintenance.follow(() => passed);
+  await remove(10, 30);
+  await pass(shop, 0);
+  expect(tombstones.count).toBe(20);
+  passed = state.committedEtag;
+  await pass(shop, 1000);
+  expect(tombstones.count).toBe(0);
+  await shop.check();
+  await shop.database.close();
+});
+
 test("a snapshot is written some time after a change, and none without", async () => {
   const shop = await open({ snapshotIntervalMs: 1000 });
   await pass(shop, 5000);
