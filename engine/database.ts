@@ -307,20 +307,36 @@ export class Database implements LogListener {
     this.assertServing();
     // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
     const transaction = new Transaction(this.state, this.#scratch, fetched);
-    const result = change(transaction);
-    rewriteTouched(transaction);
-    if (transaction.isEmpty) {
-      // It changed nothing because of what it saw, which a crash could take back until it is durable.
-      if (this.#pending.length === 0) return Promise.resolve(result);
-      return this.#log.flush().then(() => result);
+    const { documents, shapes } = this.state;
+    let isKept = false;
+    documents.beginInterning();
+    try {
+      const result = change(transaction);
+      rewriteTouched(transaction);
+      if (transaction.isEmpty) {
+        // It changed nothing because of what it saw, which a crash could take back until it is durable.
+        if (this.#pending.length === 0) return Promise.resolve(result);
+        return this.#log.flush().then(() => result);
+      }
+      const { scratch } = transaction;
+      if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
+      const written = this.#appendOrStop(transaction, isDeletion, result);
+      isKept = true;
+      return written;
+    } finally {
+      documents.endInterning(isKept);
     }
-    const { shapes } = this.state;
-    const { scratch } = transaction;
-    if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
+  }
+
+  /** Of an EngineError nothing was appended. After anything else the log ends before it writes what may be appended. */
+  #appendOrStop<Result>(
+    transaction: Transaction,
+    isDeletion: boolean,
+    result: Result,
+  ): Promise<Result> {
     try {
       return this.#append(transaction, isDeletion, result);
     } catch (error) {
-      // Of an EngineError nothing was appended. Else the log ends before it writes what may be appended.
       if (!(error instanceof EngineError)) this.#stop(error);
       throw error;
     }

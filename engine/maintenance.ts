@@ -36,6 +36,9 @@ import type { Transaction } from "./transaction.ts";
 /** So that index snapshots of a large database are at most half as much to write as its log. */
 const logBytesPerSnapshotByte = 2;
 
+/** Numbers of documents that are gone that are looked at in one turn: about a millisecond. */
+const numbersPerSlice = 1024;
+
 /** What maintenance asks of its database. */
 export interface MaintenanceHost {
   readonly state: DatabaseState;
@@ -205,9 +208,23 @@ export class Maintenance {
   async #settleOrder(): Promise<void> {
     const { documents } = this.#host.state;
     while (!this.#ending.signal.aborted && documents.stagedCount === 0) {
-      if (documents.settleOrder(sliceMs)) return;
+      if (documents.settleOrder(sliceMs)) {
+        await this.#reclaimNumbers();
+        return;
+      }
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
     this.#order.armIn(settleOrderDelayMs);
+  }
+
+  /** Lets the numbers of documents that are gone be free, as far as they may; one look at each. */
+  async #reclaimNumbers(): Promise<void> {
+    const { documents } = this.#host.state;
+    let left = 2 * documents.pendingNumberCount;
+    while (left > 0 && !this.#ending.signal.aborted) {
+      documents.reclaim(numbersPerSlice);
+      left -= numbersPerSlice;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
   }
 }

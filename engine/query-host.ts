@@ -125,6 +125,19 @@ export class DatabaseQueries {
     options: QueryOptions,
     sink: RowSink,
   ): Promise<QueryOutcome | null> {
+    const hold = this.#database.state.documents.hold();
+    try {
+      return await this.#execute(analyzed, options, sink);
+    } finally {
+      hold.release();
+    }
+  }
+
+  async #execute(
+    analyzed: AnalyzedQuery,
+    options: QueryOptions,
+    sink: RowSink,
+  ): Promise<QueryOutcome | null> {
     const query = withCallsAsScript(analyzed);
     await this.#settle(query);
     const request = this.#requestOf(options);
@@ -152,7 +165,7 @@ export class DatabaseQueries {
 
   /**
    * Numbers of the documents that a query finds, each once, in its order: those of its page. Of an index query at once,
-   * however stale the index is.
+   * however stale the index is. The caller holds the numbers.
    * @throws index-missing, query-invalid, not-supported
    */
   async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
@@ -255,11 +268,13 @@ export class DatabaseQueries {
     }
     await this.#settle(query);
     const rows = new QueryRows(this.#database, this.#clock);
+    const hold = this.#database.state.documents.hold();
     try {
       const scripts = new DatabaseScripts(this.#database.state, rows);
       const host = { source: rows, indexes: this.indexes, scripts };
       return await executeEntries(query, host, this.#requestOf(options));
     } finally {
+      hold.release();
       rows.close();
     }
   }

@@ -53,16 +53,22 @@ export class RevisionBin {
   async run(): Promise<number> {
     const configuration = this.#configuration();
     if (configuration === null) return 0;
-    const { revisions } = this.#database.state.keyspaces;
+    const { documents, keyspaces } = this.#database.state;
+    const { revisions } = keyspaces;
     const newest = this.#clock.nowMicros() - configuration.minutesToKeep * microsPerMinute;
     const due = revisions
       .deletedDocuments(DeleteRevision)
       .filter((row) => revisions.lastModifiedOf(row) <= newest)
       .map((row) => revisions.documentOf(row));
     let done = 0;
-    for (let at = 0; at < due.length && !this.#isClosed; at += documentsPerTask) {
-      const some = due.slice(at, at + documentsPerTask);
-      done += await this.#database.write((transaction) => emptyOf(transaction, some, newest));
+    const hold = documents.hold();
+    try {
+      for (let at = 0; at < due.length && !this.#isClosed; at += documentsPerTask) {
+        const some = due.slice(at, at + documentsPerTask);
+        done += await this.#database.write((transaction) => emptyOf(transaction, some, newest));
+      }
+    } finally {
+      hold.release();
     }
     return done;
   }

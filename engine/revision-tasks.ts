@@ -313,18 +313,23 @@ async function eachDocument(
   change: (transaction: Transaction, document: number) => () => void,
 ): Promise<number> {
   const { revisions, collections: names } = database.state.keyspaces;
+  const hold = database.state.documents.hold();
   const documents = revisions.documentsWithRevisions().filter((document) => {
     if (collections === null) return true;
     const collection = revisions.collectionOf(revisions.newestOf(document));
     return collections.has(names.nameOf(collection).toLowerCase());
   });
-  for (let at = 0; at < documents.length; at += documentsPerTask) {
-    signal.throwIfAborted();
-    const some = documents.slice(at, at + documentsPerTask);
-    const done = await database.write((transaction) =>
-      some.map((document) => change(transaction, document)),
-    );
-    for (const note of done) note();
+  try {
+    for (let at = 0; at < documents.length; at += documentsPerTask) {
+      signal.throwIfAborted();
+      const some = documents.slice(at, at + documentsPerTask);
+      const done = await database.write((transaction) =>
+        some.map((document) => change(transaction, document)),
+      );
+      for (const note of done) note();
+    }
+  } finally {
+    hold.release();
   }
   return documents.length;
 }

@@ -148,7 +148,12 @@ async function start(
   const work: OperationWork = async (progress, signal) => {
     if (query === null || change === null) throw mistake;
     const run = new SetOperation(database, query, change, options, signal);
-    return await run.run(progress);
+    const hold = database.state.documents.hold();
+    try {
+      return await run.run(progress);
+    } finally {
+      hold.release();
+    }
   };
   const shown = parametersText === null ? text : `${text}\n${parametersText}`;
   return await database.operations.start(word, describe(query), work, {

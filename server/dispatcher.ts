@@ -26,7 +26,7 @@ import {
   routeNotFound,
 } from "./request-error.ts";
 import { errorReply } from "./response.ts";
-import type { Route } from "./route.ts";
+import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
 import type { Database, ServerServices } from "./services.ts";
 
@@ -135,16 +135,25 @@ export class Dispatcher {
         const found = this.services.databases.find(name);
         if (found instanceof Promise) {
           return found.then((opened) => {
-            const database = usable(opened, name, route);
-            this.addNotices(exchange, database);
-            return route.handle(exchange, { server: this.services, route, database });
+            return this.runOn(usable(opened, name, route), exchange, route);
           });
         }
-        const database = usable(found, name, route);
-        this.addNotices(exchange, database);
-        return route.handle(exchange, { server: this.services, route, database });
+        return this.runOn(usable(found, name, route), exchange, route);
       }
     }
+  }
+
+  /** While a request goes on, numbers of documents that it may know are not given to others. */
+  private runOn(
+    database: Database,
+    exchange: Exchange,
+    route: DatabaseRoute,
+  ): Promise<void> | void {
+    this.addNotices(exchange, database);
+    const running = route.handle(exchange, { server: this.services, route, database });
+    if (running === undefined || route.keepsNoNumbers === true) return running;
+    const hold = database.state.documents.hold();
+    return running.finally(() => hold.release());
   }
 
   /** Tells an official client that what it knows of the database is old: it then asks anew. */

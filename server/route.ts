@@ -70,6 +70,8 @@ export interface DatabaseRoute extends RouteBase {
   readonly handle: (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
   /** Served though the database is disabled. */
   readonly whenDisabled?: true;
+  /** A request may last for hours, and keeps no numbers of documents from one turn of the event loop to the next. */
+  readonly keepsNoNumbers?: true;
 }
 
 /**

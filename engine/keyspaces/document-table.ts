@@ -2,9 +2,9 @@
  * The rows of all documents of one database, packed in typed arrays: no object or string for each
  * document, nothing for the garbage collector to look at.
  *
- * A document is known by its number, `docNum`: dense from 0, given when its id is first seen, never
- * given to another id. Its parts stand in engine/tree/: ids (id-slab, id-hash, id-order), rows
- * (row-columns, staged-rows) and the lists in etag order (etag-list). What a record is, is not known here.
+ * A document is known by its number, `docNum`: dense from 0, given when its id is first seen, and given to another id
+ * when nobody can know it any more (document-numbers.ts). Its parts stand in engine/tree/: ids (id-slab, id-hash,
+ * id-order), rows (row-columns, staged-rows) and the lists in etag order (etag-list). What a record is, is not known here.
  *
  * Ids are compared without regard to case, and only the lower-cased text is kept.
  *
@@ -31,11 +31,17 @@ import {
   stagedWordAt,
   stagedWords,
 } from "../tree/staged-rows.ts";
+import { DocumentNumbers, type NumberHold, type NumberState } from "./document-numbers.ts";
 import { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
+export type { NumberHold } from "./document-numbers.ts";
 export { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
-const sectionVersion = 2;
+const sectionVersion = 3;
+/** Numbers were never free, and the slab was full of ids. */
+const oldSectionVersion = 2;
+/** Numbers that are looked at for each step of putting ids in order. */
+const numbersPerOrderStep = 64;
 
 /** Sizes of chunks, all powers of two; tests make them tiny. */
 export interface DocumentTableOptions {
@@ -64,6 +70,11 @@ export class DocumentTable implements DocumentReader {
   readonly #all: EtagList;
   /** The list of each collection, made when it gets its first document. */
   readonly #lists: (EtagList | undefined)[] = [];
+  readonly #numbers: DocumentNumbers;
+  /** Ids that were new since `beginInterning`; null: nobody asks. */
+  #interned: number[] | null = null;
+  /** Does anything beside this table need the number? It calls `noteGone` when that ends. */
+  isNeeded: (docNum: number) => boolean = () => false;
 
   constructor(options: DocumentTableOptions = {}) {
     this.#options = {
@@ -86,13 +97,32 @@ export class DocumentTable implements DocumentReader {
     this.#rows = new RowStore(rowsPerChunk);
     this.#staged = new StagedRows(this.#options.stagedPerChunk, numbersPerChunk);
     this.#all = new EtagList(this.#options.listChunkEntries);
+    const numbersOf = {
+      stateOf: (docNum: number) => this.#stateOf(docNum),
+      forget: (docNum: number) => this.#forget(docNum),
+    };
+    const hash = this.#hash;
+    this.#numbers = new DocumentNumbers(
+      {
+        ...numbersOf,
+        get mayForget() {
+          return !hash.isFrozen;
+        },
+      },
+      numbersPerChunk,
+    );
   }
 
   // Ids
 
-  /** How many ids are known; document numbers are below it. */
+  /** Document numbers are below it; those of forgotten ids among them. */
   get docCount(): number {
     return this.#slab.count;
+  }
+
+  /** How many ids are known, those of documents that are gone but not forgotten among them. */
+  get idCount(): number {
+    return this.#slab.idCount;
   }
 
   /**
@@ -108,14 +138,20 @@ export class DocumentTable implements DocumentReader {
     return this.#internKey(this.#key.setBytes(bytes, start, end));
   }
 
-  /** The number that an id was given, or -1 when it was never interned. */
+  /** The number that an id has, or -1 when it was never interned, or is forgotten. */
   lookup(id: string): number {
-    return this.#key.set(id) ? this.#hash.find(this.#key) : -1;
+    return this.#key.set(id) ? this.#lookupKey() : -1;
   }
 
   /** `lookup` for UTF-8 bytes `bytes[start, end)`. */
   lookupBytes(bytes: Buffer, start: number, end: number): number {
-    return this.#key.setBytes(bytes, start, end) ? this.#hash.find(this.#key) : -1;
+    return this.#key.setBytes(bytes, start, end) ? this.#lookupKey() : -1;
+  }
+
+  #lookupKey(): number {
+    const docNum = this.#hash.find(this.#key);
+    if (docNum >= 0) this.#numbers.wanted(docNum);
+    return docNum;
   }
 
   find(id: string): number {
@@ -152,12 +188,100 @@ export class DocumentTable implements DocumentReader {
         `A document id is well-formed text of at most ${nameBytesMax} bytes`,
       );
     }
-    const found = this.#hash.find(this.#key);
+    const found = this.#lookupKey();
     if (found >= 0) return found;
-    const place = this.#slab.add(this.#key.bytes, this.#key.length);
-    const docNum = this.#slab.count - 1;
+    const { free } = this.#numbers;
+    // While a snapshot is written, what it has of numbers stays.
+    const isNew = this.#hash.isFrozen || free.count === 0;
+    const docNum = isNew ? this.#slab.count : free.takeLowest();
+    const place = this.#slab.add(this.#key.bytes, this.#key.length, docNum);
     this.#hash.insert(this.#key.hash, place, docNum);
+    this.#interned?.push(docNum);
     return docNum;
+  }
+
+  // Numbers that come back
+
+  /** From now on ids that are new are remembered until `endInterning`. */
+  beginInterning(): void {
+    if (this.#interned === null) this.#interned = [];
+    else this.#interned.length = 0;
+  }
+
+  /** `isKept` false: what interned them came to nothing. */
+  endInterning(isKept: boolean): void {
+    const interned = this.#interned;
+    this.#interned = null;
+    if (isKept || interned === null || interned.length === 0) return;
+    for (const docNum of interned) this.#numbers.note(docNum);
+    this.reclaim(2 * interned.length + numbersPerOrderStep);
+  }
+
+  /** Something that needed the number does not any more. It may be -1, and other things may need it. */
+  noteGone(docNum: number): void {
+    if (docNum >= 0 && this.etagOf(docNum) === 0) this.#numbers.note(docNum);
+  }
+
+  /**
+   * For who reads in more than one turn of the event loop and keeps numbers from one to the next: until the release, the
+   * number of a document that is deleted is not given to another id. A view needs none for the documents in it.
+   */
+  hold(): NumberHold {
+    return this.#numbers.hold();
+  }
+
+  /** How many numbers of documents that are gone are not free yet, as far as is known. */
+  get pendingNumberCount(): number {
+    return this.#numbers.pendingCount;
+  }
+
+  /** Looks at some of the numbers that may have become free. Cost: O(steps), and some moves of ids. */
+  reclaim(steps: number): void {
+    if (this.#numbers.pendingCount === 0) return;
+    let left = Math.ceil(steps / numbersPerOrderStep);
+    this.#order.settle(this.#rows, () => --left > 0);
+    this.#numbers.reclaim(steps);
+    if (!this.#hash.isFrozen && this.#slab.isSparse) this.#slab.condense(this.#moved);
+  }
+
+  /** An id was moved in the slab. */
+  readonly #moved = (chunk: Buffer, start: number, end: number, from: number, to: number) => {
+    this.#key.setBytes(chunk, start, end);
+    return this.#hash.move(this.#key.hash, from, to);
+  };
+
+  #stateOf(docNum: number): NumberState {
+    if (!this.#slab.hasNumber(docNum) || this.etagOf(docNum) !== 0) return "needed";
+    if (this.#staged.newestOf(docNum) >= 0 || this.#order.has(docNum)) return "seen";
+    if (this.isNeeded(docNum)) return "needed";
+    return this.#rows.isDocumentSeen(docNum) ? "seen" : "unused";
+  }
+
+  #forget(docNum: number): void {
+    this.#key.set(this.#slab.textOf(docNum));
+    this.#hash.remove(this.#key.hash, this.#slab.placeOf(docNum));
+    this.#slab.remove(docNum);
+    this.#numbers.free.add(docNum);
+    this.#trim(docNum);
+  }
+
+  /** Gives back what a chunk of numbers takes, if all of them are free; at the end, the numbers too. */
+  #trim(docNum: number): void {
+    const { free } = this.#numbers;
+    const { numbersPerChunk } = this.#options;
+    const from = docNum - (docNum % numbersPerChunk);
+    const to = Math.min(from + numbersPerChunk, this.#slab.count);
+    if (free.countAround(docNum) < to - from) return;
+    this.#staged.dropNumbers(docNum);
+    this.#slab.dropPlaces(docNum);
+    if (to < this.#slab.count) {
+      this.#rows.dropRows(from, to);
+      return;
+    }
+    for (let number = from; number < to; number++) free.delete(number);
+    this.#slab.truncate(from);
+    this.#rows.truncate(from);
+    if (from > 0) this.#trim(from - 1);
   }
 
   // Committed rows
@@ -337,7 +461,7 @@ export class DocumentTable implements DocumentReader {
   /** Drops the `count` newest staged rows, as if they had never been staged. */
   discardStaged(count: number): void {
     assert(count <= this.#staged.count, "only what is staged is discarded");
-    for (let left = count; left > 0; left--) this.#staged.pop();
+    for (let left = count; left > 0; left--) this.noteGone(this.#staged.pop());
   }
 
   /**
@@ -516,14 +640,16 @@ export class DocumentTable implements DocumentReader {
   restore(sections: readonly WholeSection[]): void {
     assert(this.#slab.count === 0, "only an empty table is restored");
     const head = readerOf(sections, "documents.head");
-    head.expect(head.uint32() === sectionVersion, "version");
+    const version = head.uint32();
+    head.expect(version === sectionVersion || version === oldSectionVersion, "version");
     this.#key = new IdKey(head.uint32());
     const listCount = head.uint32();
     head.expect(listCount <= collectionCountMax + 1, "number of lists");
     const ids = readerOf(sections, "documents.ids");
-    this.#slab.restore(ids);
+    this.#slab.restore(ids, version === oldSectionVersion);
     const hash = readerOf(sections, "documents.hash");
     this.#hash.restore(hash);
+    hash.expect(this.#hash.count === this.#slab.idCount, "number of ids");
     const rows = readerOf(sections, "documents.rows");
     this.#rows.restore(rows);
     const lists = readerOf(sections, "documents.lists");
@@ -535,6 +661,12 @@ export class DocumentTable implements DocumentReader {
     const order = readerOf(sections, "documents.order");
     this.#order.restore(order);
     for (const reader of [head, ids, hash, rows, lists, order]) reader.end();
+    for (let docNum = 0; docNum < this.#slab.count; docNum++) {
+      if (!this.#slab.hasNumber(docNum)) {
+        rows.expect(this.etagOf(docNum) === 0, "rows without an id");
+        this.#numbers.free.add(docNum);
+      } else if (this.etagOf(docNum) === 0) this.#numbers.note(docNum);
+    }
   }
 
   // Care
@@ -544,7 +676,7 @@ export class DocumentTable implements DocumentReader {
     let bytes = this.#slab.memoryBytes() + this.#hash.memoryBytes() + this.#rows.memoryBytes();
     bytes += this.#staged.memoryBytes() + this.#order.memoryBytes() + this.#all.memoryBytes();
     for (const list of this.#lists) bytes += list?.memoryBytes() ?? 0;
-    return bytes;
+    return bytes + this.#numbers.memoryBytes();
   }
 
   /** @throws InvariantError when the parts do not agree. Cost: O(documents), for tests and checks. */
@@ -552,9 +684,21 @@ export class DocumentTable implements DocumentReader {
     const count = this.#slab.count;
     this.#slab.checkInvariants();
     this.#hash.checkInvariants();
+    this.#numbers.checkInvariants();
+    assert(this.#hash.count === this.#slab.idCount, "every id is in the table");
     for (let docNum = 0; docNum < count; docNum++) {
-      assert(this.lookup(this.lowerIdOf(docNum)) === docNum, "every id is found");
+      const { free } = this.#numbers;
+      assert(this.#slab.hasNumber(docNum) !== free.has(docNum), "a number is an id's or free");
+      if (free.has(docNum)) {
+        const isSeen = this.#rows.isDocumentSeen(docNum) || this.#order.has(docNum);
+        assert(!isSeen && this.#staged.newestOf(docNum) < 0, "nobody knows a free number");
+        continue;
+      }
+      this.#key.set(this.lowerIdOf(docNum));
+      assert(this.#hash.find(this.#key) === docNum, "every id is found");
     }
+    const { free } = this.#numbers;
+    assert(free.count === count - this.#slab.idCount, "free numbers are below the count");
     this.#rows.checkInvariants(count);
     this.#staged.checkInvariants(count);
     this.#order.checkInvariants(this.#rows);

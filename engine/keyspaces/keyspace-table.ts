@@ -23,6 +23,9 @@ import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
 
+/** Numbers of documents that are gone that are looked at for each tombstone that is purged: more than one brings. */
+const numbersPerTombstone = 4;
+
 export class KeyspaceTable {
   readonly collections: Collections;
   readonly tombstones: Tombstones;
@@ -52,7 +55,7 @@ export class KeyspaceTable {
    */
   constructor(documents: DocumentTable, replaced: DeadRecordListener, dead: DeadRecordListener) {
     this.collections = new Collections(replaced);
-    this.tombstones = new Tombstones(dead);
+    this.tombstones = new Tombstones(dead, (id) => documents.noteGone(documents.lookup(id)));
     this.counters = makeCounters(replaced);
     this.counterOwners = new CounterOwners(this.counters);
     this.attachments = makeAttachments(replaced);
@@ -65,10 +68,14 @@ export class KeyspaceTable {
     this.subscriptions = makeSubscriptions(replaced);
     this.values = makeValues(replaced);
     this.revisions = new RevisionTable(documents, replaced);
+    documents.isNeeded = (document) =>
+      this.revisions.hasAny(document) ||
+      (!this.tombstones.isEmpty && this.tombstones.hasDocument(documents.lowerIdOf(document)));
     this.revisionRules = new RevisionRules(this.collections);
     this.values.listen((key, value) => {
-      if (key === purgedThroughKey) this.tombstones.purgeThrough(Number(value));
-      else if (key === databaseRecordKey) {
+      if (key === purgedThroughKey) {
+        documents.reclaim(numbersPerTombstone * this.tombstones.purgeThrough(Number(value)));
+      } else if (key === databaseRecordKey) {
         this.revisionRules.configure(value);
         this.idSeparator = idSeparatorOf(value);
       } else if (key === clusterCountKey) this.clusterCount = Number(value);

@@ -143,6 +143,11 @@ export class RevisionTable implements Keyspace {
     return this.#readerCount[document] ?? 0;
   }
 
+  /** Has the document a revision, seen or not? */
+  hasAny(document: number): boolean {
+    return (this.#newest[document] ?? -1) >= 0;
+  }
+
   /** The row of a document's newest revision, or -1. */
   newestOf(document: number): number {
     return this.#skipUnseen(this.#newest[document] ?? -1);
@@ -549,6 +554,7 @@ export class RevisionTable implements Keyspace {
     this.#state[row] = 0;
     this.#older[row] = this.#free;
     this.#free = row;
+    if (!this.hasAny(document)) this.#documents.noteGone(document);
   }
 
   #bucketOf(hash: number): number {

@@ -43,12 +43,16 @@ export class Tombstones {
   readonly #newest = new Map<string, number>();
   #newestOfAll = 0;
 
-  constructor(dead: DeadRecordListener) {
+  /** `forgotten`: hears of the lower-cased id of each document whose tombstone is gone. */
+  constructor(dead: DeadRecordListener, forgotten: (id: string) => void) {
     this.records = new EntryKeyspace<Tombstone>("tombstones", recordKinds.tombstone, dead);
     this.records.listen((key, tombstone, previous) => {
       if (previous?.type === "document") {
         const id = previous.id.toLowerCase();
-        if (this.#byDocument.get(id) === key) this.#byDocument.delete(id);
+        if (this.#byDocument.get(id) === key) {
+          this.#byDocument.delete(id);
+          forgotten(id);
+        }
       }
       if (previous?.type === "attachment" && this.#byAttachment.get(previous.id) === key) {
         this.#byAttachment.delete(previous.id);
@@ -113,10 +117,15 @@ export class Tombstones {
     return this.records.count;
   }
 
-  /** Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`. */
-  purgeThrough(etag: number): void {
+  /**
+   * Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`.
+   * @returns how many.
+   */
+  purgeThrough(etag: number): number {
     this.purgedThrough = etag;
-    for (const key of this.#keysThrough(etag, Number.POSITIVE_INFINITY)) this.records.drop(key);
+    const keys = this.#keysThrough(etag, Number.POSITIVE_INFINITY);
+    for (const key of keys) this.records.drop(key);
+    return keys.length;
   }
 
   /** The etag of the last of the first `count` tombstones that are not above `etag`; 0 when there is none. */

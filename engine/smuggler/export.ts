@@ -26,7 +26,7 @@ import { replacementPrefix } from "../indexing/index-set.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
 import type { Counter } from "../keyspaces/counters.ts";
-import { allCollections } from "../keyspaces/document-table.ts";
+import { allCollections, type NumberHold } from "../keyspaces/document-table.ts";
 import type { Entry } from "../keyspaces/entry-keyspace.ts";
 import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
@@ -79,12 +79,14 @@ class DumpSource {
   readonly subscriptions: Tree<SubscriptionTask>;
   readonly tombstones: Tree<Tombstone>;
   readonly #hashes = new Set<string>();
+  readonly #hold: NumberHold;
   readonly #database: Database;
 
   constructor(database: Database, { types }: DumpOptions) {
     this.#database = database;
     const { keyspaces } = database.state;
     this.view = database.view();
+    this.#hold = database.state.documents.hold();
     this.attachments = keyspaces.attachments.view();
     this.counters = keyspaces.counters.view();
     this.identities = keyspaces.identities.view();
@@ -110,6 +112,7 @@ class DumpSource {
 
   release(): void {
     this.view.release();
+    this.#hold.release();
     for (const hash of this.#hashes) this.#database.blobs.release(hash);
     this.#hashes.clear();
   }

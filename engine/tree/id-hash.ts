@@ -6,7 +6,8 @@
  *
  * The directory's entry for the upper bits of a hash names the page; in it, linear probing from the
  * lower bits. Place is where the slab has the id, 0 in a free slot; with the number beside it, a document's row can be read
- * while its id is still being compared. Nothing is ever removed.
+ * while its id is still being compared. What is removed leaves no mark: those behind it move up. Pages that are nearly
+ * empty are joined with their neighbours, or become smaller.
  *
  * Invariants:
  * - A page of depth d stands in 2^(directory depth - d) neighbouring entries of the directory, and all
@@ -93,6 +94,38 @@ export class IdHash {
     this.#count++;
   }
 
+  /** Takes out the id at this place. Cost: as `insert`. */
+  remove(hash: number, place: number): void {
+    const page = this.#pageToChange(this.#entryOf(hash));
+    const mask = (page[capacityAt] as number) - 1;
+    let hole = slotAt(page, hash, place);
+    for (let slot = (hole + 1) & mask; ; slot = (slot + 1) & mask) {
+      const at = headInts + slotInts * slot;
+      if (page[at + 1] === 0) break; // a page is never full
+      const home = (page[at] as number) & mask;
+      // It may stand in the hole unless its own place lies between them.
+      if (((slot - home) & mask) < ((slot - hole) & mask)) continue;
+      page.copyWithin(headInts + slotInts * hole, at, at + slotInts);
+      hole = slot;
+    }
+    page.fill(0, headInts + slotInts * hole, headInts + slotInts * (hole + 1));
+    page[countAt] = (page[countAt] as number) - 1;
+    this.#count--;
+    this.#narrow(page, hash);
+  }
+
+  /** The id at place `from` stands at `to` now. @returns the number of its document */
+  move(hash: number, from: number, to: number): number {
+    const page = this.#pageToChange(this.#entryOf(hash));
+    const at = headInts + slotInts * slotAt(page, hash, from);
+    page[at + 1] = to | 0;
+    return (page[at + 2] as number) >>> 0;
+  }
+
+  get isFrozen(): boolean {
+    return this.#freezeCount > 0;
+  }
+
   /** From now until `thaw`, the pages that exist stay as they are. May be nested. */
   freeze(): void {
     this.#freezeCount++;
@@ -128,7 +161,7 @@ export class IdHash {
     this.#depth = reader.uint32();
     const pageCount = reader.uint32();
     this.#count = reader.uint32();
-    reader.expect(this.#depth <= depthMax && this.#count === this.#slab.count, "counts");
+    reader.expect(this.#depth <= depthMax && this.#count <= this.#slab.count, "counts");
     this.#directory = [];
     const length = 2 ** this.#depth;
     const head = new Int32Array(headInts);
@@ -173,7 +206,11 @@ export class IdHash {
       count += page[countAt] as number;
     });
     assert(count === this.#count, "pages hold what was inserted");
-    assert(count === this.#slab.count, "every id is in the table");
+  }
+
+  /** How many ids there are. */
+  get count(): number {
+    return this.#count;
   }
 
   #entryOf(hash: number): number {
@@ -231,6 +268,59 @@ export class IdHash {
     const first = entry - (entry % (2 * copies));
     this.#place(left, first);
     this.#place(right, first + copies);
+  }
+
+  /** Gives back room of the page of `hash` when little of it is used: as much as leaves it half empty. */
+  #narrow(page: Int32Array, hash: number): void {
+    const depth = page[depthAt] as number;
+    const capacity = page[capacityAt] as number;
+    const count = page[countAt] as number;
+    if (count * 8 > capacity) return;
+    const entry = this.#entryOf(hash);
+    const sibling = depth === 0 ? page : this.#siblingOf(entry, depth);
+    if (sibling !== page && sibling[depthAt] === depth) {
+      const both = count + (sibling[countAt] as number);
+      const wider = Math.max(capacity, sibling[capacityAt] as number);
+      if (both * 4 <= wider) {
+        const joined = newPage(depth - 1, wider, this.#epoch);
+        for (let slot = 0; slot < capacity; slot++) move(page, slot, joined);
+        for (let slot = 0; slot < (sibling[capacityAt] as number); slot++) {
+          move(sibling, slot, joined);
+        }
+        this.#place(joined, entry);
+        this.#fold();
+        this.#narrow(joined, hash);
+        return;
+      }
+    }
+    if (capacity === capacityMin) return;
+    const small = newPage(depth, capacity / 2, this.#epoch);
+    for (let slot = 0; slot < capacity; slot++) move(page, slot, small);
+    this.#place(small, entry);
+  }
+
+  /** The page of the hashes that differ from those of `entry` in bit `depth`. */
+  #siblingOf(entry: number, depth: number): Int32Array {
+    return this.#directory[entry ^ (2 ** (this.#depth - depth))] as Int32Array; // within the directory
+  }
+
+  /** Halves the directory while no page needs its length. Cost: a look at its entries, by far fewer than were removed. */
+  #fold(): void {
+    while (this.#depth > 0) {
+      for (const page of this.#directory) if (page[depthAt] === this.#depth) return;
+      this.#directory = this.#directory.filter((_, at) => at % 2 === 0);
+      this.#depth--;
+    }
+  }
+}
+
+/** The slot of the entry of this hash and place, which must be there. */
+function slotAt(page: Int32Array, hash: number, place: number): number {
+  const mask = (page[capacityAt] as number) - 1;
+  for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+    const at = headInts + slotInts * slot;
+    assert(page[at + 1] !== 0, "an id that is there is in its page"); // a page is never full
+    if (page[at] === hash && page[at + 1] === (place | 0)) return slot;
   }
 }
 

@@ -38,6 +38,7 @@ export class IdOrder {
   #version = 0;
   /** The leaf that a sweep looks at next, -1 when none goes on. */
   #sweepAt = -1;
+  /** Members that the last sweep kept for views alone, and how many had been released then. */
   #keptCount = 0;
   #keptRelease = -1;
 
@@ -65,6 +66,11 @@ export class IdOrder {
     return this.#slab;
   }
 
+  /** Is the document in a leaf or pending? Then its id is still needed. */
+  has(docNum: number): boolean {
+    return this.#isMember(docNum);
+  }
+
   /** Makes a document a member, unless it is. Cost: O(1). */
   add(docNum: number): void {
     if (this.#isMember(docNum)) return;
@@ -78,7 +84,7 @@ export class IdOrder {
   }
 
   /**
-   * Merges pending documents, and takes out those that are gone when they are more than half.
+   * Merges pending documents, and takes out those that are gone when they are more than a fifth.
    * Stops when `mayGoOn` says so, asked about every millisecond. @returns whether all is done.
    */
   settle(rows: RowStore, mayGoOn: () => boolean): boolean {
@@ -87,13 +93,15 @@ export class IdOrder {
       if (!mayGoOn()) break;
     }
     if (this.#isPending()) return false;
-    if (this.#sweepAt < 0 && this.#isSweepDue(rows)) this.#sweepAt = 0;
+    if (this.#sweepAt < 0 && this.#isSweepDue(rows)) {
+      this.#sweepAt = 0;
+      this.#keptCount = 0;
+      this.#keptRelease = rows.releaseCount;
+    }
     while (this.#sweepAt >= 0) {
       if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
       if (this.#sweepAt >= this.#leaves.length) {
         this.#sweepAt = -1;
-        this.#keptCount = this.#memberCount - rows.columns.documentCount;
-        this.#keptRelease = rows.releaseCount;
       } else if (!mayGoOn()) return false;
     }
     return true;
@@ -111,7 +119,7 @@ export class IdOrder {
   #isSweepDue(rows: RowStore): boolean {
     const kept = this.#keptRelease === rows.releaseCount ? this.#keptCount : 0;
     const gone = this.#memberCount - rows.columns.documentCount - kept;
-    return gone > rows.columns.documentCount + this.#leafMax;
+    return gone > rows.columns.documentCount / 4 + this.#leafMax;
   }
 
   /** Takes a run of pending documents, sorts some of it or merges some of it. Something is pending. */
@@ -212,6 +220,7 @@ export class IdOrder {
     const at = this.#sweepAt;
     const leaf = this.#leaves[at] as Uint32Array; // the caller has asked
     const kept = leaf.filter((docNum) => rows.isDocumentSeen(docNum));
+    for (const docNum of kept) if (rows.columns.etagOf(docNum) === 0) this.#keptCount++;
     if (kept.length < leaf.length) {
       for (const docNum of leaf) if (!rows.isDocumentSeen(docNum)) this.#leave(docNum);
     }
@@ -373,8 +382,8 @@ export class IdCursor {
   #entry = 0;
   #endLeaf = 0;
   #endEntry = 0;
-  /** The last document looked at, -1 before the first. */
-  #last = -1;
+  /** The id of the last document looked at, null before the first: its number may be another's by the next call. */
+  #last: Buffer | null = null;
 
   /** Made by a table or view, from an order without pending documents. */
   constructor(order: IdOrder, rows: () => RowColumns, prefix: Buffer, after: Buffer | undefined) {
@@ -399,18 +408,18 @@ export class IdCursor {
     const rows = this.#rows();
     const leaves = this.#order.leaves;
     let filled = 0;
+    let last = -1;
     for (; this.#leafAt <= this.#endLeaf; this.#leafAt++, this.#entry = 0) {
       const leaf = leaves[this.#leafAt];
       if (leaf === undefined) break;
       const end = this.#leafAt === this.#endLeaf ? this.#endEntry : leaf.length;
-      for (; this.#entry < end; this.#entry++) {
-        if (filled === limit) return filled;
-        const docNum = leaf[this.#entry] as number; // entry < end <= length
-        this.#last = docNum;
-        if (rows.etagOf(docNum) !== 0) batch[filled++] = docNum;
+      for (; this.#entry < end && filled < limit; this.#entry++) {
+        last = leaf[this.#entry] as number; // entry < end <= length
+        if (rows.etagOf(last) !== 0) batch[filled++] = last;
       }
-      if (this.#leafAt === this.#endLeaf) break;
+      if (this.#entry < end || this.#leafAt === this.#endLeaf) break;
     }
+    if (last >= 0) this.#last = Buffer.from(this.#order.slab.textOf(last));
     return filled;
   }
 
@@ -418,8 +427,8 @@ export class IdCursor {
   #seek(): void {
     const order = this.#order;
     this.#version = order.version;
-    const isStart = this.#last < 0;
-    const lower = isStart ? this.#lower : Buffer.from(order.slab.textOf(this.#last));
+    const isStart = this.#last === null;
+    const lower = this.#last ?? this.#lower;
     this.#leafAt = order.leafFrom(lower);
     this.#entry = order.entryFrom(this.#leafAt, lower);
     if (this.#entry === order.leaves[this.#leafAt]?.length) {

@@ -1,11 +1,13 @@
 /**
- * The bytes of all ids, one after another in chunks. An id's place says where; a document is known by
- * its number, given in the order in which ids come.
+ * The bytes of all ids, one after another in chunks. An id's place says where; a document is known by its number.
  *
  *   chunk: ... | length u16 | lower-cased UTF-8 bytes | 0 or 1 byte of padding | length ...
  *
+ * The upper bit of a length marks an id that was removed. A chunk in which all are is given back; ids of one in which many
+ * are can be moved to the end.
+ *
  * Invariants:
- * - Append-only: what was written stays, and an id never spans two chunks.
+ * - An id never spans two chunks, and is never changed where it stands.
  * - Ids begin at even offsets; a place is (chunk * chunkBytes + offset) / 2, fits 32 bits and is not 0.
  */
 import { assert } from "../assert.ts";
@@ -16,20 +18,39 @@ import { type ByteReader, bytesOf } from "./sections.ts";
 
 /** Bytes before an id's own. */
 const headBytes = 2;
-/** Where the first id of the slab begins, so that no place is 0. */
+/** Where the first id of a chunk 0 begins, so that no place is 0. */
 const startBytes = 2;
+const removedBit = 0x80;
+
+/** Told of an id, `chunk[start, end)`, that was moved from place to place. @returns the number of its document */
+export type MoveListener = (
+  chunk: Buffer,
+  start: number,
+  end: number,
+  from: number,
+  to: number,
+) => number;
 
 export class IdSlab {
   readonly #chunkBytes: number;
   readonly #chunkShift: number;
   readonly #placeShift: number;
   readonly #placeMask: number;
-  #chunks: Buffer[] = [];
-  /** Place of each document's id, by document number. */
-  #places: Uint32Array[] = [];
-  /** Bytes used of the last chunk. */
-  #used: number;
+  /** Undefined where all ids were removed. */
+  #chunks: (Buffer | undefined)[] = [];
+  /** Bytes used of each chunk, and those of them whose ids are there. */
+  #used: number[] = [];
+  #live: number[] = [];
+  /** Chunks that are undefined. */
+  #freeChunks: number[] = [];
+  /** The chunk that ids are added to; -1: none. */
+  #tail = -1;
+  #usedBytes = 0;
+  #liveBytes = 0;
+  /** Place of each document's id, by document number; 0: it has none. Undefined: none of the chunk's have one. */
+  #places: (Uint32Array | undefined)[] = [];
   #count = 0;
+  #idCount = 0;
 
   /** @param chunkBytes, placesPerChunk - powers of two; a chunk holds at least one longest id. */
   constructor(chunkBytes: number, placesPerChunk: number) {
@@ -38,40 +59,135 @@ export class IdSlab {
     this.#chunkShift = Math.log2(chunkBytes) - 1;
     this.#placeShift = Math.log2(placesPerChunk);
     this.#placeMask = placesPerChunk - 1;
-    this.#used = chunkBytes;
   }
 
-  /** Number of ids; documents are numbered below it. */
+  /** Documents are numbered below it; some of the numbers may have no id. */
   get count(): number {
     return this.#count;
   }
 
-  /** Appends `bytes[0, length)`, the id of document `count`, and returns its place. */
-  add(bytes: Buffer, length: number): number {
-    const need = (headBytes + length + 1) & ~1;
-    if (this.#used + need > this.#chunkBytes) {
-      if ((this.#chunks.length + 1) * (this.#chunkBytes / 2) > 2 ** 32) {
-        throw new EngineError("too-large", "The database holds no more document ids");
-      }
-      this.#chunks.push(Buffer.alloc(this.#chunkBytes));
-      this.#used = this.#chunks.length === 1 ? startBytes : 0;
-    }
-    const chunk = this.#chunks[this.#chunks.length - 1] as Buffer; // pushed above at the latest
-    const at = this.#used;
-    const docNum = this.#count++;
-    chunk.writeUInt16LE(length, at);
-    for (let from = 0; from < length; from++) {
-      chunk[at + headBytes + from] = bytes[from] as number; // from < length <= bytes.length
-    }
-    this.#used = at + need;
-    let places = this.#places[docNum >>> this.#placeShift];
-    if (places === undefined) {
-      places = new Uint32Array(this.#placeMask + 1);
-      this.#places.push(places);
-    }
-    const place = (this.#chunks.length - 1) * (this.#chunkBytes / 2) + at / 2;
-    places[docNum & this.#placeMask] = place;
+  /** Adds `bytes[0, length)`, the id of `docNum`, which has none: a number below `count`, or `count`. @returns its place. */
+  add(bytes: Buffer, length: number, docNum = this.#count): number {
+    assert(docNum <= this.#count && !this.hasNumber(docNum), "a document has one id");
+    const place = this.#append(bytes, 0, length);
+    this.#setPlace(docNum, place);
+    if (docNum === this.#count) this.#count++;
+    this.#idCount++;
     return place;
+  }
+
+  /** Has this number an id? */
+  hasNumber(docNum: number): boolean {
+    return this.placeOf(docNum) !== 0;
+  }
+
+  /** How many ids there are. */
+  get idCount(): number {
+    return this.#idCount;
+  }
+
+  #append(bytes: Buffer, from: number, length: number): number {
+    const need = (headBytes + length + 1) & ~1;
+    let tail = this.#tail;
+    if (tail < 0 || (this.#used[tail] as number) + need > this.#chunkBytes) tail = this.#addChunk();
+    const chunk = this.#chunks[tail] as Buffer; // made just now at the latest
+    const at = this.#used[tail] as number;
+    chunk.writeUInt16LE(length, at);
+    for (let byte = 0; byte < length; byte++) {
+      chunk[at + headBytes + byte] = bytes[from + byte] as number; // the caller's range is within
+    }
+    this.#used[tail] = at + need;
+    this.#live[tail] = (this.#live[tail] as number) + need;
+    this.#usedBytes += need;
+    this.#liveBytes += need;
+    return tail * (this.#chunkBytes / 2) + at / 2;
+  }
+
+  #addChunk(): number {
+    const at = this.#freeChunks.pop() ?? this.#chunks.length;
+    if ((at + 1) * (this.#chunkBytes / 2) > 2 ** 32) {
+      throw new EngineError("too-large", "The database holds no more document ids");
+    }
+    const before = this.#tail;
+    this.#chunks[at] = Buffer.alloc(this.#chunkBytes);
+    this.#used[at] = at === 0 ? startBytes : 0;
+    this.#live[at] = 0;
+    this.#tail = at;
+    if (before >= 0 && this.#live[before] === 0) this.#dropChunk(before);
+    return at;
+  }
+
+  #dropChunk(at: number): void {
+    this.#usedBytes -= (this.#used[at] as number) - (at === 0 ? startBytes : 0);
+    this.#chunks[at] = undefined;
+    this.#used[at] = 0;
+    this.#freeChunks.push(at);
+  }
+
+  /** Numbers from `count` on have no id any more, and are new again. */
+  truncate(count: number): void {
+    this.#count = count;
+    this.#places.length = Math.min(this.#places.length, Math.ceil(count / (this.#placeMask + 1)));
+  }
+
+  /** 0 when the number has no id. */
+  placeOf(docNum: number): number {
+    return docNum < this.#count ? this.#placeOf(docNum) : 0;
+  }
+
+  /** The id of `docNum` goes; its place may be given to another. */
+  remove(docNum: number): void {
+    const place = this.#placeOf(docNum);
+    assert(place !== 0, "an id that is there is removed");
+    this.#setPlace(docNum, 0);
+    this.#removeAt(place);
+    this.#idCount--;
+  }
+
+  #removeAt(place: number): void {
+    const at = place >>> this.#chunkShift;
+    const chunk = this.#chunkOf(place);
+    const offset = this.#offsetOf(place);
+    const need = (headBytes + lengthAt(chunk, offset) + 1) & ~1;
+    chunk[offset + 1] = (chunk[offset + 1] as number) | removedBit;
+    this.#liveBytes -= need;
+    this.#live[at] = (this.#live[at] as number) - need;
+    if (this.#live[at] === 0 && at !== this.#tail) this.#dropChunk(at);
+  }
+
+  /** Numbers in the chunk of these have no id any more: gives back the room of their places. */
+  dropPlaces(docNum: number): void {
+    this.#places[docNum >>> this.#placeShift] = undefined;
+  }
+
+  /** Is so much of the room removed ids' that a chunk is worth moving? */
+  get isSparse(): boolean {
+    return this.#usedBytes - this.#liveBytes > this.#liveBytes / 4 + this.#chunkBytes;
+  }
+
+  /** Moves the ids of the chunk that has fewest; `moved` hears of each. Cost: the ids of a chunk. */
+  condense(moved: MoveListener): void {
+    let sparsest = -1;
+    for (const [at, live] of this.#live.entries()) {
+      if (at === this.#tail || this.#chunks[at] === undefined) continue;
+      if (sparsest < 0 || live < (this.#live[sparsest] as number)) sparsest = at;
+    }
+    const chunk = this.#chunks[sparsest];
+    if (chunk === undefined) return;
+    const end = this.#used[sparsest] as number; // as many as chunks
+    let at = sparsest === 0 ? startBytes : 0;
+    while (at < end) {
+      const length = lengthAt(chunk, at);
+      const next = at + ((headBytes + length + 1) & ~1);
+      if (!isRemoved(chunk, at)) {
+        const from = (sparsest * this.#chunkBytes + at) / 2;
+        const place = this.#append(chunk, at + headBytes, length);
+        const docNum = moved(chunk, at + headBytes, at + headBytes + length, from, place);
+        this.#setPlace(docNum, place);
+        this.#removeAt(from);
+      }
+      at = next;
+    }
   }
 
   /** Is the id at `place` `bytes[0, length)`? Hot. */
@@ -89,9 +205,8 @@ export class IdSlab {
   /** Is there an id at `place`, as far as can be told from the place alone? */
   covers(place: number): boolean {
     const chunk = place >>> this.#chunkShift;
-    if (chunk >= this.#chunks.length) return false;
-    const end = chunk === this.#chunks.length - 1 ? this.#used : this.#chunkBytes;
-    return this.#offsetOf(place) + headBytes <= end;
+    if (this.#chunks[chunk] === undefined) return false;
+    return this.#offsetOf(place) + headBytes <= (this.#used[chunk] as number);
   }
 
   /** Orders two documents by the bytes of their ids. */
@@ -120,9 +235,10 @@ export class IdSlab {
     return compareBytes(chunk, at + headBytes, lengthAt(chunk, at), bytes, 0, bytes.length);
   }
 
-  /** The lower-cased id of `docNum`. */
+  /** The lower-cased id of `docNum`; "" when it has none. */
   textOf(docNum: number): string {
     const place = this.#placeOf(docNum);
+    if (place === 0) return "";
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
     const start = at + headBytes;
@@ -130,42 +246,44 @@ export class IdSlab {
   }
 
   memoryBytes(): number {
-    return this.#chunks.length * this.#chunkBytes + this.#places.length * (this.#placeMask + 1) * 4;
+    const chunks = this.#chunks.length - this.#freeChunks.length;
+    let bytes = chunks * this.#chunkBytes + this.#chunks.length * 24;
+    for (const places of this.#places) bytes += places?.byteLength ?? 8;
+    return bytes;
   }
 
-  /** The slab's bytes; they stay as they are while ids are added. */
+  /** The slab's bytes; they stay as they are while ids are added with new numbers and none is removed or moved. */
   parts(): Uint8Array[] {
-    const head = [this.#count, this.#chunks.length, this.#used, this.#chunkBytes];
-    const parts: Uint8Array[] = [bytesOf(Uint32Array.from(head))];
+    const { length } = this.#chunks;
+    const parts: Uint8Array[] = [
+      bytesOf(Uint32Array.of(this.#count, length, this.#tail + 1, this.#chunkBytes)),
+      bytesOf(Uint32Array.from(this.#used)),
+    ];
     for (const [at, chunk] of this.#chunks.entries()) {
-      parts.push(at === this.#chunks.length - 1 ? chunk.subarray(0, this.#used) : chunk);
+      if (chunk !== undefined) parts.push(chunk.subarray(0, this.#used[at]));
     }
-    let left = this.#count;
-    for (const places of this.#places) {
-      parts.push(bytesOf(places.subarray(0, left)));
-      left -= places.length;
+    const none = new Uint32Array(this.#placeMask + 1);
+    for (let from = 0, at = 0; from < this.#count; from += this.#placeMask + 1, at++) {
+      parts.push(bytesOf((this.#places[at] ?? none).subarray(0, this.#count - from)));
     }
     return parts;
   }
 
-  /** Fills an empty slab from what `parts` gave. @throws EngineError database-damaged */
-  restore(reader: ByteReader): void {
+  /**
+   * Fills an empty slab from what `parts` gave. @throws EngineError database-damaged
+   * @param isOld - of a version in which no id was removed.
+   */
+  restore(reader: ByteReader, isOld = false): void {
     assert(this.#count === 0, "only an empty slab is restored");
     const count = reader.uint32();
     const chunkCount = reader.uint32();
-    const used = reader.uint32();
-    reader.expect(
-      reader.uint32() === this.#chunkBytes && used <= this.#chunkBytes,
-      "slab chunk size",
-    );
+    const tail = reader.uint32();
+    reader.expect(reader.uint32() === this.#chunkBytes, "slab chunk size");
     reader.expect(chunkCount > 0 || count === 0, "slab chunk count");
-    for (let at = 0; at < chunkCount; at++) {
-      const length = at === chunkCount - 1 ? used : this.#chunkBytes;
-      reader.reserve(length);
-      const chunk = Buffer.alloc(this.#chunkBytes);
-      reader.copy(chunk, length);
-      this.#chunks.push(chunk);
-    }
+    this.#restoreChunks(reader, chunkCount, isOld ? tail : -1);
+    this.#tail = (isOld ? chunkCount : tail) - 1;
+    reader.expect(this.#tail < chunkCount, "slab tail");
+    reader.expect(this.#tail < 0 || this.#chunks[this.#tail] !== undefined, "slab tail");
     for (let left = count; left > 0; left -= this.#placeMask + 1) {
       const length = Math.min(left, this.#placeMask + 1) * 4;
       reader.reserve(length);
@@ -173,54 +291,143 @@ export class IdSlab {
       reader.copy(places, length);
       this.#places.push(places);
     }
-    this.#used = chunkCount === 0 ? this.#chunkBytes : used;
     this.#count = count;
+    if (isOld) this.#measureChunks(reader);
+    this.#checkChunks(reader);
     this.#checkPlaces(reader);
   }
 
-  /** Ids stand one behind another in the order of their numbers, so each place follows from the last. */
-  #checkPlaces(reader: ByteReader): void {
-    const shift = this.#chunkShift;
-    let chunkAt = 0;
-    let at = startBytes;
+  /** @param lastUsed - bytes of the last chunk, all others being full; -1: a list of them comes first. */
+  #restoreChunks(reader: ByteReader, count: number, lastUsed: number): void {
+    reader.reserve(count);
+    const lengths =
+      lastUsed < 0 ? reader.uint32s(count) : new Uint32Array(count).fill(this.#chunkBytes);
+    if (lastUsed >= 0 && count > 0) lengths[count - 1] = lastUsed;
+    for (const [at, length] of lengths.entries()) {
+      reader.expect(length <= this.#chunkBytes && length % 2 === 0, "slab chunk length");
+      reader.reserve(length);
+      this.#live.push(0);
+      this.#used.push(length);
+      if (length === 0) {
+        this.#freeChunks.push(at);
+        this.#chunks.push(undefined);
+        continue;
+      }
+      const chunk = Buffer.alloc(this.#chunkBytes);
+      reader.copy(chunk, length);
+      this.#chunks.push(chunk);
+    }
+  }
+
+  /** Old snapshots do not say where the ids of a chunk end: places do. */
+  #measureChunks(reader: ByteReader): void {
+    this.#used = this.#used.map((_, at) => (at === 0 ? startBytes : 0));
     for (let docNum = 0; docNum < this.#count; docNum++) {
       const place = this.#placeOf(docNum);
-      if (place >>> shift !== chunkAt) {
-        chunkAt++;
-        at = 0;
-      }
-      const chunk = this.#chunks[chunkAt];
-      const end = chunkAt === this.#chunks.length - 1 ? this.#used : this.#chunkBytes;
-      const isHere = place >>> shift === chunkAt && this.#offsetOf(place) === at;
-      if (chunk === undefined || !isHere || at + headBytes > end) {
+      const at = place >>> this.#chunkShift;
+      const chunk = this.#chunks[at];
+      const offset = this.#offsetOf(place);
+      if (chunk === undefined || offset + headBytes > this.#chunkBytes) {
         reader.expect(false, "id places");
         return;
       }
-      at += (headBytes + lengthAt(chunk, at) + 1) & ~1;
-      if (at > end) reader.expect(false, "id lengths");
+      const end = offset + ((headBytes + lengthAt(chunk, offset) + 1) & ~1);
+      if (end > (this.#used[at] as number)) this.#used[at] = end; // as many as chunks
     }
+  }
+
+  /** Sees that ids follow one another, and counts the bytes of those that are there. */
+  #checkChunks(reader: ByteReader): void {
+    for (const [index, chunk] of this.#chunks.entries()) {
+      if (chunk === undefined) continue;
+      const end = this.#used[index] as number; // as many as chunks
+      const start = index === 0 ? startBytes : 0;
+      reader.expect(end <= this.#chunkBytes, "id lengths");
+      let live = 0;
+      for (let at = start; at < end; ) {
+        const next = at + ((headBytes + lengthAt(chunk, at) + 1) & ~1);
+        if (next > end) reader.expect(false, "id lengths");
+        if (!isRemoved(chunk, at)) live += next - at;
+        at = next;
+      }
+      this.#live[index] = live;
+      this.#liveBytes += live;
+      this.#usedBytes += end - start;
+    }
+  }
+
+  /** Sees that each place is that of an id, and each id has one. */
+  #checkPlaces(reader: ByteReader): void {
+    let bytes = 0;
+    for (let docNum = 0; docNum < this.#count; docNum++) {
+      const place = this.#placeOf(docNum);
+      if (place === 0) continue;
+      const chunk = this.#chunks[place >>> this.#chunkShift];
+      const at = this.#offsetOf(place);
+      if (chunk === undefined || !this.covers(place) || isRemoved(chunk, at)) {
+        reader.expect(false, "id places");
+        return;
+      }
+      bytes += (headBytes + lengthAt(chunk, at) + 1) & ~1;
+      this.#idCount++;
+    }
+    reader.expect(bytes === this.#liveBytes, "id places");
   }
 
   checkInvariants(): void {
-    let previous = 0;
+    let liveBytes = 0;
+    let usedBytes = 0;
+    for (const [index, chunk] of this.#chunks.entries()) {
+      if (chunk === undefined) {
+        assert(this.#freeChunks.includes(index), "a chunk that is gone may be made anew");
+        continue;
+      }
+      usedBytes += (this.#used[index] as number) - (index === 0 ? startBytes : 0);
+      let live = 0;
+      for (let at = index === 0 ? startBytes : 0; at < (this.#used[index] as number); ) {
+        const need = (headBytes + lengthAt(chunk, at) + 1) & ~1;
+        if (!isRemoved(chunk, at)) live += need;
+        at += need;
+      }
+      assert(live === this.#live[index], "a chunk's ids are counted");
+      assert(live > 0 || index === this.#tail, "a chunk without ids is given back");
+      liveBytes += live;
+    }
+    assert(liveBytes === this.#liveBytes && usedBytes === this.#usedBytes, "bytes are counted");
+    const seen = new Set<number>();
     for (let docNum = 0; docNum < this.#count; docNum++) {
       const place = this.#placeOf(docNum);
-      assert(place > previous, "ids stand in the order of their documents' numbers");
+      if (place === 0) continue;
+      assert(this.covers(place) && !seen.has(place), "an id is of one document");
+      seen.add(place);
       const chunk = this.#chunkOf(place);
       const at = this.#offsetOf(place);
+      assert(!isRemoved(chunk, at), "an id that a document has is there");
       assert(lengthAt(chunk, at) <= nameBytesMax, "an id is within its limit");
-      assert(at + headBytes + lengthAt(chunk, at) <= this.#chunkBytes, "an id is within its chunk");
-      previous = place;
+      liveBytes -= (headBytes + lengthAt(chunk, at) + 1) & ~1;
     }
+    assert(liveBytes === 0, "an id that is there is a document's");
+    assert(seen.size === this.#idCount, "ids are counted");
   }
 
+  /** 0 when the number has no id. */
   #placeOf(docNum: number): number {
-    const places = this.#places[docNum >>> this.#placeShift] as Uint32Array; // docNum < count
-    return places[docNum & this.#placeMask] as number;
+    const places = this.#places[docNum >>> this.#placeShift];
+    return places === undefined ? 0 : (places[docNum & this.#placeMask] as number);
+  }
+
+  #setPlace(docNum: number, place: number): void {
+    const at = docNum >>> this.#placeShift;
+    let places = this.#places[at];
+    if (places === undefined) {
+      places = new Uint32Array(this.#placeMask + 1);
+      this.#places[at] = places;
+    }
+    places[docNum & this.#placeMask] = place;
   }
 
   #chunkOf(place: number): Buffer {
-    return this.#chunks[place >>> this.#chunkShift] as Buffer; // places are made by add() alone
+    return this.#chunks[place >>> this.#chunkShift] as Buffer; // there is an id at the place
   }
 
   #offsetOf(place: number): number {
@@ -228,6 +435,11 @@ export class IdSlab {
   }
 }
 
+/** Of an id that is there or was removed. */
 function lengthAt(chunk: Buffer, at: number): number {
-  return (chunk[at] as number) | ((chunk[at + 1] as number) << 8); // an id begins at `at`
+  return (chunk[at] as number) | (((chunk[at + 1] as number) & ~removedBit) << 8); // an id begins at `at`
+}
+
+function isRemoved(chunk: Buffer, at: number): boolean {
+  return ((chunk[at + 1] as number) & removedBit) !== 0; // an id begins at `at`
 }

@@ -93,6 +93,9 @@ export class RowColumns {
   }
 }
 
+/** The epoch of a chunk that is everybody's: no row of it is set. */
+const emptyEpoch = -1;
+
 /** Pairs of chunks that are kept for the next copies, so that short views make no garbage. */
 const spareChunksMax = 32;
 
@@ -127,11 +130,16 @@ export class RowStore {
   /** The latest replaced chunks that a view may still hold, and those that none does. */
   #retired: RetiredChunk[] = [];
   #spare: RetiredChunk[] = [];
+  /** Stand for all chunks without a row. */
+  readonly #emptyNumbers: Float64Array;
+  readonly #emptyWords: Uint32Array;
 
   /** @param rowsPerChunk - a power of two. */
   constructor(rowsPerChunk: number) {
     this.#rowsPerChunk = rowsPerChunk;
     this.columns = new RowColumns(Math.log2(rowsPerChunk), [], [], new Uint32Array(4));
+    this.#emptyNumbers = new Float64Array(rowsPerChunk * 2);
+    this.#emptyWords = new Uint32Array(rowsPerChunk * 2);
   }
 
   /** Holds the columns as they are now. Cost: O(1); the next change pays O(chunks). */
@@ -236,6 +244,29 @@ export class RowStore {
     columns.documentCount += step;
   }
 
+  /** No row from `from` on is set: gives back their room, as far as they are whole chunks. */
+  truncate(from: number): void {
+    const length = (from + this.columns.mask) >>> this.columns.shift;
+    if (length >= this.columns.numbers.length) return;
+    const columns = this.#ownColumns();
+    columns.numbers.length = length;
+    columns.words.length = length;
+    this.#chunkEpochs.length = length;
+  }
+
+  /** The same for the rows `from` to `to`, exclusive, between others. */
+  dropRows(from: number, to: number): void {
+    const { shift, numbers } = this.columns;
+    const end = Math.min(to >>> shift, numbers.length);
+    for (let chunk = (from + this.columns.mask) >>> shift; chunk < end; chunk++) {
+      if (numbers[chunk] === this.#emptyNumbers) continue;
+      const columns = this.#ownColumns();
+      columns.numbers[chunk] = this.#emptyNumbers;
+      columns.words[chunk] = this.#emptyWords;
+      this.#chunkEpochs[chunk] = emptyEpoch;
+    }
+  }
+
   noteEtag(etag: number): void {
     if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
   }
@@ -284,9 +315,17 @@ export class RowStore {
     reader.expect(collectionCount <= 65_536, "number of collections");
     columns.collectionCounts = reader.uint32s(collectionCount);
     for (let at = 0; at < chunkCount; at++) {
-      columns.numbers.push(reader.float64s(this.#rowsPerChunk * 2));
-      columns.words.push(reader.uint32s(this.#rowsPerChunk * 2));
-      this.#chunkEpochs.push(this.#epoch);
+      const numbers = reader.float64s(this.#rowsPerChunk * 2);
+      const words = reader.uint32s(this.#rowsPerChunk * 2);
+      const isEmpty = words.every((word) => word === 0);
+      columns.numbers.push(isEmpty ? this.#emptyNumbers : numbers);
+      columns.words.push(isEmpty ? this.#emptyWords : words);
+      this.#chunkEpochs.push(isEmpty ? emptyEpoch : this.#epoch);
+      if (isEmpty)
+        reader.expect(
+          numbers.every((number) => number === 0),
+          "rows without a record",
+        );
     }
     const sum = columns.collectionCounts.reduce((total, count) => total + count, 0);
     reader.expect(sum === columns.documentCount, "number of documents");
@@ -306,6 +345,8 @@ export class RowStore {
       assert(isFree, "a spare chunk is in nobody's columns");
     }
     assert(this.#sharedEpoch === epoch, "the newest view held is known");
+    const isZero = this.#emptyNumbers.every((each) => each === 0);
+    assert(isZero && this.#emptyWords.every((each) => each === 0), "no row is set in all chunks");
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
   }
 
@@ -315,20 +356,29 @@ export class RowStore {
     return this.#directoryEpoch < shared || (this.#chunkEpochs[chunk] as number) < shared;
   }
 
-  #columnsToChange(docNum: number): RowColumns {
+  /** The columns, whose directory no view shares. */
+  #ownColumns(): RowColumns {
     if (this.#directoryEpoch < this.#sharedEpoch) {
       this.columns = this.columns.copy();
       this.#directoryEpoch = this.#epoch;
     }
-    const columns = this.columns;
+    return this.columns;
+  }
+
+  #columnsToChange(docNum: number): RowColumns {
+    const columns = this.#ownColumns();
     const chunk = docNum >>> columns.shift;
     while (chunk >= columns.numbers.length) {
       columns.numbers.push(new Float64Array(this.#rowsPerChunk * 2));
       columns.words.push(new Uint32Array(this.#rowsPerChunk * 2));
       this.#chunkEpochs.push(this.#epoch);
     }
-    if ((this.#chunkEpochs[chunk] as number) < this.#sharedEpoch)
-      this.#replaceChunk(columns, chunk);
+    const epoch = this.#chunkEpochs[chunk] as number; // as many epochs as chunks
+    if (epoch === emptyEpoch) {
+      columns.numbers[chunk] = new Float64Array(this.#rowsPerChunk * 2);
+      columns.words[chunk] = new Uint32Array(this.#rowsPerChunk * 2);
+      this.#chunkEpochs[chunk] = this.#epoch;
+    } else if (epoch < this.#sharedEpoch) this.#replaceChunk(columns, chunk);
     return columns;
   }
 

@@ -47,7 +47,8 @@ export class StagedRows {
   #head = 0;
   #tail: number;
   #count = 0;
-  #newest: Uint32Array[] = [];
+  /** Undefined where nothing is staged of any document of the chunk. */
+  #newest: (Uint32Array | undefined)[] = [];
   readonly #run: StagedRun = { numbers: noNumbers, words: noWords, from: 0, to: 0 };
 
   /** @param slotsPerChunk, docNumsPerChunk - powers of two. */
@@ -131,12 +132,13 @@ export class StagedRows {
     }
   }
 
-  /** Takes the newest entry off; there must be one. */
-  pop(): void {
+  /** Takes the newest entry off; there must be one. @returns its document. */
+  pop(): number {
     const slot = ((this.#order[this.#order.length - 1] as number) << this.#shift) + this.#tail - 1;
     const previous = this.#word(slot, previousAt);
+    const docNum = this.docNumOf(slot);
     if (previous !== 0) this.#setWord(previous - 1, nextAt, 0);
-    this.#setNewest(this.docNumOf(slot), previous);
+    this.#setNewest(docNum, previous);
     this.#count--;
     this.#tail--;
     if (this.#tail === 0 || this.#count === 0) {
@@ -144,6 +146,7 @@ export class StagedRows {
       this.#tail = this.#mask + 1;
       if (this.#count === 0) this.#reset();
     }
+    return docNum;
   }
 
   /** The queue is empty: gives back what a burst has needed beyond `idleChunks`. */
@@ -195,9 +198,17 @@ export class StagedRows {
     return this.#word(slot, stagedWordAt);
   }
 
+  /** Nothing is staged of the documents in the chunk of this number, nor soon will be: gives back its room. */
+  dropNumbers(docNum: number): void {
+    const at = docNum >>> this.#newestShift;
+    if (at < this.#newest.length) this.#newest[at] = undefined;
+  }
+
   memoryBytes(): number {
     const slots = this.#numbers.length * (this.#mask + 1);
-    return slots * (16 + stagedWords * 4) + this.#newest.length * (this.#newestMask + 1) * 4;
+    let bytes = slots * (16 + stagedWords * 4);
+    for (const chunk of this.#newest) bytes += chunk?.byteLength ?? 8;
+    return bytes;
   }
 
   checkInvariants(docCount: number): void {
@@ -255,7 +266,9 @@ export class StagedRows {
 
   #addNewest(docNum: number): Uint32Array {
     const at = docNum >>> this.#newestShift;
-    while (at >= this.#newest.length) this.#newest.push(new Uint32Array(this.#newestMask + 1));
-    return this.#newest[at] as Uint32Array;
+    while (at >= this.#newest.length) this.#newest.push(undefined);
+    const chunk = new Uint32Array(this.#newestMask + 1);
+    this.#newest[at] = chunk;
+    return chunk;
   }
 }

@@ -13,6 +13,7 @@ export const bulkInsertRoutes: readonly Route[] = [
     method: "POST",
     path: "/databases/:database/bulk_insert",
     access: "write",
+    keepsNoNumbers: true,
     handle: postBulkInsert,
   },
 ];

@@ -31,7 +31,14 @@ const path = "/databases/:database/smuggler";
 
 export const smugglerRoutes: readonly Route[] = [
   { kind: "database", method: "POST", path: `${path}/export`, access: "read", handle: postExport },
-  { kind: "database", method: "POST", path: `${path}/import`, access: "write", handle: postImport },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${path}/import`,
+    access: "write",
+    keepsNoNumbers: true,
+    handle: postImport,
+  },
   {
     kind: "database",
     method: "POST",

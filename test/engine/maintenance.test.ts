@@ -151,7 +151,7 @@ test("new ids are put in order when nobody writes", async () => {
   for (let index = 0; index < 200; index++) {
     await shop.write([put(`a/${(index * 7919) % 1000}`, "")]);
   }
-  await pass(shop, 200);
+  for (let turn = 0; turn < 20; turn++) await pass(shop, 200);
   expect(shop.database.state.documents.settleOrder(0)).toBe(true);
   await shop.check();
   await shop.database.close();

@@ -75,7 +75,10 @@ export function simulatedEnvironment(
 const tinyChunks: DocumentTableOptions = {
   rowsPerChunk: 2,
   numbersPerChunk: 4,
+  slabChunkBytes: 1024,
+  hashPageSlots: 16,
   listChunkEntries: 4,
+  orderLeafEntries: 2,
   stagedPerChunk: 4,
 };
 

@@ -6,6 +6,7 @@ import {
   DocumentTable,
   type DocumentTableOptions,
   type DocumentView,
+  type NumberHold,
 } from "../../../engine/keyspaces/document-table.ts";
 import type { WholeSection } from "../../../engine/log/log.ts";
 
@@ -172,7 +173,10 @@ type Operation =
     }
   | { kind: "commit" | "discard"; count: number }
   | { kind: "relocate"; pick: number; position: number }
-  | { kind: "view" | "restore" | "look" }
+  | { kind: "view" | "restore" | "look" | "hold" }
+  | { kind: "reclaim"; steps: number }
+  | { kind: "need" | "unhold"; pick: number }
+  | { kind: "refuse"; ids: string[] }
   | { kind: "release" | "purge" | "churn" | "rewrite"; pick: number }
   | { kind: "settle"; turns: number };
 const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
@@ -201,6 +205,20 @@ const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("purge"), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("churn"), pick: fc.nat() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("rewrite"), pick: fc.nat() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("reclaim"),
+      steps: fc.constantFrom(1, 5, 100, 1000),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("need"), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("hold") }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("unhold"), pick: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("refuse"), ids: fc.array(id, { maxLength: 8 }) }),
+  },
 );
 
 /** Runs operations against a table and its twin. */
@@ -211,8 +229,16 @@ class Pair {
   readonly model = new Model();
   readonly ids = new Set<string>();
   views: { view: DocumentView; state: State; sections?: WholeSection[] }[] = [];
+  /** What was known of ids when a hold began. */
+  holds: { hold: NumberHold; numbers: Map<string, number> }[] = [];
+  /** Lower-cased ids that something beside the table needs. */
+  readonly needed = new Set<string>();
   etag = 0;
   position = 0;
+
+  constructor() {
+    this.table.isNeeded = (docNum) => this.needed.has(this.table.lowerIdOf(docNum));
+  }
 
   #intern(id: string, asBytes: boolean): number {
     this.ids.add(id);
@@ -260,9 +286,47 @@ class Pair {
       case "restore":
         this.restore();
         return;
+      case "reclaim":
+        for (const id of this.ids) this.table.noteGone(this.table.lookup(id));
+        this.table.reclaim(next.steps);
+        this.table.reclaim(next.steps);
+        this.checkHolds();
+        return;
+      case "need": {
+        const id = [...this.ids][next.pick % Math.max(1, this.ids.size)]?.toLowerCase();
+        if (id === undefined) return;
+        if (!this.needed.delete(id)) this.needed.add(id);
+        return;
+      }
+      case "hold": {
+        const hold = this.table.hold();
+        const numbers = new Map([...this.ids].map((id) => [id, this.table.lookup(id)]));
+        this.holds.push({ hold, numbers });
+        return;
+      }
+      case "unhold": {
+        const [held] = this.holds.splice(next.pick % Math.max(1, this.holds.length), 1);
+        held?.hold.release();
+        return;
+      }
+      case "refuse":
+        this.table.beginInterning();
+        for (const id of next.ids) this.#intern(id, false);
+        this.table.endInterning(false);
+        this.checkHolds();
+        return;
       case "look":
         check(this.table, this.model.committed, [...this.ids], 3);
         this.checkEtags();
+    }
+  }
+
+  /** A number that was known when a hold began is still of its id. */
+  checkHolds(): void {
+    for (const { numbers } of this.holds) {
+      for (const [id, docNum] of numbers) {
+        if (docNum >= 0) expect(this.table.lowerIdOf(docNum)).toBe(id.toLowerCase());
+      }
     }
   }
 
@@ -392,6 +456,10 @@ class Pair {
     const newest = this.model.newest();
     for (const id of ids) {
       const docNum = this.table.lookup(id);
+      if (docNum < 0) {
+        expect(newest.has(id.toLowerCase())).toBe(false);
+        continue;
+      }
       const row = newest.get(id.toLowerCase()) ?? none;
       expect(this.table.newestEtag(docNum)).toBe(row.etag);
       expect(this.table.newestPosition(docNum)).toBe(row.position);
@@ -409,6 +477,28 @@ class Pair {
       check(restored, state, ids, 5);
     }
     for (const { view } of this.views) view.release();
+    this.table.checkInvariants();
+    this.forget();
+  }
+
+  /** When nobody reads any more, all ids that no document has are forgotten, but for those in the order. */
+  forget(): void {
+    this.checkHolds();
+    for (const { hold } of this.holds) hold.release();
+    this.needed.clear();
+    this.table.discardStaged(this.table.stagedCount);
+    for (let turn = 0; turn < 3; turn++) {
+      for (const id of this.ids) this.table.noteGone(this.table.lookup(id));
+      while (!this.table.settleOrder(1000));
+      this.table.reclaim(10_000);
+      this.table.reclaim(10_000);
+    }
+    this.table.checkInvariants();
+    const { size } = this.model.committed;
+    expect(this.table.idCount).toBeLessThanOrEqual(size + size / 4 + 4);
+    check(this.table, this.model.committed, [...this.ids], 7);
+    // Those that were forgotten are as new.
+    for (const id of this.ids) this.table.intern(id);
     this.table.checkInvariants();
   }
 }
@@ -456,7 +546,7 @@ function filled(count: number): DocumentTable {
 }
 
 describe("ids", () => {
-  test("are the same document in any case, and keep one number for ever", () => {
+  test("are the same document in any case, and keep one number while they are known", () => {
     const table = new DocumentTable(tiny);
     const docNum = table.intern("Users/1-A");
     expect(table.intern("USERS/1-a")).toBe(docNum);
@@ -478,6 +568,40 @@ describe("ids", () => {
     const docNum = table.internBytes(bytes, 11, bytes.length);
     expect(table.lookup("åsa")).toBe(docNum);
     expect(table.findBytes(bytes, 11, bytes.length)).toBe(-1);
+  });
+
+  test("that are gone give back their numbers, and all else, beside those that stay", () => {
+    const table = new DocumentTable();
+    let etag = 0;
+    const write = (id: string) =>
+      table.applyCommitted(table.intern(id), ++etag, etag * 8, 24, 1, 0);
+    for (let at = 0; at < 20_000; at++) write(`users/${at}`);
+    let before = 0;
+    for (let round = 0; round < 20; round++) {
+      const ids = Array.from({ length: 10_000 }, (_, at) => `temporary/${round}/${at * 7}`);
+      for (const id of ids) write(id);
+      for (const id of ids) {
+        const docNum = table.find(id);
+        table.applyCommitted(docNum, ++etag, 0, 0, 0, 0);
+        table.noteGone(docNum);
+      }
+      while (table.pendingNumberCount > 6_000) table.reclaim(1000);
+      table.checkInvariants();
+      if (round === 1) before = table.memoryBytes();
+    }
+    expect(table.idCount).toBeLessThanOrEqual(26_100);
+    expect(table.docCount).toBeLessThan(38_000);
+    expect(table.memoryBytes()).toBeLessThan(1.25 * before);
+  });
+
+  test("of a burst leave nothing behind", () => {
+    const table = new DocumentTable();
+    for (let at = 0; at < 200_000; at++) table.intern(`burst/${at}`);
+    for (let at = 0; at < 200_000; at++) table.noteGone(at);
+    while (table.pendingNumberCount > 0) table.reclaim(1000);
+    table.checkInvariants();
+    expect(table.docCount).toBe(0);
+    expect(table.memoryBytes()).toBeLessThan(800_000);
   });
 
   test("that cannot be are refused when given, and not found when sought", () => {

@@ -26,6 +26,13 @@ class Ids {
     this.hash.insert(this.key.hash, place, this.slab.count - 1);
   }
 
+  remove(id: string): void {
+    this.#set(id);
+    const docNum = this.hash.find(this.key);
+    this.hash.remove(this.key.hash, this.slab.placeOf(docNum));
+    this.slab.remove(docNum);
+  }
+
   find(id: string): number {
     this.#set(id);
     const found = this.hash.find(this.key);
@@ -64,6 +71,30 @@ test("takes any number of ids of one hash, by letting their page grow", () => {
     for (let at = 0; at < 100; at++) expect(ids.find(`same/${at}`)).toBe(at);
     expect(ids.find("other")).toBe(100);
     ids.hash.checkInvariants();
+  }
+});
+
+test("forgets what is removed, and its pages shrink and join again", () => {
+  const hashes: (((id: string) => number) | undefined)[] = [
+    undefined,
+    (id) => id.length,
+    (id) => (id.length % 2 === 0 ? 15 : -1),
+  ];
+  for (const hashOf of hashes) {
+    const ids = new Ids(hashOf);
+    const count = hashOf === undefined ? 3000 : 200;
+    for (let at = 0; at < count; at++) ids.add(`users/${at}`);
+    const most = ids.hash.memoryBytes();
+    for (let turn = 0; turn < count; turn++) {
+      const at = (turn * 7) % count;
+      ids.remove(`users/${at}`);
+      expect(ids.find(`users/${at}`)).toBe(-1);
+      const other = (at + 7) % count;
+      if (turn < count - 1) expect(ids.find(`users/${other}`)).toBe(other);
+      if (turn % 50 === 0) ids.hash.checkInvariants();
+    }
+    expect(ids.hash.count).toBe(0);
+    expect(ids.hash.memoryBytes()).toBeLessThan(most / 8);
   }
 });
 

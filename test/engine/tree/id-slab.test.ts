@@ -66,6 +66,77 @@ test("is the same after it was dumped and restored, and takes more ids then", ()
   );
 });
 
+test("gives back the room of removed ids, and moves those that stay", () => {
+  const step = fc.record({ text, isRemoval: fc.boolean(), pick: fc.nat() });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const slab = new IdSlab(chunkBytes, 4);
+      const twin = new Map<number, string>();
+      for (const { text: each, isRemoval, pick } of steps) {
+        const numbers = [...twin.keys()];
+        if (isRemoval && numbers.length > 0) {
+          const docNum = numbers[pick % numbers.length]!;
+          slab.remove(docNum);
+          twin.delete(docNum);
+        } else {
+          const free = Array.from({ length: slab.count }, (_, at) => at).find(
+            (at) => !twin.has(at),
+          );
+          const docNum = free ?? slab.count;
+          slab.add(Buffer.from(each), Buffer.byteLength(each), docNum);
+          twin.set(docNum, each);
+        }
+        if (slab.isSparse || pick % 5 === 0) {
+          slab.condense((chunk, start, end, from, to) => {
+            const moved = chunk.toString("utf8", start, end);
+            const [docNum] = [...twin].find(([at]) => slab.placeOf(at) === from)!;
+            expect(moved).toBe(twin.get(docNum));
+            expect(slab.covers(to)).toBe(true);
+            return docNum;
+          });
+        }
+        slab.checkInvariants();
+      }
+      const restored = new IdSlab(chunkBytes, 4);
+      const reader = new ByteReader("ids", slab.parts());
+      restored.restore(reader);
+      reader.end();
+      restored.checkInvariants();
+      for (const each of [slab, restored]) {
+        expect(each.idCount).toBe(twin.size);
+        for (let docNum = 0; docNum < each.count; docNum++) {
+          expect(each.hasNumber(docNum)).toBe(twin.has(docNum));
+          expect(each.textOf(docNum)).toBe(twin.get(docNum) ?? "");
+        }
+      }
+    }),
+  );
+});
+
+test("reads what the version before it wrote: no lengths of chunks, and the bytes of the last in the head", () => {
+  const texts = ["", "a".repeat(500), "b".repeat(500), "c".repeat(400), "", "d".repeat(100), "e"];
+  const { slab, places } = fill(texts);
+  const chunks = [0, 1, 2].map(() => Buffer.alloc(chunkBytes));
+  let used = 0;
+  for (const [docNum, place] of places.entries()) {
+    const chunk = chunks[Math.floor((place * 2) / chunkBytes)]!;
+    const at = (place * 2) % chunkBytes;
+    chunk.writeUInt16LE(texts[docNum]!.length, at);
+    chunk.write(texts[docNum]!, at + 2);
+    used = at + ((3 + texts[docNum]!.length) & ~1);
+  }
+  const count = Math.floor((places.at(-1)! * 2) / chunkBytes) + 1;
+  const head = Buffer.from(Uint32Array.of(texts.length, count, used, chunkBytes).buffer);
+  const numbers = Buffer.from(Uint32Array.from(places).buffer);
+  const last = chunks[count - 1]!.subarray(0, used);
+  const old = new IdSlab(chunkBytes, 4);
+  const reader = new ByteReader("ids", [head, ...chunks.slice(0, count - 1), last, numbers]);
+  old.restore(reader, true);
+  reader.end();
+  old.checkInvariants();
+  for (const docNum of texts.keys()) expect(old.textOf(docNum)).toBe(slab.textOf(docNum));
+});
+
 test("refuses bytes in which ids do not follow one another", () => {
   const parts = fill(["a", "bc", "def"]).slab.parts();
   const whole = Buffer.concat(parts);

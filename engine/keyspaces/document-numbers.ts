@@ -1,0 +1,141 @@
+/**
+ * How the numbers of documents come back: which documents are gone, when nobody needs their numbers any more, and which
+ * numbers can be given to other ids.
+ *
+ *   waiting  -> judged: dropped where the number is needed (whoever needs it tells when that ends), put back where
+ *               a view or the order by id still has it, else retiring
+ *   retiring -> free, once everybody who read when it began to retire has come to an end. Whoever asks for the id
+ *               until then has the number, and it waits again.
+ *
+ * Knows nothing of ids and rows: `NumberOwner` does.
+ *
+ * Invariants:
+ * - A free number is in no index, view, list or query; its id is forgotten.
+ */
+import { assert } from "../assert.ts";
+import { NumberQueue } from "../tree/number-queue.ts";
+import { NumberSet } from "../tree/number-set.ts";
+
+/** What is known of a number: needed by somebody who tells when he does not any more; seen, by a view for instance. */
+export type NumberState = "needed" | "seen" | "unused";
+
+export interface NumberOwner {
+  stateOf(docNum: number): NumberState;
+  /** May ids be forgotten now? */
+  readonly mayForget: boolean;
+  /** Forgets the id and all else of an unused number. */
+  forget(docNum: number): void;
+}
+
+/** Somebody reads, and may keep numbers from turn to turn. Release it. */
+export interface NumberHold {
+  release(): void;
+}
+
+/** A hold in the list of all, oldest first. */
+interface ListedHold {
+  readonly epoch: number;
+  before: ListedHold | null;
+  after: ListedHold | null;
+}
+
+export class DocumentNumbers {
+  readonly free: NumberSet;
+  readonly #owner: NumberOwner;
+  readonly #waiting = new NumberQueue();
+  readonly #retiring = new NumberQueue();
+  readonly #isRetiring: NumberSet;
+  /** Those of the retiring ones that somebody has asked for. */
+  readonly #isWanted: NumberSet;
+  #epoch = 0;
+  #oldest: ListedHold | null = null;
+  #newest: ListedHold | null = null;
+
+  constructor(owner: NumberOwner, numbersPerChunk: number) {
+    this.#owner = owner;
+    this.free = new NumberSet(numbersPerChunk);
+    this.#isRetiring = new NumberSet(numbersPerChunk);
+    this.#isWanted = new NumberSet(numbersPerChunk);
+  }
+
+  /** How many may become free. */
+  get pendingCount(): number {
+    return this.#waiting.length + this.#retiring.length;
+  }
+
+  /** The number may be unused from now on. Cost: O(1). */
+  note(docNum: number): void {
+    this.#waiting.push(docNum, 0);
+  }
+
+  /** Somebody has got the number by its id. Hot. */
+  wanted(docNum: number): void {
+    if (this.#isRetiring.count > 0 && this.#isRetiring.has(docNum)) this.#isWanted.add(docNum);
+  }
+
+  /** What becomes unused until the release is not given to others before it. Cost: O(1). */
+  hold(): NumberHold {
+    this.#epoch++;
+    const hold: ListedHold = { epoch: this.#epoch, before: this.#newest, after: null };
+    if (this.#newest === null) this.#oldest = hold;
+    else this.#newest.after = hold;
+    this.#newest = hold;
+    let isReleased = false;
+    return {
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#unlist(hold);
+      },
+    };
+  }
+
+  #unlist({ before, after }: ListedHold): void {
+    if (before === null) this.#oldest = after;
+    else before.after = after;
+    if (after === null) this.#newest = before;
+    else after.before = before;
+  }
+
+  /** Looks at some of the numbers that wait, and frees some that may be. Cost: O(steps). */
+  reclaim(steps: number): void {
+    for (let left = Math.min(steps, this.#waiting.length); left > 0; left--) {
+      const docNum = this.#waiting.shift();
+      if (this.free.has(docNum) || this.#isRetiring.has(docNum)) continue;
+      const state = this.#owner.stateOf(docNum);
+      if (state === "seen") this.#waiting.push(docNum, 0);
+      else if (state === "unused") {
+        this.#isRetiring.add(docNum);
+        this.#retiring.push(docNum, this.#epoch);
+      }
+    }
+    for (let left = steps; left > 0 && this.#isDue(); left--) {
+      const docNum = this.#retiring.shift();
+      const isKnown = this.#isRetiring.delete(docNum);
+      assert(isKnown, "a number retires once");
+      const isWanted = this.#isWanted.delete(docNum);
+      if (isWanted || this.#owner.stateOf(docNum) !== "unused") this.#waiting.push(docNum, 0);
+      else this.#owner.forget(docNum);
+    }
+  }
+
+  /** May the number that began to retire first be freed? */
+  #isDue(): boolean {
+    if (this.#retiring.length === 0 || !this.#owner.mayForget) return false;
+    return this.#oldest === null || this.#oldest.epoch > this.#retiring.firstTag();
+  }
+
+  memoryBytes(): number {
+    const sets = [this.free, this.#isRetiring, this.#isWanted];
+    const bytes = this.#waiting.memoryBytes() + this.#retiring.memoryBytes();
+    return sets.reduce((sum, set) => sum + set.memoryBytes(), bytes);
+  }
+
+  checkInvariants(): void {
+    this.free.checkInvariants();
+    this.#isRetiring.checkInvariants();
+    this.#isWanted.checkInvariants();
+    assert(this.#isRetiring.count === this.#retiring.length, "retiring numbers are in the queue");
+    assert(this.#isWanted.count <= this.#isRetiring.count, "only what retires is wanted back");
+  }
+}
