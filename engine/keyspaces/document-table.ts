@@ -191,9 +191,7 @@ export class DocumentTable implements DocumentReader {
     const found = this.#lookupKey();
     if (found >= 0) return found;
     const { free } = this.#numbers;
-    // While a snapshot is written, what it has of numbers stays.
-    const isNew = this.#hash.isFrozen || free.count === 0;
-    const docNum = isNew ? this.#slab.count : free.takeLowest();
+    const docNum = free.count === 0 ? this.#slab.count : free.takeLowest();
     const place = this.#slab.add(this.#key.bytes, this.#key.length, docNum);
     this.#hash.insert(this.#key.hash, place, docNum);
     this.#interned?.push(docNum);

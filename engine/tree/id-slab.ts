@@ -51,6 +51,8 @@ export class IdSlab {
   #places: (Uint32Array | undefined)[] = [];
   #count = 0;
   #idCount = 0;
+  /** Chunks of places that somebody has as parts. */
+  readonly #shared = new WeakSet<Uint32Array>();
 
   /** @param chunkBytes, placesPerChunk - powers of two; a chunk holds at least one longest id. */
   constructor(chunkBytes: number, placesPerChunk: number) {
@@ -252,7 +254,7 @@ export class IdSlab {
     return bytes;
   }
 
-  /** The slab's bytes; they stay as they are while ids are added with new numbers and none is removed or moved. */
+  /** The slab's bytes; they stay as they are while ids are added and none is removed or moved. */
   parts(): Uint8Array[] {
     const { length } = this.#chunks;
     const parts: Uint8Array[] = [
@@ -264,7 +266,9 @@ export class IdSlab {
     }
     const none = new Uint32Array(this.#placeMask + 1);
     for (let from = 0, at = 0; from < this.#count; from += this.#placeMask + 1, at++) {
-      parts.push(bytesOf((this.#places[at] ?? none).subarray(0, this.#count - from)));
+      const places = this.#places[at] ?? none;
+      this.#shared.add(places);
+      parts.push(bytesOf(places.subarray(0, this.#count - from)));
     }
     return parts;
   }
@@ -421,6 +425,9 @@ export class IdSlab {
     let places = this.#places[at];
     if (places === undefined) {
       places = new Uint32Array(this.#placeMask + 1);
+      this.#places[at] = places;
+    } else if (this.#shared.has(places)) {
+      places = places.slice();
       this.#places[at] = places;
     }
     places[docNum & this.#placeMask] = place;
