@@ -36,6 +36,13 @@ import type { Transaction } from "./transaction.ts";
 /** So that index snapshots of a large database are at most half as much to write as its log. */
 const logBytesPerSnapshotByte = 2;
 
+/** Deletions that a new snapshot would let go: as many bytes as make it worth writing. */
+const deletionBytesMin = 1024 * 1024;
+const liveBytesPerDeletionByte = 5;
+const snapshotBytesPerDeletionByte = 2;
+/** Bytes of new log between two looks at them. */
+const lookBytes = 256 * 1024;
+
 /** Numbers of documents that are gone that are looked at in one turn: about a millisecond. */
 const numbersPerSlice = 1024;
 
@@ -76,6 +83,8 @@ export class Maintenance {
   readonly #order: BackgroundTask;
   readonly #scrub: BackgroundTask;
   #newLogBytes = 0;
+  /** `#newLogBytes` when `#isSnapshotInTheWay` looked last. */
+  #lookedAtBytes = 0;
   /** Tombstones that the last run left, as a follower had not passed them. */
   #leftTombstones = 0;
 
@@ -195,12 +204,26 @@ export class Maintenance {
       this.#options.snapshotLogBytes,
       logBytesPerSnapshotByte * log.lastSnapshotBytes,
     );
-    if (this.#newLogBytes >= dueBytes) this.#snapshot.runSoon();
+    if (this.#newLogBytes >= dueBytes || this.#isSnapshotInTheWay()) this.#snapshot.runSoon();
     else this.#snapshot.armIn(this.#options.snapshotIntervalMs);
+  }
+
+  /** Do deletions that must stay for the sake of the last snapshot take more room than a new one is worth? */
+  #isSnapshotInTheWay(): boolean {
+    const { log } = this.#host;
+    if (this.#newLogBytes - this.#lookedAtBytes < lookBytes) return false;
+    this.#lookedAtBytes = this.#newLogBytes;
+    const mayTake = Math.max(
+      deletionBytesMin,
+      log.liveBytes / liveBytesPerDeletionByte,
+      log.lastSnapshotBytes / snapshotBytesPerDeletionByte,
+    );
+    return log.deletionBytesBeyondSnapshots() > mayTake;
   }
 
   async #writeSnapshot(): Promise<void> {
     this.#newLogBytes = 0;
+    this.#lookedAtBytes = 0;
     await this.#host.writeSnapshot();
   }
 

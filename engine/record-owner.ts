@@ -163,7 +163,7 @@ export class DatabaseRecords implements RecordOwner {
       documentFlagsOf(bytes, start) |
       (changeVectorLengthOf(bytes, start) > 0 ? explicitVectorRowFlag : 0);
     const collection = collectionIdOf(bytes, start);
-    this.#documents.applyCommitted(
+    const isNewest = this.#documents.applyCommitted(
       document,
       etag,
       position,
@@ -172,6 +172,7 @@ export class DatabaseRecords implements RecordOwner {
       flags,
       this.#superseded,
     );
+    if (!isNewest) this.#replaced(position, length);
     if (!this.#keyspaces.tombstones.isEmpty && this.#documents.etagOf(document) === etag) {
       const { collections, tombstones } = this.#keyspaces;
       // The record of a new collection follows its first document: no tombstone names it yet.

@@ -11,8 +11,9 @@
  *   3. the owner is told, record by record, where the copies are;
  *   4. the sources are removed when no pin needs them: recovery removes what is not listed.
  *
- * A deletion must stay as long as anything that it deletes could come back: from a segment before it that was not
- * rewritten since, or from a snapshot that was taken before it. `canDrop` is the rule.
+ * A deletion must stay as long as anything that it deletes could come back: from a segment before it that has dead
+ * records and was not rewritten since, or from a snapshot that was taken before it. `canDrop` is the rule. When many have
+ * to stay for the sake of segments, these are rewritten, however little of them is dead.
  *
  * Invariants:
  * - A frame of the output never has records from both sides of a snapshot's cut.
@@ -41,6 +42,8 @@ const writeBytes = 256 * 1024;
 /** Written bytes are synced this often, so that nobody's sync waits for many of them. */
 const syncBytes = 8 * 1024 * 1024;
 const moveBytes = 256 * 1024;
+/** Deletions that must stay because of segments before them are at most this part of what is alive. */
+const blockedShareMax = 0.25;
 
 export interface CompactionOptions {
   /** Bytes copied in a second at most. */
@@ -113,7 +116,7 @@ export class Compactor {
       deadBytes: 0,
       emptyBytes: 0,
     };
-    for (const { segment, share } of this.#candidates()) {
+    for (const { segment, share } of this.#plainCandidates()) {
       space.deadBytes += share * segment.payloadBytes;
       if (isEmpty(segment)) space.emptyBytes += segment.payloadBytes;
     }
@@ -203,15 +206,41 @@ export class Compactor {
   }
 
   /** All segments in order; what cannot be compacted, or is mostly deletions that must stay, gives nothing back. */
-  #candidates(): Candidate[] {
+  #plainCandidates(): Candidate[] {
     const candidates: Candidate[] = [];
     let dropThrough = Math.min(...this.#context.cuts());
     for (const segment of this.#context.store.order) {
       const kept = segment.lastNumber <= dropThrough ? 0 : segment.deadBytesAtBirth;
       candidates.push({ segment, share: isFree(segment) ? shareOf(segment, kept) : 0 });
-      dropThrough = Math.min(dropThrough, segment.cleanThrough);
+      dropThrough = Math.min(dropThrough, cleanThroughOf(segment));
     }
     return candidates;
+  }
+
+  /** As `#plainCandidates`; segments that make too many deletions stay count as if all of them were dead. */
+  #candidates(): Candidate[] {
+    const { store, leastBytes } = this.#context;
+    const candidates = this.#plainCandidates();
+    const cut = Math.min(...this.#context.cuts());
+    let through = cut;
+    let blockedBytes = 0;
+    let last = -1;
+    for (const [at, segment] of store.order.entries()) {
+      if (segment.lastNumber > through && segment.lastNumber <= cut) {
+        blockedBytes += segment.deadBytesAtBirth;
+        if (segment.deadBytesAtBirth > 0) last = at;
+      }
+      through = Math.min(through, cleanThroughOf(segment));
+    }
+    if (blockedBytes <= blockedShareMax * Math.max(store.liveBytes(), leastBytes)) {
+      return candidates;
+    }
+    const end = store.order[last]?.lastNumber ?? 0;
+    return candidates.map((candidate, at) => {
+      const { segment } = candidate;
+      const isInTheWay = at <= last && isFree(segment) && cleanThroughOf(segment) < end;
+      return isInTheWay ? { segment, share: 1 } : candidate;
+    });
   }
 
   /** Up to which frame deletions in `first`, the first segment of a run, can be left out. */
@@ -219,7 +248,7 @@ export class Compactor {
     let through = Math.min(...this.#context.cuts());
     for (const segment of this.#context.store.order) {
       if (segment === first) break;
-      through = Math.min(through, segment.cleanThrough);
+      through = Math.min(through, cleanThroughOf(segment));
     }
     return through;
   }
@@ -451,6 +480,12 @@ function isFree(segment: Segment): boolean {
 /** An output of an earlier compaction that is joined to its neighbours when they are rewritten anyway. */
 function isSmall(segment: Segment, runBytesMax: number): boolean {
   return segment.kind === "compacted" && isFree(segment) && segment.size * 8 <= runBytesMax;
+}
+
+/** Nothing in it was superseded by a frame up to this one. */
+function cleanThroughOf(segment: Segment): number {
+  const isClean = segment.settled && segment.deadBytes === 0;
+  return isClean ? Number.POSITIVE_INFINITY : segment.cleanThrough;
 }
 
 /** Was everything in it replaced? Then it is given back without being read. */

@@ -596,7 +596,25 @@ export class FileLog implements CommitLog {
     bytesPerSecond = Number.POSITIVE_INFINITY,
   ): Promise<number> {
     assert(this.#snapshots !== null, "a log is replayed before it is used");
-    return await this.#snapshots.write(sections, bytesPerSecond);
+    const bytes = await this.#snapshots.write(sections, bytesPerSecond);
+    // Deletions that had to stay for the snapshot before it may go.
+    this.#compactSoon();
+    return bytes;
+  }
+
+  /** Bytes of deletions that must stay until there is a newer snapshot, as far as is known. Cost: one look at each segment. */
+  deletionBytesBeyondSnapshots(): number {
+    const cut = Math.min(...(this.#snapshots?.cuts() ?? []));
+    let bytes = 0;
+    for (const { lastNumber, deadBytes, replacedBytes } of this.#store.order) {
+      if (lastNumber > cut) bytes += Math.max(0, deadBytes - replacedBytes);
+    }
+    return bytes;
+  }
+
+  /** Bytes of records that are needed. Cost: one look at each segment. */
+  get liveBytes(): number {
+    return this.#store.liveBytes();
   }
 
   /**

@@ -94,6 +94,39 @@ test("many tombstones go at once, and those that a follower still needs are trie
   await shop.database.close();
 });
 
+test.each([false, true])(
+  "deletions leave the log beside documents that stay (some of them written again: %s)",
+  async (isRewritten) => {
+    const shop = await open({ tombstonesDueCount: 1 });
+    const { database } = shop;
+    const staying = Array.from({ length: 60 }, (_, index) => `staying/${index}`);
+    for (const id of staying) await shop.write([put(id, "x".repeat(100))]);
+    if (isRewritten) for (const id of staying.slice(0, 6)) await shop.write([put(id, "y")]);
+    const before = database.logMetrics.recordBytes;
+    for (let round = 0; round < 40; round++) {
+      const ids = Array.from({ length: 20 }, (_, index) => `temporary/${round}/${index}`);
+      await shop.write(ids.map((id) => put(id, "")));
+      await shop.write(ids.map((id) => ({ kind: "delete", id })));
+      await database.maintenance.cleanTombstones();
+      if (round % 10 === 9) {
+        await database.writeSnapshot();
+        await database.compact();
+      }
+    }
+    // Two snapshots are kept while they are small.
+    for (let turn = 0; turn < 2; turn++) await database.writeSnapshot();
+    await database.compact();
+    const { recordBytes, deadBytes } = database.logMetrics;
+    expect(recordBytes).toBeLessThan(1.6 * before);
+    expect(recordBytes - deadBytes).toBeLessThan(1.1 * before);
+    await shop.check();
+    await database.abandon();
+    const again = await SimulatedDatabase.open(shop.files, shop.history);
+    await again.check();
+    await again.database.close();
+  },
+);
+
 test("a snapshot is written some time after a change, and none without", async () => {
   const shop = await open({ snapshotIntervalMs: 1000 });
   await pass(shop, 5000);
