@@ -1,0 +1,241 @@
+/**
+ * Ids that come and go beside documents that stay: what is left of them in memory and on disk, and what they cost the next
+ * opening. The server is a process of its own; ids come by bulk insert and go by `bulk_docs`, in rounds.
+ *
+ * Memory is compared with that of the same server when it was opened and has read the documents that stay; that after the
+ * first round, which tells what a server at work takes, is printed beside it. Opening is from the start of the process
+ * until a document is read.
+ *
+ * JACKDAW_BENCH_IDS: how many ids come and go. JACKDAW_BENCH_DOCUMENTS: how many documents stay.
+ */
+import { once } from "node:events";
+import { lstatSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { type BenchSize, temporaryFolder, timeMs } from "./harness.ts";
+import { PlainClient, startPlain } from "./http/plain-client.ts";
+import type { Server } from "./http/processes.ts";
+
+const memoryRatioMax = 1.3;
+const diskRatioMax = 2.2;
+const openingRatioMax = 1.5;
+const batchSize = 1_000;
+const clients = 3;
+const openings = 3;
+
+interface Sizes {
+  readonly staying: number;
+  readonly passing: number;
+  readonly perRound: number;
+  /** Until disk and memory are looked at. */
+  readonly restMs: number;
+}
+
+interface Measures {
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+}
+
+export async function run(size: BenchSize): Promise<string[]> {
+  const { env } = process;
+  const given: Sizes = {
+    staying: Number(env["JACKDAW_BENCH_DOCUMENTS"] ?? 200_000),
+    passing: Number(env["JACKDAW_BENCH_IDS"] ?? 10_000_000),
+    perRound: 50_000,
+    restMs: 50_000,
+  };
+  const smoke: Sizes = { staying: 2_000, passing: 4_000, perRound: 2_000, restMs: 200 };
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  const folder = temporaryFolder();
+  try {
+    await benchChurn(join(folder.path, "data"), size === "smoke" ? smoke : given, print);
+  } finally {
+    folder.remove();
+  }
+  return lines;
+}
+
+async function benchChurn(
+  data: string,
+  sizes: Sizes,
+  print: (line: string) => void,
+): Promise<void> {
+  const { staying, passing, perRound, restMs } = sizes;
+  let server = await startPlain(data);
+  try {
+    await new PlainClient(server.url, "bench").fill(stayingCommands(staying));
+    await stop(server);
+    const live = liveBytes(staying);
+    const openedBefore = await medianOpening(data);
+    server = await startPlain(data);
+    await readAll(server, staying);
+    const before = measures(server, data);
+    print(
+      `${staying} documents of ${megabytes(live)} MB: ${told(before)}, opens in ${openedBefore.toFixed(0)} ms`,
+    );
+    await round(server, "first", perRound);
+    const first = measures(server, data);
+    print(`after the first ${perRound} ids: ${told(first)}`);
+    let most = first;
+    const tookMs = await timeMs(async () => {
+      for (let done = 0, turn = 0; done < passing; done += perRound, turn++) {
+        await round(server, String(turn), Math.min(perRound, passing - done));
+        most = larger(most, measures(server, data));
+      }
+    });
+    const rate = Math.round((passing / tookMs) * 1_000);
+    print(`${passing} ids came and went at ${rate}/s: at most ${told(most)}`);
+    await setTimeout(restMs);
+    await readAll(server, staying);
+    const after = measures(server, data);
+    await stop(server);
+    const openedAfter = await medianOpening(data);
+    print(
+      `${Math.round(restMs / 1_000)} s later: ${told(after)}, opens in ${openedAfter.toFixed(0)} ms`,
+    );
+    verdict(
+      print,
+      "resident memory, of what it was",
+      after.memoryBytes / before.memoryBytes,
+      memoryRatioMax,
+    );
+    verdict(print, "disk, of the live bytes", after.diskBytes / live, diskRatioMax);
+    verdict(print, "opening, of what it was", openedAfter / openedBefore, openingRatioMax);
+  } finally {
+    if (server.process.exitCode === null) server.process.kill("SIGKILL");
+  }
+}
+
+function verdict(print: (line: string) => void, what: string, ratio: number, most: number): void {
+  const word = ratio <= most ? "holds" : "FALLS";
+  print(`${what}: ${ratio.toFixed(2)}, at most ${most}: ${word}`);
+}
+
+/** Ids come, by one bulk insert, and go, by several clients. */
+async function round({ url }: Server, name: string, count: number): Promise<void> {
+  const idOf = (n: number) => `tmp/${name}/${n}/some-longer-identifier`;
+  const inserting = new PlainClient(url, "bench");
+  await inserting.ask(
+    "POST",
+    `/databases/bench/bulk_insert?id=${Date.now()}`,
+    commands(count, idOf, "Temps"),
+  );
+  let next = 0;
+  const remove = async () => {
+    const client = new PlainClient(url, "bench");
+    while (next < count) {
+      const from = next;
+      next = Math.min(count, from + batchSize);
+      const Commands = Array.from({ length: next - from }, (_, at) => ({
+        Type: "DELETE",
+        Id: idOf(from + at),
+      }));
+      await client.ask("POST", "/databases/bench/bulk_docs", [JSON.stringify({ Commands })]);
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, remove));
+}
+
+const stayingId = (n: number) => `users/${n}`;
+
+function stayingCommands(count: number): Iterable<string> {
+  return commands(count, stayingId, "Users");
+}
+
+function* commands(
+  count: number,
+  idOf: (n: number) => string,
+  collection: string,
+): Generator<string> {
+  yield "[";
+  for (let n = 0; n < count; n++) {
+    const document = documentOf(n).slice(0, -1);
+    const text = `${document},"@metadata":{"@collection":"${collection}"}}`;
+    yield `${n === 0 ? "" : ","}{"Id":"${idOf(n)}","Type":"PUT","Document":${text}}`;
+  }
+  yield "]";
+}
+
+function documentOf(n: number): string {
+  return JSON.stringify({
+    Name: `User ${n} harbour lantern`,
+    Age: 18 + (n % 60),
+    City: `city${(n * 31) % 1_000}`,
+    Email: `u${n}@example.org`,
+    Active: n % 3 === 0,
+    Tags: ["a", `b${n % 10}`],
+    Score: ((n * 7) % 1_000) / 10,
+  });
+}
+
+/** Bytes of the documents that stay, each with its id: less than their records have. */
+function liveBytes(count: number): number {
+  let bytes = 0;
+  for (let n = 0; n < count; n++) bytes += documentOf(n).length + stayingId(n).length;
+  return bytes + count * recordBytes;
+}
+
+/** Of a record beside id and body: header, metadata, table of offsets. */
+const recordBytes = 72;
+
+async function readAll({ url }: Server, staying: number): Promise<void> {
+  const client = new PlainClient(url, "bench");
+  const { TotalResults } = await client.query({
+    Query: "from Users where Age > 1000 limit 1",
+    DisableCaching: true,
+  });
+  if (TotalResults !== 0) throw new Error("nobody is that old");
+  await client.ask("GET", `/databases/bench/docs?id=users%2F${staying - 1}`);
+}
+
+async function medianOpening(data: string): Promise<number> {
+  const times: number[] = [];
+  for (let turn = 0; turn < openings; turn++) {
+    const start = performance.now();
+    const server = await startPlain(data);
+    await new PlainClient(server.url, "bench").ask("GET", "/databases/bench/docs?id=users%2F5");
+    times.push(performance.now() - start);
+    await stop(server);
+  }
+  return times.sort((left, right) => left - right)[openings >> 1] as number;
+}
+
+async function stop(server: Server): Promise<void> {
+  const exit = once(server.process, "exit");
+  server.process.kill("SIGTERM");
+  await exit;
+}
+
+function measures({ process: child }: Server, data: string): Measures {
+  const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
+  return { memoryBytes: kilobytes * 1024, diskBytes: bytesUnder(data) };
+}
+
+function larger(left: Measures, right: Measures): Measures {
+  return {
+    memoryBytes: Math.max(left.memoryBytes, right.memoryBytes),
+    diskBytes: Math.max(left.diskBytes, right.diskBytes),
+  };
+}
+
+function told({ memoryBytes, diskBytes }: Measures): string {
+  return `${megabytes(memoryBytes)} MB resident, ${megabytes(diskBytes)} MB on disk`;
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1024 ** 2).toFixed(1);
+}
+
+function bytesUnder(folder: string): number {
+  let bytes = 0;
+  for (const path of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    const stats = lstatSync(join(folder, path), { throwIfNoEntry: false });
+    if (stats?.isFile() === true) bytes += stats.blocks * 512;
+  }
+  return bytes;
+}
