@@ -13,12 +13,14 @@
  * - A database that is there is never made anew: a folder without its content is an error.
  * - A database that has stopped is let go of and opened again from its folder, a few times an hour at most; meanwhile
  *   whoever asks for it is told so. One that is in memory only stays as it is.
+ * - One that nobody has asked for lately, and that does nothing, is closed when the catalog was told to; who asks for it
+ *   meanwhile waits until it is, and then it is opened again.
  */
 
 import { Database, type DatabaseOptions, stoppedError } from "./database.ts";
 import { checkDatabaseName } from "./database-name.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
-import type { Environment } from "./environment.ts";
+import type { Environment, Timer } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { JsonObject } from "./keyspaces/index-definitions.ts";
 import { reopeningsMax } from "./limits.ts";
@@ -27,8 +29,20 @@ import { Reopenings } from "./reopenings.ts";
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";
 
+/** When databases that nobody uses are closed. */
+export interface IdleOptions {
+  /** Milliseconds since somebody asked for it last. */
+  readonly idleMs: number;
+  /** Milliseconds between two looks. */
+  readonly checkMs: number;
+}
+
 interface Slot {
   readonly name: string;
+  /** By the clock that never goes backward: when somebody asked for it last. */
+  usedMs: number;
+  /** Its `servedCount` at the last look. */
+  servedCount: number;
   /** Set when it is open. */
   database: Database | undefined;
   /** The last of what is being done with it: making, opening, deleting. One after the other. */
@@ -45,6 +59,8 @@ interface Slot {
 function newSlot(name: string): Slot {
   return {
     name,
+    usedMs: 0,
+    servedCount: 0,
     database: undefined,
     turn: undefined,
     isGone: false,
@@ -60,12 +76,20 @@ export class DatabaseCatalog {
   readonly #folder: string | null;
   readonly #options: DatabaseOptions;
   readonly #slots = new Map<string, Slot>();
+  readonly #idle: IdleOptions | null;
+  #idleTimer: Timer | null = null;
   #isClosed = false;
 
-  private constructor(environment: Environment, folder: string | null, options: DatabaseOptions) {
+  private constructor(
+    environment: Environment,
+    folder: string | null,
+    options: DatabaseOptions,
+    idle: IdleOptions | null,
+  ) {
     this.#environment = environment;
     this.#folder = folder;
     this.#options = options;
+    this.#idle = idle;
   }
 
   /** Reads which databases there are and clears away what a crash left; opens none of them. */
@@ -73,8 +97,9 @@ export class DatabaseCatalog {
     environment: Environment,
     folder: string | null,
     options: DatabaseOptions = {},
+    idle: IdleOptions | null = null,
   ): Promise<DatabaseCatalog> {
-    const catalog = new DatabaseCatalog(environment, folder, options);
+    const catalog = new DatabaseCatalog(environment, folder, options, idle);
     if (folder === null) return catalog;
     const { files } = environment;
     await makeDurableDirectory(files, folder);
@@ -85,6 +110,7 @@ export class DatabaseCatalog {
         catalog.#slots.set(name.toLowerCase(), newSlot(name));
       }
     }
+    catalog.#lookLater();
     return catalog;
   }
 
@@ -111,6 +137,7 @@ export class DatabaseCatalog {
   find(name: string): Database | undefined | Promise<Database | undefined> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return undefined;
+    slot.usedMs = this.#environment.clock.monotonicMs();
     if (slot.database !== undefined && slot.turn === undefined) return slot.database;
     if (slot.stopCause !== undefined) return this.#findStopped(slot, slot.stopCause);
     return this.#inTurn(slot, () => this.#open(slot));
@@ -154,9 +181,49 @@ export class DatabaseCatalog {
     return await this.#inTurn(slot, () => this.#remove(slot));
   }
 
+  /** Closes the databases that nobody has used for long. @returns how many. */
+  async closeIdle(): Promise<number> {
+    const idle = this.#idle;
+    if (idle === null) return 0;
+    const { clock } = this.#environment;
+    const isIdle = (slot: Slot): boolean => {
+      const { database } = slot;
+      if (database === undefined || slot.isLeaving) return false;
+      if (database.servedCount !== slot.servedCount) {
+        slot.servedCount = database.servedCount;
+        slot.usedMs = clock.monotonicMs();
+      }
+      return clock.monotonicMs() - slot.usedMs >= idle.idleMs && database.mayBeUnloaded;
+    };
+    let closed = 0;
+    for (const slot of [...this.#slots.values()]) {
+      if (this.#isClosed || slot.turn !== undefined || !isIdle(slot)) continue;
+      await this.#inTurn(slot, async () => {
+        // Somebody may have come since the look.
+        const { database } = slot;
+        if (database === undefined || !isIdle(slot)) return;
+        slot.database = undefined;
+        closed++;
+        await database.close();
+      });
+    }
+    return closed;
+  }
+
+  #lookLater(): void {
+    if (this.#idle === null || this.#isClosed) return;
+    this.#idleTimer = this.#environment.clock.setTimer(this.#idle.checkMs, () => {
+      // What does not close well is found damaged, or not, when it is opened again.
+      void this.closeIdle()
+        .catch(() => undefined)
+        .finally(() => this.#lookLater());
+    });
+  }
+
   /** Closes all databases; each is durable and has a fresh index snapshot. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#idleTimer?.cancel();
     const slots = [...this.#slots.values()];
     const results = await Promise.allSettled(
       slots.map((slot) =>

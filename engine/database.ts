@@ -162,6 +162,8 @@ export class Database implements LogListener {
   /** Why it has stopped, when it was not closed. */
   #stopCause: Error | null = null;
   #ending: Promise<void> | null = null;
+  /** Requests that are being served. */
+  #guestCount = 0;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
 
@@ -813,6 +815,36 @@ export class Database implements LogListener {
   /** Resolves when all that was written until now is durable. */
   async flush(): Promise<void> {
     await this.#log.flush();
+  }
+
+  /** A request is served; until it is released nobody takes the database for idle. Release it once. */
+  enter(): Pin {
+    this.#guestCount++;
+    return {
+      release: () => {
+        this.#guestCount--;
+      },
+    };
+  }
+
+  /**
+   * Is nothing under way in it, nobody connected to it, and nothing waiting for its time? Then it may be closed, and be
+   * opened by who needs it next. Never in memory, where closing would lose it.
+   */
+  get mayBeUnloaded(): boolean {
+    const { RevisionsBin } = this.settings;
+    return (
+      !this.isInMemory &&
+      this.#guestCount === 0 &&
+      this.#pending.length === 0 &&
+      !this.feed.isFollowed &&
+      !this.operations.isRunning &&
+      !this.subscriptions.hasWorkers &&
+      !this.expiration.isConfigured &&
+      !this.refresh.isConfigured &&
+      (RevisionsBin === undefined || RevisionsBin === null) &&
+      !this.queries.indexes.all().some((index) => index.isRunning && index.isStale)
+    );
   }
 
   /** Was it closed or abandoned? */

@@ -106,6 +106,11 @@ export class DueDocuments {
     await this.#task.close();
   }
 
+  /** Does the database's record ask for it? */
+  get isConfigured(): boolean {
+    return this.#configuration() !== null;
+  }
+
   #configuration(): Configuration | null {
     const configuration = this.#database.settings[this.#options.settingsKey];
     if (typeof configuration !== "object" || configuration === null) return null;

@@ -9,7 +9,7 @@
  *     await engine.close();
  */
 import { Database, type DatabaseOptions } from "./database.ts";
-import { DatabaseCatalog } from "./database-catalog.ts";
+import { DatabaseCatalog, type IdleOptions } from "./database-catalog.ts";
 import { systemDatabaseName } from "./database-name.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
 import type { DirectoryLock, Environment, Report } from "./environment.ts";
@@ -25,6 +25,11 @@ export interface EngineOptions {
   readonly database?: DatabaseOptions;
   /** Where the operator is told of what goes wrong beside requests. */
   readonly report?: Report | undefined;
+  /**
+   * When databases that nobody uses are closed; left out: never. Who embeds the engine and asks for this calls
+   * `databases.find` anew for each use.
+   */
+  readonly idle?: IdleOptions;
 }
 
 /** The databases of one data folder, and the durable values of the server itself. */
@@ -48,14 +53,13 @@ export interface Engine {
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const environment = options.environment ?? nodeEnvironment();
-  const { folder, report } = options;
-  const databaseOptions = report === undefined ? options.database : { ...options.database, report };
-  if (folder === undefined) return await openContents(environment, null, null, databaseOptions);
+  const { folder } = options;
+  if (folder === undefined) return await openContents(environment, null, null, options);
   await makeDurableDirectory(environment.files, folder);
   const lock = await environment.files.lockDirectory(folder);
   try {
     const files = new FencedFiles(environment.files, lock);
-    return await openContents({ ...environment, files }, folder, lock, databaseOptions);
+    return await openContents({ ...environment, files }, folder, lock, options);
   } catch (error) {
     await lock.release();
     throw error;
@@ -66,12 +70,13 @@ async function openContents(
   environment: Environment,
   folder: string | null,
   lock: DirectoryLock | null,
-  options: DatabaseOptions | undefined,
+  { database, report, idle }: EngineOptions,
 ): Promise<Engine> {
+  const options = report === undefined ? database : { ...database, report };
   const inside = (name: string): string | null => (folder === null ? null : `${folder}/${name}`);
   const system = await SystemDatabase.open(environment, inside(systemDatabaseName), options);
   try {
-    const databases = await DatabaseCatalog.open(environment, inside("Databases"), options);
+    const databases = await DatabaseCatalog.open(environment, inside("Databases"), options, idle);
     return {
       databases,
       get system() {

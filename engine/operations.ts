@@ -143,6 +143,11 @@ export class Operations {
     }
   }
 
+  /** Is one under way? */
+  get isRunning(): boolean {
+    return [...this.#slots.values()].some(({ info }) => info.state.status === "running");
+  }
+
   /** A new id, for an operation that will be started with it. */
   async nextId(): Promise<number> {
     for (;;) {

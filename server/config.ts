@@ -47,6 +47,9 @@ export const settingTable = {
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
   "Server.ShutdownTimeoutInSec": { kind: "seconds", fallback: "7" },
   "Server.FolderSilenceInSec": { kind: "seconds", fallback: String(folderSilenceMs / 1000) },
+  "Databases.MaxIdleTimeInSec": { kind: "seconds", fallback: "900" },
+  "Databases.FrequencyToCheckForIdleInSec": { kind: "seconds", fallback: "30" },
+  "Tombstones.CleanupIntervalInMin": { kind: "seconds", fallback: "5" },
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settingTable;
@@ -94,6 +97,10 @@ export interface Config {
   readonly shutdownTimeoutMs: number;
   /** After how long without a sign of life of this process another may take its data folder. */
   readonly folderSilenceMs: number;
+  /** Databases that nobody used for so long are closed; how often that is looked for. */
+  readonly databaseIdleMs: number;
+  readonly databaseIdleCheckMs: number;
+  readonly tombstoneCleanupIntervalMs: number;
   /** Every setting that was given, by its name as given: also those without a meaning in server/. */
   readonly given: ReadonlyMap<string, GivenSetting>;
 }
@@ -316,6 +323,9 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     limits: readLimits(number, text),
     shutdownTimeoutMs: number("Server.ShutdownTimeoutInSec") * 1000,
     folderSilenceMs: readSilence(number("Server.FolderSilenceInSec") * 1000),
+    databaseIdleMs: number("Databases.MaxIdleTimeInSec") * 1000,
+    databaseIdleCheckMs: Math.max(100, number("Databases.FrequencyToCheckForIdleInSec") * 1000),
+    tombstoneCleanupIntervalMs: number("Tombstones.CleanupIntervalInMin") * 60_000,
     given,
   };
 }

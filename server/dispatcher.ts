@@ -151,9 +151,13 @@ export class Dispatcher {
   ): Promise<void> | void {
     this.addNotices(exchange, database);
     const running = route.handle(exchange, { server: this.services, route, database });
-    if (running === undefined || route.keepsNoNumbers === true) return running;
-    const hold = database.state.documents.hold();
-    return running.finally(() => hold.release());
+    if (running === undefined) return;
+    const guest = database.enter();
+    const hold = route.keepsNoNumbers === true ? null : database.state.documents.hold();
+    return running.finally(() => {
+      guest.release();
+      hold?.release();
+    });
   }
 
   /** Tells an official client that what it knows of the database is old: it then asks anew. */

@@ -50,6 +50,10 @@ async function open(config: Config, report: Report | undefined): Promise<Engine>
       folder: config.runInMemory ? undefined : resolve(config.dataFolder),
       environment: nodeEnvironment({ silenceMs: config.folderSilenceMs }),
       report,
+      idle: { idleMs: config.databaseIdleMs, checkMs: config.databaseIdleCheckMs },
+      database: {
+        maintenance: { tombstoneCleanupIntervalMs: config.tombstoneCleanupIntervalMs },
+      },
     });
   } catch (error) {
     if (!(error instanceof EngineError)) throw folderError(config.dataFolder, error);

@@ -114,3 +114,67 @@ test("nothing is made or opened once the catalog is closing", async () => {
   const again = await openCatalog(folder);
   expect(again.names()).toEqual(["shop"]);
 });
+
+test("a database that nobody uses is closed, and the next who asks opens it again", async () => {
+  const folder = await newTestFolder();
+  const idle = { idleMs: 0, checkMs: 1_000_000 };
+  const catalog = await DatabaseCatalog.open(nodeEnvironment(), folder, {}, idle);
+  onTestFinished(() => catalog.close());
+  const first = await catalog.create("shop", {});
+  await first.put("a", { a: 1 });
+  await catalog.closeIdle();
+
+  const used = (await catalog.find("shop"))!;
+  const guest = used.enter();
+  expect(await catalog.closeIdle()).toBe(0);
+  guest.release();
+  const unfollow = used.feed.listenToEnd(() => undefined);
+  expect(await catalog.closeIdle()).toBe(0);
+  unfollow();
+
+  const closing = catalog.closeIdle();
+  const found = await Promise.all([catalog.find("SHOP"), catalog.find("shop")]);
+  expect(await closing).toBe(1);
+  expect(used.hasEnded).toBe(true);
+  expect(found[0]).toBe(found[1]);
+  expect(found[0]).not.toBe(used);
+  expect(await found[0]!.get("a")).toMatchObject({ a: 1 });
+  await found[0]!.changeSettings((record) => ({ ...record, Expiration: { Disabled: false } }));
+  expect(await catalog.closeIdle()).toBe(0);
+  expect(catalog.opened()).toEqual([found[0]]);
+});
+
+test("requests that come while databases are closed for idleness are all served", async () => {
+  const folder = await newTestFolder();
+  const idle = { idleMs: 0, checkMs: 1_000_000 };
+  const catalog = await DatabaseCatalog.open(nodeEnvironment(), folder, {}, idle);
+  onTestFinished(() => catalog.close());
+  await catalog.create("shop", {});
+  let isOver = false;
+  const closing = (async () => {
+    let closed = 0;
+    while (!isOver) {
+      closed += await catalog.closeIdle();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return closed;
+  })();
+  for (let n = 0; n < 40; n++) {
+    const database = (await catalog.find("shop"))!;
+    const guest = database.enter();
+    await database.put(`a/${n}`, { n });
+    guest.release();
+  }
+  isOver = true;
+  expect(await closing).toBeGreaterThan(0);
+  expect((await catalog.find("shop"))!.state.documents.documentCount).toBe(40);
+});
+
+test("a database in memory is never closed for idleness", async () => {
+  const idle = { idleMs: 0, checkMs: 1_000_000 };
+  const catalog = await DatabaseCatalog.open(nodeEnvironment(), null, {}, idle);
+  onTestFinished(() => catalog.close());
+  const database = await catalog.create("shop", {});
+  expect(await catalog.closeIdle()).toBe(0);
+  expect(database.hasEnded).toBe(false);
+});
