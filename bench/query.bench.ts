@@ -96,6 +96,9 @@ class PackedDatabase implements RowSource, IndexHost {
     row.start = this.#starts[docNum] as number;
     return true;
   }
+  readListed(docNums: Uint32Array, at: number, row: StoredRow): boolean {
+    return this.read(docNums[at] as number, row);
+  }
   pending(): null {
     return null;
   }

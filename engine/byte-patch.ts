@@ -16,6 +16,7 @@ import { quoteString } from "./json/escape.ts";
 import { decodeNumber, decodeString, findMember, ValueSpan } from "./json/field-access.ts";
 import { numberBytesMax, writeDouble, writeWhole } from "./json/number-bytes.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
+import { newPlace } from "./log/blocks.ts";
 import { positionSegmentFactor } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { compileNumbers, type NumberProgram } from "./number-program.ts";
@@ -121,6 +122,7 @@ export class BytePatch {
   /** The segment that was read last; good until the next turn of the event loop. */
   #segment: Buffer | null = null;
   #segmentStart = -1;
+  readonly #place = newPlace();
 
   constructor(assignments: readonly Assignment[], parameters: Readonly<Record<string, unknown>>) {
     this.#assignments = assignments;
@@ -165,17 +167,8 @@ export class BytePatch {
   }
 
   #apply(transaction: Transaction, document: number): BytePatchOutcome {
-    const { state } = transaction;
-    const position = state.documents.newestPosition(document);
-    let start = position - this.#segmentStart;
-    if (this.#segment === null || start < 0 || start >= positionSegmentFactor) {
-      this.#segment = state.log.peekSegment(position);
-      if (this.#segment === null) return "unsure";
-      this.#segmentStart = Math.floor(position / positionSegmentFactor) * positionSegmentFactor;
-      start = position - this.#segmentStart;
-    }
+    if (!this.#open(transaction, document)) return "unsure";
     const record = this.#record;
-    record.open(this.#segment, start);
     const plan = this.#planOf(transaction);
     if (plan === null) return "unsure";
     const { numbers } = plan;
@@ -188,6 +181,25 @@ export class BytePatch {
     if (record.patches.count === 0) return "unchanged";
     this.#write(transaction, document, plan.shape);
     return "patched";
+  }
+
+  /** @returns false when its bytes are not in memory */
+  #open(transaction: Transaction, document: number): boolean {
+    const { documents } = transaction.state;
+    const position = documents.newestPosition(document);
+    const start = position - this.#segmentStart;
+    if (this.#segment !== null && start >= 0 && start < positionSegmentFactor) {
+      this.#record.open(this.#segment, start);
+      return true;
+    }
+    const place = this.#place;
+    if (!transaction.place(position, documents.newestLength(document), place)) return false;
+    this.#record.open(place.bytes, place.start);
+    // In the image of a whole segment the next ones are found by their positions alone.
+    this.#segmentStart = position - place.start;
+    const isImage = place.block === null && this.#segmentStart % positionSegmentFactor === 0;
+    this.#segment = isImage ? place.bytes : null;
+    return true;
   }
 
   /** How the record is patched; null when the script must be run. */

@@ -18,13 +18,14 @@ import {
   clockLeadMicrosMax,
   segmentBytesMax,
   segmentBytesMin,
-  segmentCacheBytes,
+  segmentShareOfMemory,
 } from "./limits.ts";
 import { openingFailed } from "./log/failed-read.ts";
 import { type FileLog, openLog, type ReplayReport } from "./log/file-log.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
 import { SegmentCache } from "./log/segment-cache.ts";
+import { processMemory } from "./memory-budget.ts";
 import { DatabaseRecords } from "./record-owner.ts";
 
 /** What a database is made of. */
@@ -46,7 +47,13 @@ const shapesSection = "shapes";
 const countersSection = "counters-of-the-database";
 
 /** Shared by all databases of the process that bring none of their own. */
-const sharedCache = new SegmentCache(segmentCacheBytes);
+const sharedCache = new SegmentCache(processMemory);
+
+/** Bytes of the largest segments of a database that is opened with this much memory: a power of 2. */
+function segmentBytesWithin(memoryBytes: number): number {
+  const bytes = 2 ** Math.floor(Math.log2(memoryBytes * segmentShareOfMemory));
+  return Math.max(segmentBytesMin, Math.min(segmentBytesMax, bytes));
+}
 
 /** Opens the log and brings all state to where it ended. @throws EngineError database-damaged, database-locked */
 export async function openParts(
@@ -81,7 +88,7 @@ export async function openParts(
     listener,
     cache: sharedCache,
     segmentBytesMin,
-    segmentBytesMax,
+    segmentBytesMax: segmentBytesWithin(processMemory.bytesMax),
     compaction: { bytesPerSecond: backgroundBytesPerSecond },
     report: options.report,
     ...options.log,

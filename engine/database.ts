@@ -19,6 +19,7 @@ import { bodyTextOf } from "./document.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
 import type { Clock, Environment, Report } from "./environment.ts";
 import { EngineError } from "./errors.ts";
+import { FetchedRecords, nothingFetched } from "./fetched-records.ts";
 import type { IndexSnapshotsOptions } from "./index-snapshots.ts";
 import type { DocumentReader, DocumentTableOptions } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
@@ -31,15 +32,10 @@ import {
   reopeningsMax,
   unsyncedBytesMax,
 } from "./limits.ts";
+import { newPlace } from "./log/blocks.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
-import {
-  type LogListener,
-  type Pin,
-  type Position,
-  positionSegmentFactor,
-  type SnapshotSection,
-} from "./log/log.ts";
+import type { LogListener, Pin, Position, SnapshotSection } from "./log/log.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
@@ -76,7 +72,7 @@ export interface WriteOptions {
   /** It deletes: then it may even when the disk is nearly full. */
   readonly isDeletion?: boolean;
   /** Records that it will read and that are not in memory, by position. */
-  readonly fetched?: ReadonlyMap<Position, Buffer>;
+  readonly fetched?: FetchedRecords;
 }
 
 /** What one transaction staged, until it is durable, and who waits for that. */
@@ -123,7 +119,6 @@ const refreshOptions: DueDocumentsOptions = {
 /** Most databases are open again by then. */
 const retryAfterSeconds = 1;
 const maximumReruns = 10_000;
-const nothingFetched: ReadonlyMap<Position, Buffer> = new Map();
 const none: readonly never[] = [];
 
 export class Database implements LogListener {
@@ -276,10 +271,10 @@ export class Database implements LogListener {
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
-    known: ReadonlyMap<Position, Buffer>,
+    known: FetchedRecords,
     missing: RecordNotResident | null,
   ): Promise<Result> {
-    const fetched = new Map<Position, Buffer>(known);
+    const fetched = new FetchedRecords(known);
     let needed = missing;
     for (let run = 0; run < maximumReruns; run++) {
       if (needed !== null) {
@@ -304,7 +299,7 @@ export class Database implements LogListener {
   #attempt<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
-    fetched: ReadonlyMap<Position, Buffer>,
+    fetched: FetchedRecords,
   ): Promise<Result> {
     this.assertServing();
     // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
@@ -492,6 +487,9 @@ export class Database implements LogListener {
   /** Documents that were not there before the transaction that is being committed. */
   readonly #born: number[] = [];
 
+  /** For `bodyText`. */
+  readonly #place = newPlace();
+
   #dropTombstonesOfBorn(): void {
     const { documents, keyspaces } = this.state;
     for (const document of this.#born) {
@@ -535,19 +533,8 @@ export class Database implements LogListener {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
-  /** Brings the record that a script missed into memory. @throws EngineError record-damaged */
-  async loadRecord({ position, length }: RecordNotResident): Promise<void> {
-    if (await this.#log.load(position)) return;
-    await this.#log.read(position, length);
-    throw new EngineError(
-      "record-damaged",
-      "A document that the script loads is in a damaged segment; load it by itself.",
-    );
-  }
-
-  /** As `loadRecord`. @returns the record in bytes of its own, which stay when what was loaded is dropped again */
+  /** The record that a script missed, in bytes of its own. @throws EngineError record-damaged */
   async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
-    await this.#log.load(position);
     return Buffer.from(await this.recordAt(document, position, length));
   }
 
@@ -584,13 +571,10 @@ export class Database implements LogListener {
     if (document < 0) return null;
     const { documents } = this.state;
     const position = documents.positionOf(document);
-    const segment = this.#log.peekSegment(position);
-    if (segment !== null) {
-      // In place: a view of the record would cost as much as the look-up. And `%` of doubles is slow.
-      const segmentStart = Math.floor(position / positionSegmentFactor) * positionSegmentFactor;
-      return bodyTextOf(segment, position - segmentStart);
-    }
     const length = documents.lengthOf(document);
+    // In place: a view of the record would cost as much as the look-up.
+    const place = this.#place;
+    if (this.#log.place(position, length, place)) return bodyTextOf(place.bytes, place.start);
     return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
   }
 

@@ -14,12 +14,16 @@ import type { Database, DatabaseView } from "./database.ts";
 import { metadataLengthOf, metadataStartOf } from "./document.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
+import type { StoredRow } from "./indexing/index-host.ts";
 import { quoteString } from "./json/escape.ts";
 import { decodeString, skipString, skipValue } from "./json/field-access.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "./limits.ts";
+import { RecordReader } from "./record-reader.ts";
 import { parseTimestamp } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
+
+const noBytes = Buffer.alloc(0);
 
 export interface DueDocumentsOptions {
   readonly key: "@expires" | "@refresh";
@@ -38,6 +42,7 @@ type Configuration = Readonly<Record<string, unknown>>;
 export class DueDocuments {
   readonly #database: Database;
   readonly #clock: Clock;
+  readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
   readonly #options: DueDocumentsOptions;
   readonly #keyText: Buffer;
   readonly #task: BackgroundTask;
@@ -139,11 +144,14 @@ export class DueDocuments {
       const { documents } = view;
       const cursor = documents.byEtag(allCollections, this.#scannedEtag + 1);
       const batch = new Uint32Array(documentsPerTask);
+      const reader = new RecordReader(this.#database);
       let sliceEnd = this.#clock.monotonicMs() + sliceMs;
       for (let count = batch.length; count === batch.length && !this.#isClosed; ) {
         count = cursor.fill(batch, batch.length);
-        for (const document of batch.subarray(0, count)) {
-          const time = await this.#timeOf(view, document);
+        for (let i = 0; i < count; i++) {
+          const document = batch[i] as number; // i < count
+          const read = this.#timeOf(reader, view, batch.subarray(i, count));
+          const time = typeof read === "number" ? read : await read;
           if (Number.isNaN(time)) this.#due.delete(document);
           else this.#due.set(document, time);
           this.#scannedEtag = documents.etagOf(document);
@@ -157,16 +165,24 @@ export class DueDocuments {
     }
   }
 
-  /** As `#timeIn`, of a row of a view; NaN too for a record that is damaged: others must not wait for it. */
-  async #timeOf({ documents }: DatabaseView, document: number): Promise<number> {
-    const position = documents.positionOf(document);
-    try {
-      const read = this.#database.recordAt(document, position, documents.lengthOf(document));
-      return this.#timeIn(read instanceof Promise ? await read : read, 0);
-    } catch (error) {
-      if (error instanceof EngineError && error.code === "record-damaged") return Number.NaN;
-      throw error;
+  /** As `#timeIn`, of the first of a view's documents; NaN too for a record that is damaged: others must not wait for it. */
+  #timeOf(
+    reader: RecordReader,
+    { documents }: Pick<DatabaseView, "documents">,
+    batch: Uint32Array,
+  ): number | Promise<number> {
+    const document = batch[0] as number; // there is one
+    const row = this.#row;
+    if (reader.tryPlace(documents.positionOf(document), documents.lengthOf(document), row)) {
+      return this.#timeIn(row.bytes, row.start);
     }
+    return reader.gather(documents, batch, 0, batch.length).then(
+      () => this.#timeOf(reader, { documents }, batch),
+      (error: unknown) => {
+        if (error instanceof EngineError && error.code === "record-damaged") return Number.NaN;
+        throw error;
+      },
+    );
   }
 
   /** The time that a document's record names, NaN for none. */

@@ -25,13 +25,8 @@ import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
 import type { Tombstone } from "./keyspaces/tombstones.ts";
-import {
-  collectionIdNamed,
-  DocumentCursor,
-  metadataTextOf,
-  nextTurn,
-  RecordReader,
-} from "./query-rows.ts";
+import { collectionIdNamed, DocumentCursor, metadataTextOf, nextTurn } from "./query-rows.ts";
+import { RecordReader } from "./record-reader.ts";
 import { ReduceOutputs } from "./reduce-outputs.ts";
 
 const noExtra = Buffer.alloc(0);

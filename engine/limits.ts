@@ -2,7 +2,6 @@
  * Every limit of the engine, with its unit. Limits that depend on each other are asserted at the end.
  * A limit that an operator may change is a default here and a setting in server/config.ts.
  */
-import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
 
 /** UTF-8 bytes of a document id, collection, attachment, counter or compare-exchange name. */
@@ -28,8 +27,8 @@ export const transactionBytesMax = 512 * 1024 * 1024;
 export const segmentBytesMax = 64 * 1024 * 1024;
 /** Bytes of a new database's first segment; each next one is twice as large, up to `segmentBytesMax`. */
 export const segmentBytesMin = 256 * 1024;
-/** Bytes of segments' images kept in memory by all databases of a process together. */
-export const segmentCacheBytes = Math.min(4 * 1024 ** 3, Math.floor(totalmem() / 4));
+/** Of the budget of memory, the part that a new segment takes at most: its image is in memory while it is written. */
+export const segmentShareOfMemory = 1 / 8;
 /** Bytes handed to the disk but not yet synced, above which a writer must wait. */
 export const unsyncedBytesMax = 64 * 1024 * 1024;
 /** Milliseconds without a heartbeat of the owner of a folder after which another process may take it. */

@@ -32,7 +32,6 @@ import { parseQueryParameters, type QueryParameters } from "./rql/query-paramete
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./rql/results.ts";
 import type { IndexProvider, QueryIndex } from "./rql/row-source.ts";
 import { searchEngineOf } from "./search-engine.ts";
-import { RecordNotResident } from "./transaction.ts";
 
 /** How a query is asked, beside its text. */
 export interface QueryOptions {
@@ -69,8 +68,6 @@ class NotModified extends Error {
 }
 
 const defaultTimeoutMs = 15_000;
-/** Runs of one query that may each stop for a record of the disk. */
-const rerunsMax = 1_000;
 
 export class DatabaseQueries {
   readonly administration: IndexAdministration;
@@ -141,26 +138,24 @@ export class DatabaseQueries {
     const query = withCallsAsScript(analyzed);
     await this.#settle(query);
     const request = this.#requestOf(options);
-    const counted = new CountedSink(sink);
-    for (let run = 0; ; run++) {
-      const rows = new QueryRows(this.#database, this.#clock);
-      const marker = new EtagMarker(this, query, options, () => ++this.#staleCount);
-      counted.restart();
-      try {
-        if (query.access.kind === "collection") marker.mark(null);
-        const scripts = new DatabaseScripts(this.#database.state, rows);
-        const host = { source: rows, indexes: marker, scripts };
-        const outcome = await executeQuery(query, host, request, counted);
-        return { ...outcome, resultEtag: marker.etag };
-      } catch (error) {
-        if (error instanceof NotModified) return null;
-        if (!(error instanceof RecordNotResident) || run === rerunsMax) throw error;
-        // A script loads a document that is only on the disk: again, without the rows that were given.
-        await this.#database.loadRecord(error);
-      } finally {
-        rows.close();
-      }
+    const rows = new QueryRows(this.#database, this.#clock);
+    const marker = new EtagMarker(this, query, options, () => ++this.#staleCount);
+    try {
+      if (query.access.kind === "collection") marker.mark(null);
+      const host = { source: rows, indexes: marker, scripts: this.#scriptsOver(rows) };
+      const outcome = await executeQuery(query, host, request, sink);
+      return { ...outcome, resultEtag: marker.etag };
+    } catch (error) {
+      if (error instanceof NotModified) return null;
+      throw error;
+    } finally {
+      rows.close();
     }
+  }
+
+  #scriptsOver(rows: QueryRows): DatabaseScripts {
+    const { state } = this.#database;
+    return new DatabaseScripts(state, rows, (missing) => this.#database.fetchRecord(missing));
   }
 
   /**
@@ -203,7 +198,7 @@ export class DatabaseQueries {
       paging: { skip: 0, take: Number.MAX_SAFE_INTEGER, filterTake: null, inText: null },
     };
     try {
-      const scripts = new DatabaseScripts(this.#database.state, rows);
+      const scripts = this.#scriptsOver(rows);
       const host = { source: rows, indexes: this.indexes, scripts };
       await executeQuery(plain, host, this.#requestOf({}), { add: () => null });
       return rows.numbers;
@@ -270,7 +265,7 @@ export class DatabaseQueries {
     const rows = new QueryRows(this.#database, this.#clock);
     const hold = this.#database.state.documents.hold();
     try {
-      const scripts = new DatabaseScripts(this.#database.state, rows);
+      const scripts = this.#scriptsOver(rows);
       const host = { source: rows, indexes: this.indexes, scripts };
       return await executeEntries(query, host, this.#requestOf(options));
     } finally {
@@ -402,33 +397,12 @@ class EtagMarker implements IndexProvider {
   }
 }
 
-/** Passes rows on, but on a second run not those that were given before. */
-class CountedSink implements RowSink {
-  readonly #sink: RowSink;
-  #given = 0;
-  #seen = 0;
-
-  constructor(sink: RowSink) {
-    this.#sink = sink;
-  }
-
-  restart(): void {
-    this.#seen = 0;
-  }
-
-  add(row: Buffer): Promise<void> | null {
-    if (++this.#seen <= this.#given) return null;
-    this.#given++;
-    return this.#sink.add(row);
-  }
-}
-
 /** Takes down which documents a query of an index comes to, and shows it none of them. */
 class NumberRows extends QueryRows {
   readonly numbers: number[] = [];
 
-  override read(docNum: number): boolean {
-    this.numbers.push(docNum);
+  override readListed(docNums: Uint32Array, at: number): boolean {
+    this.numbers.push(docNums[at] as number); // at < length
     return false;
   }
 

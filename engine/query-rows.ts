@@ -3,7 +3,7 @@
  * and closed after it.
  *
  * A walk over a collection sees the documents of one moment, through a view. Single documents are read as they are now.
- * Rows lie in images of whole segments: no object is made for each.
+ * Rows lie in images of segments, or in blocks (record-reader.ts): no object is made for each.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -20,66 +20,21 @@ import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { counterKey } from "./keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "./keyspaces/document-table.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
-import { type Position, positionSegmentFactor } from "./log/log.ts";
+import { RecordReader } from "./record-reader.ts";
 import { xxHash64 } from "./rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
 
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 const batchRows = 256;
-/** Records read one by one from the disk before whole segments are read. */
-const singleReadsMax = 16;
-
 /** Gives document numbers in some order, a batch at a time. */
 interface NumberCursor {
   fill(batch: Uint32Array, limit: number): number;
 }
 
-/** Puts records of documents under rows; those on the disk are fetched when asked for. */
-export class RecordReader {
-  readonly #database: Database;
-  readonly #state: DatabaseState;
-  #readCount = 0;
-  /** The record that was read last from the disk alone. */
-  #readPosition: Position = -1;
-  #readBytes: Buffer = noExtra;
-  /** What to wait for after `place` gave false. */
-  pending: Promise<void> | null = null;
-
-  constructor(database: Database) {
-    this.#database = database;
-    this.#state = database.state;
-  }
-
-  /** Sets the bytes of `row`. @returns false when they must be fetched first. Hot. */
-  place(docNum: number, position: Position, length: number, row: StoredRow): boolean {
-    const image = this.#state.log.peekSegment(position);
-    if (image !== null) {
-      row.bytes = image;
-      row.start = position % positionSegmentFactor;
-      return true;
-    }
-    if (position === this.#readPosition) {
-      row.bytes = this.#readBytes;
-      row.start = 0;
-      return true;
-    }
-    this.pending = this.#fetch(docNum, position, length);
-    return false;
-  }
-
-  async #fetch(docNum: number, position: Position, length: number): Promise<void> {
-    this.#readCount++;
-    if (this.#readCount > singleReadsMax) await this.#state.log.load(position);
-    // In bytes of its own: what was loaded may be dropped for others before anybody comes back for it.
-    this.#readBytes = Buffer.from(await this.#database.recordAt(docNum, position, length));
-    this.#readPosition = position;
-  }
-}
-
 /** A walk over documents. Each is taken as `reader` has it when the walk comes to it. */
 export class DocumentCursor implements RowCursor {
-  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0 };
+  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0, block: null };
   pending: Promise<void> | null = null;
   readonly #documents: DocumentReader;
   readonly #records: RecordReader;
@@ -100,7 +55,10 @@ export class DocumentCursor implements RowCursor {
     const documents = this.#documents;
     const { row } = this;
     for (;;) {
-      if (this.#at === this.#count && !this.#fill()) return false;
+      if (this.#at === this.#count && !this.#fill()) {
+        this.#records.rest();
+        return false;
+      }
       const docNum = this.#batch[this.#at] as number; // #at < #count
       const etag = documents.etagOf(docNum);
       if (etag === 0) {
@@ -108,8 +66,8 @@ export class DocumentCursor implements RowCursor {
         continue;
       }
       const position = documents.positionOf(docNum);
-      if (!this.#records.place(docNum, position, documents.lengthOf(docNum), row)) {
-        this.pending = this.#records.pending;
+      if (!this.#records.tryPlace(position, documents.lengthOf(docNum), row)) {
+        this.pending = this.#records.gather(documents, this.#batch, this.#at, this.#count);
         return false;
       }
       row.docNum = docNum;
@@ -147,6 +105,7 @@ export class QueryRows implements RowSource {
 
   /** Lets go of what walks needed. No cursor is used after it. */
   close(): void {
+    this.#records.rest();
     for (const view of this.#views) view.release();
     this.#views.length = 0;
   }
@@ -188,6 +147,22 @@ export class QueryRows implements RowSource {
     const position = documents.positionOf(docNum);
     if (!this.#records.place(docNum, position, documents.lengthOf(docNum), row)) {
       this.#pending = this.#records.pending;
+      return false;
+    }
+    row.docNum = docNum;
+    row.etag = etag;
+    return true;
+  }
+
+  readListed(docNums: Uint32Array, at: number, row: StoredRow): boolean {
+    this.#pending = null;
+    const { documents } = this.#state;
+    const docNum = docNums[at] as number; // at < length
+    const etag = documents.etagOf(docNum);
+    if (etag === 0) return false;
+    if (!this.#records.tryPlace(documents.positionOf(docNum), documents.lengthOf(docNum), row)) {
+      const to = Math.min(docNums.length, at + batchRows);
+      this.#pending = this.#records.gather(documents, docNums, at, to);
       return false;
     }
     row.docNum = docNum;

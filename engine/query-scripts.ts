@@ -52,17 +52,26 @@ import { scriptDocumentOf } from "./transaction-script-host.ts";
 /** The name of the document in scripts of queries without an alias; no query can write it. */
 const rowName = "__document";
 
+/** Reads the record that a script missed, in bytes of its own. */
+export type FetchRecord = (missing: RecordNotResident) => Promise<Buffer>;
+
+/** Records fetched for scripts that are kept from row to row. */
+const fetchedMax = 64;
+
 export class DatabaseScripts implements ScriptProvider {
   readonly #host: ReadingScriptHost;
   readonly #state: DatabaseState;
 
-  constructor(state: DatabaseState, source: RowSource) {
+  readonly #fetch: FetchRecord;
+
+  constructor(state: DatabaseState, source: RowSource, fetch: FetchRecord) {
     this.#state = state;
     this.#host = new ReadingScriptHost(state, source);
+    this.#fetch = fetch;
   }
 
   forQuery(query: AnalyzedQuery): QueryScripts {
-    return new ScriptsOfQuery(query, this.#host, this.#state);
+    return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch);
   }
 
   textTest(pattern: string): (text: string) => boolean {
@@ -79,9 +88,17 @@ class ScriptsOfQuery implements QueryScripts {
   #projection: CompiledScript | null = null;
   #filter: CompiledScript | null = null;
 
-  constructor(query: AnalyzedQuery, host: ReadingScriptHost, state: DatabaseState) {
+  readonly #fetch: FetchRecord;
+
+  constructor(
+    query: AnalyzedQuery,
+    host: ReadingScriptHost,
+    state: DatabaseState,
+    fetch: FetchRecord,
+  ) {
     this.#query = query;
     this.#host = host;
+    this.#fetch = fetch;
     this.#state = state;
     this.#parameters = new ScriptParameters(query.parameters?.text ?? "{}");
     this.#names = [query.source.alias ?? rowName, ...query.load.map(({ alias }) => alias)];
@@ -91,9 +108,22 @@ class ScriptsOfQuery implements QueryScripts {
     return this.#host.included;
   }
 
+  missing(error: unknown): Promise<void> | null {
+    if (!(error instanceof RecordNotResident)) return null;
+    return this.#fetch(error).then((bytes) => {
+      this.#host.fetched.set(error.position, bytes);
+    });
+  }
+
+  /** A row is done: what was fetched for it is most often in the cache too. */
+  #dropFetched(): void {
+    if (this.#host.fetched.size > fetchedMax) this.#host.fetched.clear();
+  }
+
   project(input: ScriptInput): readonly ProjectedText[] {
     this.#projection ??= this.#compile(projectionText(this.#query.projection, rowName));
     const outcome = this.#run(this.#projection, input);
+    this.#dropFetched();
     const isNothing = outcome.value === null || outcome.value === undefined;
     if (isNothing && this.#query.projection.kind === "call") {
       throw new EngineError(
@@ -108,7 +138,9 @@ class ScriptsOfQuery implements QueryScripts {
     const { filter } = this.#query;
     assert(filter !== null, "there is a filter");
     this.#filter ??= this.#compile(`!!${this.#filterText(filter)}`);
-    return truthy(this.#run(this.#filter, input, true).value);
+    const isPassed = truthy(this.#run(this.#filter, input, true).value);
+    this.#dropFetched();
+    return isPassed;
   }
 
   /** To a filter a document that is not there is undefined, and null where the document has null for an id. */

@@ -11,8 +11,9 @@
 import { type BytePatch, compileBytePatch, type PatchRange } from "./byte-patch.ts";
 import type { Database } from "./database.ts";
 import { EngineError } from "./errors.ts";
+import { FetchedRecords } from "./fetched-records.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
-import { type Position, positionSegmentFactor } from "./log/log.ts";
+import { newPlace } from "./log/blocks.ts";
 import {
   bulkResult,
   type OperationFigures,
@@ -20,6 +21,7 @@ import {
   type StartedOperation,
 } from "./operations.ts";
 import { collectionIdNamed, nextTurn } from "./query-rows.ts";
+import { RecordReader, type RecordTable } from "./record-reader.ts";
 import type { AnalyzedQuery } from "./rql/analyzed-query.ts";
 import { parseQueryParameters } from "./rql/query-parameters.ts";
 import type { Transaction } from "./transaction.ts";
@@ -65,8 +67,6 @@ const sharedInFlightMax = 4;
 /** Batches a second when the rate is limited. */
 const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;
-/** Records of one segment in a batch from which on the whole segment is read. */
-const wholeSegmentRecordsMin = 32;
 const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
 
 /** What is done to a document. @returns a row of the details, or null when nobody asked for them. */
@@ -237,6 +237,9 @@ class SetOperation {
   readonly #signal: AbortSignal;
   readonly #details: object[] = [];
   readonly #inFlight: Promise<void>[] = [];
+  readonly #reader: RecordReader;
+  readonly #newest: RecordTable;
+  readonly #place = newPlace();
   /** Documents that were changed, or need no change, durably. */
   #durableCount = 0;
   #hasDetails = false;
@@ -257,6 +260,12 @@ class SetOperation {
     this.#options = options;
     this.#signal = signal;
     this.#sharedUntilMs = database.clock.monotonicMs() + sharedAtStartMs;
+    this.#reader = new RecordReader(database);
+    const { documents } = database.state;
+    this.#newest = {
+      positionOf: (document) => documents.newestPosition(document),
+      lengthOf: (document) => documents.newestLength(document),
+    };
   }
 
   async run(progress: (figures: OperationFigures) => void): Promise<OperationFigures> {
@@ -285,6 +294,7 @@ class SetOperation {
       }
     } finally {
       await Promise.allSettled(this.#inFlight);
+      this.#reader.rest();
       hold.release();
     }
     await Promise.all(this.#inFlight);
@@ -297,12 +307,15 @@ class SetOperation {
     etagMax: number,
     progress: (processed: number) => void,
   ): Promise<void> {
-    const fetched = await this.#fetch(batch);
-    const options = { isDeletion: this.#change.isDeletion, fetched };
-    for (let at = 0; at < batch.length; ) {
+    const fetched = new FetchedRecords(this.#reader);
+    const { isDeletion } = this.#change;
+    for (let at = 0, ready = 0; at < batch.length; ) {
+      if (at >= ready) ready = await this.#gather(batch, at);
+      const options = ready === Number.POSITIVE_INFINITY ? { isDeletion } : { isDeletion, fetched };
       this.#checkAborted();
       const isShared = this.#isShared();
-      const part: SlicePart = { batch, at, etagMax, ms: isShared ? sharedSliceMs : setSliceMs };
+      const ms = isShared ? sharedSliceMs : setSliceMs;
+      const part: SlicePart = { batch: batch.subarray(0, ready), at, etagMax, ms };
       const slice = new Slice(this.#database, this.#change, part, this.#hasDetails);
       const written = this.#database
         .write((transaction) => slice.run(transaction), options)
@@ -374,40 +387,19 @@ class SetOperation {
     return new ListSource(await queries.findNumbers(this.#query), Number.MAX_SAFE_INTEGER);
   }
 
-  /** Reads the records of a batch that are not in memory: whole segments when many of them are in one. */
-  async #fetch(batch: Uint32Array): Promise<Map<Position, Buffer>> {
+  /** Reads records of a batch that are not in memory. @returns up to which document they are there; infinite: all are */
+  async #gather(batch: Uint32Array, from: number): Promise<number> {
     const { documents, log } = this.#database.state;
-    const fetched = new Map<Position, Buffer>();
-    if (log.isInMemory()) return fetched;
-    const bySegment = new Map<number, number[]>();
-    // Neighbours in a batch are most often in one segment: it is asked for once.
-    let residentStart = -1;
-    for (let i = 0; i < batch.length; i++) {
-      const document = batch[i] as number; // i < length
-      const position = documents.newestPosition(document);
-      const offset = position - residentStart;
-      if (residentStart >= 0 && offset >= 0 && offset < positionSegmentFactor) continue;
-      const segment = Math.floor(position / positionSegmentFactor);
-      if (documents.newestLength(document) === 0) continue;
-      if (log.peekSegment(position) !== null) {
-        residentStart = segment * positionSegmentFactor;
-        continue;
-      }
-      const members = bySegment.get(segment);
-      if (members === undefined) bySegment.set(segment, [document]);
-      else members.push(document);
+    if (log.isInMemory()) return Number.POSITIVE_INFINITY;
+    await this.#reader.gather(this.#newest, batch, from, batch.length);
+    let ready = from;
+    for (; ready < batch.length; ready++) {
+      const document = batch[ready] as number; // ready < length
+      const length = documents.newestLength(document);
+      if (length === 0) continue;
+      if (!this.#reader.locate(documents.newestPosition(document), length, this.#place)) break;
     }
-    for (const members of bySegment.values()) {
-      const [first = 0] = members;
-      const position = documents.newestPosition(first);
-      if (members.length >= wholeSegmentRecordsMin && (await log.load(position))) continue;
-      for (const document of members) {
-        const at = documents.newestPosition(document);
-        const length = documents.newestLength(document);
-        if (length > 0) fetched.set(at, await this.#database.recordAt(document, at, length));
-      }
-    }
-    return fetched;
+    return Math.max(ready, from + 1);
   }
 
   #checkAborted(): void {

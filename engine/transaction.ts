@@ -16,12 +16,14 @@ import { assert } from "./assert.ts";
 import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
+import type { FetchedRecords } from "./fetched-records.ts";
 import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "./limits.ts";
-import { type Position, positionSegmentFactor } from "./log/log.ts";
+import { newPlace, type RecordPlace } from "./log/blocks.ts";
+import type { Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
 import { BTree, type TreeCursor } from "./tree/btree.ts";
@@ -127,10 +129,10 @@ export class Transaction {
   /** Etags of the revisions that it removes. */
   #removedRevisions: Set<number> | null = null;
   #isDiscarded = false;
-  readonly #fetched: ReadonlyMap<Position, Buffer>;
+  readonly #fetched: FetchedRecords;
 
   /** `fetched`: records that an earlier run of this transaction found missing. */
-  constructor(state: DatabaseState, scratch: Scratch, fetched: ReadonlyMap<Position, Buffer>) {
+  constructor(state: DatabaseState, scratch: Scratch, fetched: FetchedRecords) {
     this.state = state;
     this.scratch = scratch;
     this.documents = scratch.documents;
@@ -245,16 +247,28 @@ export class Transaction {
     const row = this.documents.newestOf(document);
     if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
-    const segment = this.state.log.peekSegment(position);
-    if (segment !== null) return { bytes: segment, start: position % positionSegmentFactor };
     const length = this.state.documents.newestLength(document);
-    return { bytes: this.#recordAt(document, position, length), start: 0 };
+    const place = newPlace();
+    if (!this.place(position, length, place)) {
+      throw new RecordNotResident(document, position, length);
+    }
+    return place;
+  }
+
+  /** As `CommitLog.place`, with the records that were fetched for this transaction. */
+  place(position: Position, length: number, target: RecordPlace): boolean {
+    return (
+      this.#fetched.locate(position, length, target) ||
+      this.state.log.place(position, length, target)
+    );
   }
 
   #recordAt(document: number, position: Position, length: number): Buffer {
-    const bytes = this.state.log.peek(position, length) ?? this.#fetched.get(position);
-    if (bytes === undefined) throw new RecordNotResident(document, position, length);
-    return bytes;
+    const place = newPlace();
+    if (!this.place(position, length, place)) {
+      throw new RecordNotResident(document, position, length);
+    }
+    return place.bytes.subarray(place.start, place.start + length);
   }
 
   /**

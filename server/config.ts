@@ -45,6 +45,7 @@ export const settingTable = {
   "Http.MinDataRateGracePeriodInSec": { kind: "seconds", fallback: "30" },
   "Http.ResponseStallTimeoutInSec": { kind: "seconds", fallback: "60" },
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
+  "Memory.LimitInMb": { kind: "count", fallback: undefined },
   "Server.ShutdownTimeoutInSec": { kind: "seconds", fallback: "7" },
   "Server.FolderSilenceInSec": { kind: "seconds", fallback: String(folderSilenceMs / 1000) },
   "Databases.MaxIdleTimeInSec": { kind: "seconds", fallback: "900" },
@@ -101,6 +102,8 @@ export interface Config {
   readonly databaseIdleMs: number;
   readonly databaseIdleCheckMs: number;
   readonly tombstoneCleanupIntervalMs: number;
+  /** Of the process's budget of memory (engine/memory-budget.ts); undefined: as much as the machine suggests. */
+  readonly memoryBytesMax: number | undefined;
   /** Every setting that was given, by its name as given: also those without a meaning in server/. */
   readonly given: ReadonlyMap<string, GivenSetting>;
 }
@@ -326,6 +329,7 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     databaseIdleMs: number("Databases.MaxIdleTimeInSec") * 1000,
     databaseIdleCheckMs: Math.max(100, number("Databases.FrequencyToCheckForIdleInSec") * 1000),
     tombstoneCleanupIntervalMs: number("Tombstones.CleanupIntervalInMin") * 60_000,
+    memoryBytesMax: readMemoryLimit(text("Memory.LimitInMb")),
     given,
   };
 }
@@ -336,6 +340,19 @@ function readSilence(ms: number): number {
   throw new StartError(
     "setting-invalid",
     `Server.FolderSilenceInSec must be at least ${folderSilenceMsMin / 1000}: a process that is only busy must not be taken for dead`,
+  );
+}
+
+/** Below this, work under way would wait for itself. */
+const memoryLimitMbMin = 16;
+
+function readMemoryLimit(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const megabytes = readNumber("Memory.LimitInMb", text);
+  if (megabytes >= memoryLimitMbMin) return megabytes * 1024 * 1024;
+  throw new StartError(
+    "setting-invalid",
+    `Memory.LimitInMb '${text}' must be a number >= ${memoryLimitMbMin}`,
   );
 }
 

@@ -5,12 +5,13 @@
 import type { Database, DatabaseView } from "../engine/database.ts";
 import { idOf } from "../engine/document.ts";
 import { allCollections } from "../engine/keyspaces/document-table.ts";
+import { DocumentCursor } from "../engine/query-rows.ts";
+import { RecordReader } from "../engine/record-reader.ts";
 import { isUnchanged, quoted } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
 import { jsonContentType } from "./response.ts";
 import { StreamedReply } from "./streamed-reply.ts";
 
-const batchRows = 256;
 const int32Max = 2_147_483_647;
 
 /** Gives document numbers in some order, a batch at a time. */
@@ -96,28 +97,26 @@ export async function eachListed(
   const cursor = cursorOf(database, view, listing, collection);
   if (cursor === null) return;
   const prefixLength = listing.startsWith?.length ?? 0;
-  const batch = new Uint32Array(batchRows);
+  const rows = new DocumentCursor(view.documents, cursor, new RecordReader(database));
   let skipped = 0;
   let given = 0;
   for (;;) {
-    const count = cursor.fill(batch, batchRows);
-    for (let i = 0; i < count; i++) {
-      const document = batch[i] as number; // i < count <= batchRows
-      const { documents } = view;
-      const position = documents.positionOf(document);
-      const read = database.recordAt(document, position, documents.lengthOf(document));
-      const record = read instanceof Promise ? await read : read;
-      if (prefixLength > 0 && !listing.isWanted(idOf(record, 0).slice(prefixLength))) continue;
-      if (skipped < listing.start) {
-        skipped++;
-        continue;
-      }
-      const wait = row(record);
-      if (wait === false) return;
-      if (wait !== undefined) await wait;
-      if (++given >= listing.pageSize) return;
+    if (!rows.next()) {
+      if (rows.pending === null) return;
+      await rows.pending;
+      continue;
     }
-    if (count < batchRows) return;
+    const { bytes, start, docNum } = rows.row;
+    const record = bytes.subarray(start, start + view.documents.lengthOf(docNum));
+    if (prefixLength > 0 && !listing.isWanted(idOf(record, 0).slice(prefixLength))) continue;
+    if (skipped < listing.start) {
+      skipped++;
+      continue;
+    }
+    const wait = row(record);
+    if (wait === false) return;
+    if (wait !== undefined) await wait;
+    if (++given >= listing.pageSize) return;
   }
 }
 

@@ -10,6 +10,7 @@ import { access, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Engine, EngineError, openEngine } from "../engine/engine.ts";
 import type { Report } from "../engine/environment.ts";
+import { processMemory } from "../engine/memory-budget.ts";
 import { makeFolders, nodeEnvironment } from "../engine/node-environment.ts";
 import type { Operations } from "../engine/operations.ts";
 import type { Config } from "./config.ts";
@@ -31,6 +32,7 @@ export interface Storage {
  * @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent
  */
 export async function openStorage(config: Config, report?: Report): Promise<Storage> {
+  if (config.memoryBytesMax !== undefined) processMemory.bytesMax = config.memoryBytesMax;
   if (!config.runInMemory) await prepareFolder(config.dataFolder);
   const engine = await open(config, report);
   return {

@@ -27,10 +27,15 @@ export function script(path: string): string {
 }
 
 /** The server on a port of its own choice, with its files in `folder`. */
-export async function startJackdaw(folder: string): Promise<Server> {
+export async function startJackdaw(folder: string, flags: readonly string[] = []): Promise<Server> {
   const child = spawn(
     process.execPath,
-    [script("../../server/main.js"), "--ServerUrl=https://127.0.0.1:0", `--DataDir=${folder}`],
+    [
+      script("../../server/main.js"),
+      "--ServerUrl=https://127.0.0.1:0",
+      `--DataDir=${folder}`,
+      ...flags,
+    ],
     { stdio: ["pipe", "pipe", "inherit"] },
   );
   for await (const line of createInterface({ input: child.stdout })) {

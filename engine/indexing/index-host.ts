@@ -17,6 +17,14 @@ export interface StoredRow {
   bytes: Buffer;
   /** Where the record begins in `bytes`. */
   start: number;
+  /** What keeps the bytes as they are, and is held for this row. */
+  block?: RowBlock | null;
+}
+
+/** Memory that is not used for other records while somebody holds it. */
+export interface RowBlock {
+  hold(): void;
+  release(): void;
 }
 
 /**

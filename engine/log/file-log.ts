@@ -19,12 +19,8 @@ import type { Clock, FileSystem, Report, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { FencedFiles } from "../fenced-files.ts";
 import { diskReserveBytes, rivalNumbers, sliceMs } from "../limits.ts";
-import {
-  type CompactionOptions,
-  type CompactionReport,
-  Compactor,
-  loadWhole,
-} from "./compaction.ts";
+import type { Extent, RecordPlace } from "./blocks.ts";
+import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
 import { openingFailed } from "./failed-read.ts";
 import { diskFull, Health, isDiskFull } from "./health.ts";
 import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
@@ -399,32 +395,24 @@ export class FileLog implements CommitLog {
     return this.#store.read(position, length);
   }
 
-  /**
-   * Brings the whole segment of `position` into memory with a few large reads, for a scan. @returns whether `peek`
-   * finds it now (until the next turn at least); false when it is damaged, then `read` finds what is whole of it.
-   */
-  async load(position: Position): Promise<boolean> {
-    const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
-    if (segment === undefined) return false;
-    if (segment.image !== null) return true;
-    segment.loading ??= this.#load(segment).finally(() => {
-      segment.loading = null;
-    });
-    await segment.loading;
-    return segment.image !== null;
+  place(position: Position, length: number, target: RecordPlace, isWalk = false): boolean {
+    return this.#store.place(position, length, target, isWalk);
   }
 
-  async #load(segment: Segment): Promise<void> {
-    const throttle = new Throttle(this.#options.clock, Number.POSITIVE_INFINITY);
-    const image = await loadWhole(this.#store, segment, throttle);
-    if (image === null || this.#store.find(segment.number) !== segment) return;
-    segment.image = image;
-    this.#store.cache.add(segment);
+  extentAt(position: Position): Extent | null {
+    return this.#store.extentAt(position);
   }
 
-  /** The image of a whole segment from its byte 0 on, for loops over many records; null when not in memory. */
-  peekSegment(position: Position): Buffer | null {
-    return this.#store.peekSegment(position);
+  readExtent(position: Position): Promise<Extent | null> {
+    return this.#store.readExtent(position);
+  }
+
+  get extentBytes(): number {
+    return this.#store.cache.blocks.extentBytes;
+  }
+
+  get blockBytes(): number {
+    return this.#store.cache.blocks.blockBytes;
   }
 
   isInMemory(): boolean {

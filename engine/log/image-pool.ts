@@ -19,14 +19,14 @@ const idleBytesMax = 128 * 1024 * 1024;
 const poison = 0xdb;
 
 export class ImagePool {
-  readonly #poisons: boolean;
+  readonly poisons: boolean;
   /** Whole memories, the smallest first: when there are too many it goes. */
   readonly #idle: ArrayBufferLike[] = [];
   #idleBytes = 0;
 
   /** @param poisons - overwrite what is given: for tests of those who read. */
   constructor(poisons = false) {
-    this.#poisons = poisons;
+    this.poisons = poisons;
   }
 
   /** Bytes that are kept for the next images. */
@@ -59,7 +59,7 @@ export class ImagePool {
   }
 
   #keep(memory: ArrayBufferLike): void {
-    if (this.#poisons) new Uint8Array(memory).fill(poison);
+    if (this.poisons) new Uint8Array(memory).fill(poison);
     const next = this.#idle.findIndex(({ byteLength }) => byteLength >= memory.byteLength);
     this.#idle.splice(next < 0 ? this.#idle.length : next, 0, memory);
     this.#idleBytes += memory.byteLength;
@@ -76,7 +76,7 @@ export class ImagePool {
  * Lets V8 know of as many bytes outside its heap as `memory` has: an array buffer that is garbage from the beginning, and
  * takes no room, for nothing is written to it.
  */
-function collectSoon(memory: ArrayBufferLike): void {
+export function collectSoon(memory: ArrayBufferLike): void {
   if (!(memory instanceof SharedArrayBuffer)) return;
   try {
     new ArrayBuffer(memory.byteLength);

@@ -241,6 +241,7 @@ export class LogWriter {
     const needed = segmentHeaderBytes + frameHeaderBytes + length + frameHeaderBytes;
     const segment = this.#takeSpare(needed) ?? this.#newSegment(needed);
     segment.image = this.#store.cache.images.take(segment.size);
+    if (this.#store.disk !== null) this.#store.cache.write(segment);
     this.#active = segment;
     this.#openFrameAt(segmentHeaderBytes);
     return segment;
@@ -485,7 +486,7 @@ export class LogWriter {
     this.#sealed = [];
     for (const segment of unborn) {
       if (this.#store.order.includes(segment)) continue;
-      segment.image = null;
+      this.#store.cache.remove(segment);
       segment.isTaken = false;
       if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }

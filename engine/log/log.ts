@@ -5,6 +5,8 @@
  * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
  */
 
+import type { Extent, RecordPlace } from "./blocks.ts";
+
 /** A place in the log: segment number * 2^32 + byte offset in the segment. */
 export type Position = number;
 
@@ -60,12 +62,22 @@ export interface CommitLog {
   flush(): Promise<void>;
   /** The bytes at `position` when they are in memory, else null. No copy: valid until the next turn of the event loop. */
   peek(position: Position, length: number): Buffer | null;
-  /** The image of the whole segment of `position` from its byte 0 on, for loops over many records; null when not in memory. */
-  peekSegment(position: Position): Buffer | null;
-  /** Would `peekSegment` find every record now? Cost: one look at each segment. */
+  /**
+   * Puts the place of the record at `position` into `target` when it is in memory. Valid until the next turn of the event
+   * loop; for longer when the place's block is held, or there is none and a pin is. With `isWalk` it does not count as a use
+   * of an extent. @returns whether it is there
+   */
+  place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
+  /** Would `place` find every record now? Cost: one look at each segment. */
   isInMemory(): boolean;
-  /** Brings that segment into memory. @returns whether `peek` finds it now; false when it is damaged. */
-  load(position: Position): Promise<boolean>;
+  /** For walks: the extent that `position` is in, if it is in memory as such. Hold it. Does not count as a use. */
+  extentAt(position: Position): Extent | null;
+  /** Reads that extent from the disk. Hold it at once. @returns null when it cannot be read, or must not be */
+  readExtent(position: Position): Promise<Extent | null>;
+  /** Bytes of an extent: one holds what begins in a multiple of it, up to the next. */
+  readonly extentBytes: number;
+  /** Bytes from the beginning of an extent to where a record that begins in it must end. */
+  readonly blockBytes: number;
   /** The bytes at `position`, from memory or disk, their check verified. @throws EngineError record-damaged */
   read(position: Position, length: number): Promise<Buffer>;
   /** The record there is no longer needed: what supersedes it is durable. Once for each record; counts towards compaction. */

@@ -275,6 +275,7 @@ export class Recovery {
     this.#sealActive();
     this.#active = segment;
     segment.image = image;
+    this.#store.cache.write(segment);
   }
 
   /** The log goes on behind the segment that seemed to be its end. */
@@ -288,7 +289,7 @@ export class Recovery {
 
   /** Leaves the image of a sealed segment in memory while there is room. */
   #keep(segment: Segment, image: Buffer | null): void {
-    segment.image = null;
+    this.#store.cache.remove(segment);
     if (image === null || !this.#store.cache.hasRoom(segment.size)) return;
     segment.image = image;
     this.#store.cache.add(segment);

@@ -9,6 +9,7 @@
 import { assert } from "../assert.ts";
 import type { DirectoryLock, FileHandle, FileSystem } from "../environment.ts";
 import { EngineError } from "../errors.ts";
+import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
@@ -67,6 +68,8 @@ export class SegmentStore {
   readonly #pins = new Map<symbol, number>();
   readonly #retired: Retired[] = [];
   readonly #openForReading = new Set<Segment>();
+  /** For `peek`. */
+  readonly #place = newPlace();
   #generation = 0;
   #isClosed = false;
   #manifestTurn: Promise<void> = Promise.resolve();
@@ -244,22 +247,34 @@ export class SegmentStore {
     };
   }
 
-  /** See `CommitLog.peek`. */
-  peek(position: Position, length: number): Buffer | null {
+  /** See `CommitLog.place`. */
+  place(position: Position, length: number, target: RecordPlace, isWalk = false): boolean {
     const number = Math.floor(position / positionSegmentFactor);
     const segment = this.#byNumber.get(number);
-    if (segment === undefined || segment.image === null) return null;
-    this.cache.touch(segment);
+    if (segment === undefined) return false;
     const start = position - number * positionSegmentFactor;
-    return segment.image.subarray(start, start + length);
+    const { image } = segment;
+    if (image === null) return this.cache.place(segment, start, length, target, isWalk);
+    this.cache.touch(segment);
+    target.bytes = image;
+    target.start = start;
+    target.block = null;
+    return true;
   }
 
-  /** See `FileLog.peekSegment`. */
-  peekSegment(position: Position): Buffer | null {
-    const segment = this.#byNumber.get(Math.floor(position / positionSegmentFactor));
-    if (segment === undefined || segment.image === null) return null;
-    this.cache.touch(segment);
-    return segment.image;
+  /** See `CommitLog.extentAt`. */
+  extentAt(position: Position): Extent | null {
+    const number = Math.floor(position / positionSegmentFactor);
+    const segment = this.#byNumber.get(number);
+    if (segment === undefined) return null;
+    return this.cache.extentAt(segment, position - number * positionSegmentFactor);
+  }
+
+  /** See `CommitLog.peek`. */
+  peek(position: Position, length: number): Buffer | null {
+    const place = this.#place;
+    if (!this.place(position, length, place)) return null;
+    return place.bytes.subarray(place.start, place.start + length);
   }
 
   /** Bytes of snapshots' files, about. */
@@ -308,12 +323,62 @@ export class SegmentStore {
     }
     const bytes = Buffer.from(new ArrayBuffer(length));
     const count = await this.readFrom(segment, bytes, start);
-    if (count === length && verifyRecord(bytes, 0, length)) return bytes;
+    if (count === length && verifyRecord(bytes, 0, length)) {
+      if (this.#keeps(segment)) this.cache.addSingle(segment, start, bytes, 0, length);
+      return bytes;
+    }
     throw new EngineError(
       "record-damaged",
       `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
       { details: { position, length } },
     );
+  }
+
+  /** See `CommitLog.readExtent`. */
+  readExtent(position: Position): Promise<Extent | null> {
+    const number = Math.floor(position / positionSegmentFactor);
+    const segment = this.#byNumber.get(number);
+    if (segment === undefined || segment.image !== null) return Promise.resolve(null);
+    const { extentBytes } = this.cache.blocks;
+    const index = Math.floor((position - number * positionSegmentFactor) / extentBytes);
+    if (index * extentBytes >= segment.end) return Promise.resolve(null);
+    const known = segment.extents[index];
+    if (known) return Promise.resolve(known);
+    let read = segment.extentReads.get(index);
+    if (read === undefined) {
+      read = this.#readExtent(segment, index).finally(() => segment.extentReads.delete(index));
+      segment.extentReads.set(index, read);
+    }
+    return read;
+  }
+
+  /** The pin keeps compaction from removing the file before it is open. */
+  async #readExtent(segment: Segment, index: number): Promise<Extent | null> {
+    const { blocks } = this.cache;
+    const start = index * blocks.extentBytes;
+    const length = Math.min(blocks.blockBytes, segment.end - start);
+    const memory = blocks.take();
+    const extent = new Extent(segment, index, start, length, memory, blocks);
+    const pin = this.pin();
+    try {
+      const count = await this.readFrom(segment, memory.subarray(0, length), start);
+      if (count === length) {
+        if (this.#keeps(segment)) this.cache.addExtent(extent);
+        else extent.leave();
+        return extent;
+      }
+    } catch {
+      // Whoever wants a record reads it by itself, and hears what is wrong.
+    } finally {
+      pin.release();
+    }
+    extent.leave();
+    return null;
+  }
+
+  /** Is what was read of the segment still asked for? */
+  #keeps(segment: Segment): boolean {
+    return !this.#isClosed && segment.sealed && this.#byNumber.get(segment.number) === segment;
   }
 
   /**

@@ -18,6 +18,7 @@
 
 import { crc32 } from "node:zlib";
 import type { FileHandle } from "../environment.ts";
+import type { Extent, SingleTable } from "./blocks.ts";
 import { readInteger, writeInteger } from "./frame.ts";
 
 export const segmentHeaderBytes = 64;
@@ -88,8 +89,12 @@ export class Segment {
   /** Reads under way on `file`; it is closed when they are done if `closeAfterRead`. */
   readers = 0;
   closeAfterRead = false;
-  /** The image is being read. */
-  loading: Promise<void> | null = null;
+  /** Parts of it in the cache, by number, and what is being read of them. */
+  readonly extents: (Extent | null)[] = [];
+  readonly extentReads = new Map<number, Promise<Extent | null>>();
+  /** Records in the cache that were read alone: short ones, and long ones by offset. */
+  singles: SingleTable | null = null;
+  readonly longRecords = new Map<number, Extent>();
   /** The file is being opened. */
   opening: Promise<FileHandle> | null = null;
 

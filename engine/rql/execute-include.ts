@@ -130,7 +130,7 @@ export class IncludeCollector {
   /** Whole documents; missing ones are left out. */
   async finish(wait: WaitForRecord): Promise<IncludedDocument[]> {
     const documents: IncludedDocument[] = [];
-    const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0 };
+    const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };
     for (const asked of this.#ids.values()) {
       const docNum = this.#source.findDocument(asked);
       if (docNum < 0 || this.#rows.has(docNum)) continue;

@@ -24,7 +24,7 @@ export class RowLoader {
   readonly #steps: readonly LoadStep[];
   readonly #alias: string | null;
   readonly #source: RowSource;
-  readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0 };
+  readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };
 
   constructor(query: AnalyzedQuery, source: RowSource) {
     this.#steps = query.load;

@@ -429,7 +429,21 @@ class Execution {
   async #passesScript(row: StoredRow): Promise<boolean> {
     assert(this.#scripts !== null, "a filter by script has a script");
     const loaded = await this.#loaded(row);
-    return this.#scripts.passes(this.#scriptInput(row, loaded, null));
+    const input = this.#scriptInput(row, loaded, null);
+    for (;;) {
+      try {
+        return this.#scripts.passes(input);
+      } catch (error) {
+        await this.#awaitMissing(error);
+      }
+    }
+  }
+
+  /** @returns what to wait for before the script that threw is run again. @throws every other error */
+  #awaitMissing(error: unknown): Promise<void> {
+    const missing = this.#scripts?.missing(error) ?? null;
+    if (missing === null) throw error;
+    return missing;
   }
 
   /** Projects a row and gives it to the sink, unless it is a duplicate or before the page. */
@@ -470,7 +484,12 @@ class Execution {
       return this.#deliver(this.#documentRow(parts));
     }
     let waiting: Promise<void> | null = null;
-    const projected = this.#projected(parts);
+    let projected: readonly ProjectedText[];
+    try {
+      projected = this.#projected(parts);
+    } catch (error) {
+      return this.#awaitMissing(error).then(() => this.#emitParts(parts, rowSkip) ?? undefined);
+    }
     this.#extraRowCount += Math.max(0, projected.length - 1);
     if (projected.length === 0 && projection.kind === "document") this.#skippedCount++;
     for (const one of projected) {
@@ -619,7 +638,7 @@ class Execution {
 
 /** Documents by number, in the order of a list. */
 class ListCursor implements RowCursor {
-  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0 };
+  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0, block: null };
   pending: Promise<void> | null = null;
   readonly #docNums: Uint32Array;
   readonly #source: RowSource;
@@ -639,7 +658,7 @@ class ListCursor implements RowCursor {
   next(): boolean {
     this.pending = null;
     while (this.#at < this.#docNums.length) {
-      if (this.#source.read(this.#docNums[this.#at] as number, this.row)) {
+      if (this.#source.readListed(this.#docNums, this.#at, this.row)) {
         this.#at++;
         return true;
       }
@@ -680,7 +699,7 @@ function firstEntries(entries: Uint32Array, reader: IndexReader): Uint32Array {
 
 /** Reduced objects as rows of bare text. */
 class GroupCursor implements RowCursor {
-  readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1 };
+  readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
   readonly pending = null;
   readonly #texts: readonly string[];
   #at = 0;

@@ -30,6 +30,8 @@ export interface RowSource {
    * be read from the disk first; then `pending()` is the promise to wait for before asking again.
    */
   read(docNum: number, row: StoredRow): boolean;
+  /** As `read` for number `at` of a list, of which the next ones are read soon. */
+  readListed(docNums: Uint32Array, at: number, row: StoredRow): boolean;
   pending(): Promise<void> | null;
   /** In the order of etags. */
   rows(collection: string | null): RowCursor;
@@ -115,6 +117,11 @@ export interface QueryScripts {
   passes(input: ScriptInput): boolean;
   /** What the scripts have asked to be sent along so far. */
   readonly included: ScriptIncludes;
+  /**
+   * When one of these threw because a document that a script loads must be read from the disk first: the promise to wait
+   * for before it is run again with the same input. Null for every other error.
+   */
+  missing(error: unknown): Promise<void> | null;
 }
 
 /** Ids of documents and compare-exchange keys, as scripts named them. */

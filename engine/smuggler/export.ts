@@ -22,6 +22,7 @@ import {
 } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
+import type { StoredRow } from "../indexing/index-host.ts";
 import { replacementPrefix } from "../indexing/index-set.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
@@ -32,9 +33,9 @@ import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
-import type { Position } from "../log/log.ts";
 import type { OperationFigures } from "../operations.ts";
 import { nextTurn } from "../query-rows.ts";
+import { RecordReader, type RecordTable } from "../record-reader.ts";
 import { ReplyText } from "../reply-text.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamp.ts";
 import type { BTree } from "../tree/btree.ts";
@@ -50,8 +51,7 @@ const buildVersion = 72051;
 const pieceBytes = 64 * 1024;
 const progressMs = 500;
 const documentsPerBatch = 256;
-/** Records that are read by themselves before whole segments are. */
-const singleReadsMax = 16;
+const noBytes = Buffer.alloc(0);
 /** Counters of one document in one item. */
 const countersPerItem = 1024;
 
@@ -64,6 +64,16 @@ interface RevisionPlace {
   readonly position: number;
   readonly length: number;
   readonly collectionId: number;
+}
+
+/** Revisions by their place in the list. */
+function tableOf(revisions: readonly RevisionPlace[]): RecordTable {
+  const at = (number: number) => revisions[number] as RevisionPlace; // from the list
+  return {
+    positionOf: (number) => at(number).position,
+    lengthOf: (number) => at(number).length,
+    documentOf: (number) => at(number).document,
+  };
 }
 
 /** Everything of one moment. Release it. */
@@ -149,7 +159,8 @@ class DumpExport {
   readonly #text = new ReplyText(pieceBytes + 4096);
   /** Hashes of the contents that are written. */
   readonly #written = new Set<string>();
-  #singleReads = 0;
+  readonly #reader: RecordReader;
+  readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
   #toldAtMs: number;
   #hasItem = false;
 
@@ -162,6 +173,7 @@ class DumpExport {
     signal: AbortSignal | undefined,
   ) {
     this.#database = database;
+    this.#reader = new RecordReader(database);
     this.#source = source;
     this.#options = options;
     this.#result = result;
@@ -238,8 +250,7 @@ class DumpExport {
         if (!this.#isOfCollection(documents.collectionOf(document))) continue;
         counts.lastEtag = documents.etagOf(document);
         counts.readCount++;
-        const position = documents.positionOf(document);
-        const found = this.#recordAt(document, position, documents.lengthOf(document));
+        const found = this.#recordOf(documents, batch, i, filled);
         const record = found instanceof Promise ? await found : found;
         yield* this.#document(record, counts, documentAttachments, 0);
       }
@@ -249,23 +260,36 @@ class DumpExport {
     }
   }
 
-  /** A record; after a few that come from the disk, its neighbours are read with it. */
-  #recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
-    const { log } = this.#database.state;
-    if (log.peekSegment(position) !== null || ++this.#singleReads <= singleReadsMax) {
-      return this.#database.recordAt(document, position, length);
+  /** The record of number `at`; of those up to `to` some are read with it. Valid until the next is asked for. */
+  #recordOf(
+    table: RecordTable,
+    numbers: Uint32Array,
+    at: number,
+    to: number,
+  ): Buffer | Promise<Buffer> {
+    const number = numbers[at] as number; // at < to
+    const length = table.lengthOf(number);
+    const row = this.#row;
+    if (this.#reader.tryPlace(table.positionOf(number), length, row)) {
+      return row.bytes.subarray(row.start, row.start + length);
     }
-    return log.load(position).then(() => this.#database.recordAt(document, position, length));
+    return this.#reader
+      .gather(table, numbers, at, to)
+      .then(() => this.#recordOf(table, numbers, at, to));
   }
 
   async *#revisions(counts: ItemCounts): AsyncGenerator<Buffer> {
     const { revisionAttachments } = this.#result;
     if (this.#options.types.has("Attachments")) revisionAttachments.isSkipped = false;
-    for (const { document, etag, position, length, collectionId } of this.#source.revisions) {
+    const { revisions } = this.#source;
+    const table = tableOf(revisions);
+    const numbers = Uint32Array.from(revisions.keys());
+    for (const [i, { etag, collectionId }] of revisions.entries()) {
       if (!this.#isOfCollection(collectionId)) continue;
       counts.lastEtag = etag;
       counts.readCount++;
-      const record = await this.#recordAt(document, position, length);
+      const to = Math.min(numbers.length, i + documentsPerBatch);
+      const record = await this.#recordOf(table, numbers, i, to);
       yield* this.#document(record, counts, revisionAttachments, etag);
     }
   }

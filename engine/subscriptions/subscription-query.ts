@@ -10,6 +10,7 @@
 import type { Database } from "../database.ts";
 import { documentFlags, documentFlagsOf } from "../document.ts";
 import { EngineError, type ErrorCode } from "../errors.ts";
+import { recordLengthAt } from "../log/record.ts";
 import { QueryRows } from "../query-rows.ts";
 import { callAsScript, DatabaseScripts } from "../query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
@@ -19,7 +20,6 @@ import { RowLoader } from "../rql/execute-load.ts";
 import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
 import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
-import { RecordNotResident } from "../transaction.ts";
 
 /** What is sent for one document. */
 export interface SubscriptionItem {
@@ -88,7 +88,13 @@ export class SubscriptionQuery {
   }
 
   #newScripts(): QueryScripts {
-    return new DatabaseScripts(this.#database.state, this.#rows).forQuery(this.#query);
+    return this.#allScripts().forQuery(this.#query);
+  }
+
+  #allScripts(): DatabaseScripts {
+    return new DatabaseScripts(this.#database.state, this.#rows, (missing) =>
+      this.#database.fetchRecord(missing),
+    );
   }
 
   #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
@@ -99,8 +105,7 @@ export class SubscriptionQuery {
       source: this.#rows,
       alias: source.alias,
       parameters: null,
-      textTest: (pattern) =>
-        new DatabaseScripts(this.#database.state, this.#rows).textTest(pattern),
+      textTest: (pattern) => this.#allScripts().textTest(pattern),
     });
   }
 
@@ -135,12 +140,13 @@ export class SubscriptionQuery {
     document: StoredRow,
   ): Promise<SubscriptionItem | null> {
     // Waiting for other documents, the bytes under the row may be replaced.
-    const own: StoredRow = { ...document };
+    const own = keptRow(document);
     for (;;) {
       try {
         return await this.#evaluateOnce(row === null ? null : own, text, own);
       } catch (error) {
-        if (error instanceof RecordNotResident) await this.#database.loadRecord(error);
+        const missing = this.#scripts.missing(error);
+        if (missing !== null) await missing;
         else if (!(error instanceof EngineError) || ofDatabase.has(error.code)) throw error;
         else return { text: this.#failed(own), error };
       }
@@ -210,8 +216,16 @@ export class SubscriptionQuery {
   }
 }
 
+/** The same document in bytes of its own. */
+function keptRow(row: StoredRow): StoredRow {
+  const { docNum, etag, bytes, start } = row;
+  if (start < 0) return row;
+  const end = start + bytes.readUInt32LE(start + recordLengthAt);
+  return { docNum, etag, bytes: Buffer.from(bytes.subarray(start, end)), start: 0, block: null };
+}
+
 /** Stands for an object that is no stored document. */
-const bareRow: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1 };
+const bareRow: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
 
 /** The one object that a script made; null: none. RavenDB 7.2.7 sends a list as an object of its elements. */
 function oneObject(texts: readonly string[]): string | null {

@@ -5,7 +5,8 @@
 import type { Database } from "../database.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import { subscriptionRevisionsMax } from "../limits.ts";
-import { collectionIdNamed, DocumentCursor, RecordReader } from "../query-rows.ts";
+import { collectionIdNamed, DocumentCursor } from "../query-rows.ts";
+import { RecordReader } from "../record-reader.ts";
 import type { StoredRow } from "../rql/row-source.ts";
 import type { SubscriptionItem, SubscriptionQuery } from "./subscription-query.ts";
 

@@ -169,6 +169,9 @@ export class ArrayDatabase implements RowSource, IndexHost {
     setRow(row, document);
     return true;
   }
+  readListed(docNums: Uint32Array, at: number, row: StoredRow): boolean {
+    return this.read(docNums[at] as number, row);
+  }
   pending(): Promise<void> | null {
     return null;
   }

@@ -257,6 +257,7 @@ describe("scripts", () => {
           return [1, 2].map((x) => ({ text: `{"X":${x}}`, isDocument: false }));
         },
         passes: () => true,
+        missing: () => null,
         included: { documents: new Set(), compareExchange: new Set() },
       }),
       textTest: () => () => false,

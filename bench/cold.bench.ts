@@ -1,0 +1,210 @@
+/**
+ * More data than memory: a database that was just written, all of it in memory, against the same one opened again with a
+ * small budget, its files in the kernel's cache. Streams, filters without an index, index builds and patches of all by
+ * processor time; gets over HTTP of documents from everywhere; gets of a hot set that fits; and the memory of the process.
+ *
+ * JACKDAW_BENCH_MEGABYTES says how much data there is (1,000), JACKDAW_BENCH_BUDGET_MEGABYTES how much memory (64).
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import type { ColdResult, ColdStep } from "./cold/worker.ts";
+import { type BenchSize, median, temporaryFolder } from "./harness.ts";
+import { readPair, runLoad, script, startJackdaw, startLoad, stop } from "./http/processes.ts";
+
+const megabyte = 1024 * 1024;
+const bodyBytes = 900;
+/** What the record of such a document takes. */
+const recordBytes = 1_000;
+const ticksPerSecond = 100;
+/** What may come on top of the budget. */
+const allowedBytes = 100 * megabyte;
+const allowedBytesPerDocument = 100;
+
+type Print = (line: string) => void;
+
+interface Plan {
+  readonly folder: string;
+  readonly documents: number;
+  readonly budgetBytes: number;
+  readonly rounds: number;
+  readonly gets: number;
+}
+
+/** Each with a text for each round: an index that exists is not built again. */
+const steps: Readonly<Record<string, (round: number) => ColdStep>> = {
+  stream: () => ({ kind: "query", text: "from Users" }),
+  "filter without index": (round) => ({
+    kind: "query",
+    text: `from Users filter Age = ${20 + round}`,
+  }),
+  "index build": (round) => ({ kind: "index", text: `from Users where Age = ${20 + round}` }),
+  "patch of all": () => ({ kind: "patch", text: "from Users update { this.Age += 1 }" }),
+};
+
+export async function run(size: BenchSize): Promise<string[]> {
+  const megabytes = size === "smoke" ? 2 : Number(process.env["JACKDAW_BENCH_MEGABYTES"] ?? 1_000);
+  const budget = Number(process.env["JACKDAW_BENCH_BUDGET_MEGABYTES"] ?? 64);
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  const folder = temporaryFolder();
+  const plan: Plan = {
+    folder: folder.path,
+    documents: Math.floor((megabytes * 1e6) / recordBytes),
+    budgetBytes: budget * megabyte,
+    rounds: size === "smoke" ? 1 : 3,
+    gets: size === "smoke" ? 200 : 20_000,
+  };
+  try {
+    const warm = await measure({ ...plan, budgetBytes: 4096 * megabyte }, true, print);
+    const cold = await measure(plan, false, print);
+    compare(warm, cold, plan, print);
+    await compareGets(plan, print);
+  } finally {
+    folder.remove();
+  }
+  return lines;
+}
+
+interface Measured {
+  /** Of each step, processor milliseconds. */
+  readonly costs: Readonly<Record<string, number>>;
+  readonly hotGetMicros: number;
+  readonly residentBytes: number;
+}
+
+/** Runs all steps in a process; `isNew`: over documents that it inserts itself, so that all are in memory. */
+async function measure(plan: Plan, isNew: boolean, print: Print): Promise<Measured> {
+  const worker = fork(script("./cold/worker.js"));
+  const documents = plan.documents;
+  try {
+    await ask(worker, {
+      kind: "open",
+      folder: `${plan.folder}/data`,
+      memoryBytes: plan.budgetBytes,
+    });
+    if (isNew) {
+      const { wallMs } = await ask(worker, { kind: "insert", documents, bodyBytes });
+      print(
+        `${documents} documents of ${bodyBytes} bytes inserted in ${(wallMs / 1000).toFixed(1)} s`,
+      );
+    }
+    const hot = Math.max(10, Math.floor(Math.min(documents, 0.25 * (64 * megabyte)) / recordBytes));
+    const costs: Record<string, number> = {};
+    let hotGetMicros = 0;
+    for (const [name, step] of Object.entries(steps)) {
+      if (name === "patch of all") hotGetMicros = await hotGets(worker, documents, hot, plan.gets);
+      const times: number[] = [];
+      for (let round = 0; round < plan.rounds; round++) {
+        const { processorMs } = await ask(worker, step(round));
+        times.push(processorMs);
+        await ask(worker, { kind: "settle" });
+      }
+      costs[name] = median(times);
+    }
+    const last = await ask(worker, { kind: "settle" });
+    await ask(worker, { kind: "close" });
+    return { costs, hotGetMicros, residentBytes: last.mostResidentBytes };
+  } finally {
+    await stop(worker);
+  }
+}
+
+/** Microseconds of processor time of a get in a hot set, when it was got some times before. */
+async function hotGets(
+  worker: ChildProcess,
+  documents: number,
+  hot: number,
+  count: number,
+): Promise<number> {
+  const step: ColdStep = { kind: "gets", documents, hot, count };
+  for (let round = 0; round < 3; round++) await ask(worker, { ...step, count: 4 * hot });
+  const times: number[] = [];
+  for (let round = 0; round < 3; round++) times.push((await ask(worker, step)).processorMs);
+  return (median(times) * 1000) / count;
+}
+
+async function ask(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
+  const answered = Promise.race([once(worker, "message"), once(worker, "exit")]);
+  worker.send(step);
+  const [result] = (await answered) as [ColdResult | number | null];
+  if (typeof result !== "object" || result === null) throw new Error(`step ${step.kind} failed`);
+  return result;
+}
+
+function compare(warm: Measured, cold: Measured, plan: Plan, print: Print): void {
+  for (const [name, cost] of Object.entries(cold.costs)) {
+    const speed = (warm.costs[name] ?? 0) / cost;
+    const rate = (ms: number) => `${Math.round(plan.documents / ms)} k/s`;
+    print(
+      `${name}: ${speed.toFixed(2)}x of warm (${rate(cost)}, warm ${rate(warm.costs[name] ?? 0)}): ` +
+        verdict(speed >= 0.5, "at least 0.5x"),
+    );
+  }
+  const hot = cold.hotGetMicros / warm.hotGetMicros;
+  print(
+    `get of a hot set that fits: ${hot.toFixed(2)}x of warm (${cold.hotGetMicros.toFixed(2)} us of processor time): ` +
+      verdict(hot <= 1.3, "about 1x"),
+  );
+  const most = plan.budgetBytes + allowedBytes + allowedBytesPerDocument * plan.documents;
+  const shown = (bytes: number) => `${Math.round(bytes / megabyte)} MB`;
+  print(
+    `resident memory: ${shown(cold.residentBytes)} at most: ` +
+      verdict(cold.residentBytes <= most, `at most ${shown(most)}`),
+  );
+}
+
+/** Gets over HTTP/2 of documents from everywhere, by the server's processor time, with much memory and with little. */
+async function compareGets(plan: Plan, print: Print): Promise<void> {
+  const megabytes = (bytes: number) => `--Memory.LimitInMb=${Math.floor(bytes / megabyte)}`;
+  const warm = await serverGets(plan, megabytes(4096 * megabyte), true);
+  const cold = await serverGets(plan, megabytes(plan.budgetBytes), false);
+  const ratio = cold / warm;
+  print(
+    `get of random documents over HTTP: ${ratio.toFixed(2)}x the processor time of warm ` +
+      `(${cold.toFixed(0)} us, warm ${warm.toFixed(0)} us): ${verdict(ratio <= 2, "at most 2x")}`,
+  );
+}
+
+/** Microseconds of the server's processor time per request. */
+async function serverGets(plan: Plan, flag: string, isWarm: boolean): Promise<number> {
+  // The server's databases are in a folder of the same form as the engine's.
+  const server = await startJackdaw(`${plan.folder}/data`, [flag]);
+  const load = startLoad();
+  try {
+    const options = {
+      ...readPair(`${plan.folder}/data`, "client"),
+      url: server.url,
+      connections: 4,
+      inFlightPerConnection: 8,
+      documents: plan.documents,
+      body: "",
+      getShare: 1,
+    };
+    // Once all were read, all are in memory if there is room.
+    const before = isWarm ? plan.documents * 3 : plan.gets;
+    await runLoad(load, { ...options, requests: Math.min(before, 10 * plan.gets), seed: 3 });
+    const times: number[] = [];
+    for (let round = 0; round < plan.rounds; round++) {
+      const start = processorMs(server.process);
+      await runLoad(load, { ...options, requests: plan.gets, seed: isWarm ? 3 : 10 + round });
+      times.push(((processorMs(server.process) - start) * 1000) / plan.gets);
+    }
+    return median(times);
+  } finally {
+    await stop(load);
+    await stop(server.process);
+  }
+}
+
+function processorMs({ pid }: ChildProcess): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+}
+
+function verdict(isMet: boolean, wanted: string): string {
+  return `${isMet ? "met" : "MISSED"} (${wanted})`;
+}

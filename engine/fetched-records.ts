@@ -1,0 +1,40 @@
+/**
+ * Records that were read from the disk for one transaction, so that it finds them however often it is run: one by one as a
+ * run missed them, or by a reader that a walk has filled.
+ */
+import type { RecordPlace } from "./log/blocks.ts";
+import type { Position } from "./log/log.ts";
+
+/** What finds records that it keeps in memory. */
+export interface RecordSource {
+  locate(position: Position, length: number, target: RecordPlace): boolean;
+}
+
+export class FetchedRecords implements RecordSource {
+  readonly #base: RecordSource | null;
+  #own: Map<Position, Buffer> | null = null;
+
+  /** `base` is asked first. */
+  constructor(base: RecordSource | null) {
+    this.#base = base;
+  }
+
+  /** Keeps a record, whose bytes stay as they are. */
+  set(position: Position, bytes: Buffer): void {
+    this.#own ??= new Map();
+    this.#own.set(position, bytes);
+  }
+
+  /** Valid as long as this object is. Hot: most often there is nothing. */
+  locate(position: Position, length: number, target: RecordPlace): boolean {
+    if (this.#base !== null && this.#base.locate(position, length, target)) return true;
+    const bytes = this.#own === null ? undefined : this.#own.get(position);
+    if (bytes === undefined) return false;
+    target.bytes = bytes;
+    target.start = 0;
+    target.block = null;
+    return true;
+  }
+}
+
+export const nothingFetched = new FetchedRecords(null);
