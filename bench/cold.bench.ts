@@ -78,7 +78,7 @@ interface Measured {
 
 /** Runs all steps in a process; `isNew`: over documents that it inserts itself, so that all are in memory. */
 async function measure(plan: Plan, isNew: boolean, print: Print): Promise<Measured> {
-  const worker = fork(script("./cold/worker.js"));
+  const worker = fork(script("../cold/worker.js"));
   const documents = plan.documents;
   try {
     await ask(worker, {

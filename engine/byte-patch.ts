@@ -197,7 +197,7 @@ export class BytePatch {
     this.#record.open(place.bytes, place.start);
     // In the image of a whole segment the next ones are found by their positions alone.
     this.#segmentStart = position - place.start;
-    const isImage = place.block === null && this.#segmentStart % positionSegmentFactor === 0;
+    const isImage = place.block?.isImage ?? place.start > 0;
     this.#segment = isImage ? place.bytes : null;
     return true;
   }

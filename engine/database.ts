@@ -31,12 +31,14 @@ import {
   endingWaitMs,
   reopeningsMax,
   unsyncedBytesMax,
+  unsyncedShareOfMemory,
 } from "./limits.ts";
 import { newPlace } from "./log/blocks.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
 import type { LogListener, Pin, Position, SnapshotSection } from "./log/log.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
+import { processMemory } from "./memory-budget.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
@@ -255,7 +257,7 @@ export class Database implements LogListener {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
     const fetched = options?.fetched ?? nothingFetched;
-    if (this.#log.unsyncedBytes > unsyncedBytesMax) {
+    if (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
       return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
@@ -282,8 +284,8 @@ export class Database implements LogListener {
         fetched.set(position, await this.#readRecord(document, position, length));
       }
       this.assertServing();
-      while (this.#log.unsyncedBytes > unsyncedBytesMax) {
-        await this.#log.whenUnsyncedBelow(unsyncedBytesMax);
+      while (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
+        await this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
       }
       try {
         return await this.#attempt(change, isDeletion, fetched);
@@ -952,6 +954,11 @@ export function stoppedError(
     cause,
     details: { retryAfterSeconds: seconds },
   });
+}
+
+/** They are in images, which the cache of records has that much less room for. */
+function unsyncedBytesWithin(): number {
+  return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
 }
 
 function isDiskFull(error: unknown): boolean {

@@ -27,7 +27,7 @@ export class FetchedRecords implements RecordSource {
 
   /** Valid as long as this object is. Hot: most often there is nothing. */
   locate(position: Position, length: number, target: RecordPlace): boolean {
-    if (this.#base !== null && this.#base.locate(position, length, target)) return true;
+    if (this.#base?.locate(position, length, target)) return true;
     const bytes = this.#own === null ? undefined : this.#own.get(position);
     if (bytes === undefined) return false;
     target.bytes = bytes;

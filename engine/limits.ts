@@ -28,9 +28,11 @@ export const segmentBytesMax = 64 * 1024 * 1024;
 /** Bytes of a new database's first segment; each next one is twice as large, up to `segmentBytesMax`. */
 export const segmentBytesMin = 256 * 1024;
 /** Of the budget of memory, the part that a new segment takes at most: its image is in memory while it is written. */
-export const segmentShareOfMemory = 1 / 8;
+export const segmentShareOfMemory = 1 / 16;
 /** Bytes handed to the disk but not yet synced, above which a writer must wait. */
 export const unsyncedBytesMax = 64 * 1024 * 1024;
+/** The same as a part of the budget of memory, where that is less. */
+export const unsyncedShareOfMemory = 1 / 8;
 /** Milliseconds without a heartbeat of the owner of a folder after which another process may take it. */
 export const folderSilenceMs = 10_000;
 /** The least that a setting may make of it: heartbeats come ten times as often. */

@@ -13,6 +13,7 @@
  * - The check of each record was verified before anybody sees it: in an extent when the record is first asked for.
  */
 import { setImmediate } from "node:timers";
+import { sharedMemory } from "./image-pool.ts";
 import { verifyRecord } from "./record.ts";
 import type { Segment } from "./segment.ts";
 
@@ -39,7 +40,7 @@ export function newPlace(): RecordPlace {
 const nothing = Buffer.alloc(0);
 
 /** Memory of blocks that are gone, for the next ones. */
-export class BlockPool {
+export class BlockPool implements BlockKeeper {
   /** Bytes of an extent's own part, a power of 2. */
   readonly extentBytes: number;
   /** Bytes of a block's memory. */
@@ -61,7 +62,7 @@ export class BlockPool {
   }
 
   take(): Buffer {
-    return this.#idle.pop() ?? Buffer.from(new SharedArrayBuffer(this.blockBytes));
+    return this.#idle.pop() ?? sharedMemory(this.blockBytes, this.blockBytes);
   }
 
   /** The block is not in the cache, and nobody holds it: unless that changes, its memory is free in the next turn. */
@@ -92,18 +93,29 @@ export class BlockPool {
   }
 }
 
+/** Where memory of blocks goes. */
+export interface BlockKeeper {
+  give(block: Block): void;
+}
+
+/** Memory that is used again when nobody holds it any more. The image of a whole segment is one too. */
 export class Block {
   bytes: Buffer;
   /** When it was last used, in ticks of the cache. */
   usedAt = 0;
   isCached = false;
-  readonly #pool: BlockPool;
+  readonly #keeper: BlockKeeper;
   #holders = 0;
   #hasEnded = false;
 
-  constructor(bytes: Buffer, pool: BlockPool) {
+  constructor(bytes: Buffer, keeper: BlockKeeper) {
     this.bytes = bytes;
-    this.#pool = pool;
+    this.#keeper = keeper;
+  }
+
+  /** Is it the whole segment, from its byte 0 on? */
+  get isImage(): boolean {
+    return true;
   }
 
   get isFree(): boolean {
@@ -116,13 +128,13 @@ export class Block {
 
   release(): void {
     this.#holders--;
-    if (this.isFree) this.#pool.give(this);
+    if (this.isFree) this.#keeper.give(this);
   }
 
   /** It is no longer in the cache. */
   leave(): void {
     this.isCached = false;
-    if (this.isFree) this.#pool.give(this);
+    if (this.isFree) this.#keeper.give(this);
   }
 
   /** @returns its memory, once: null when it was given before */
@@ -162,6 +174,10 @@ export class Extent extends Block {
     this.#checked = new Uint8Array(index < 0 ? 1 : pool.extentBytes >>> 6);
   }
 
+  override get isImage(): boolean {
+    return false;
+  }
+
   /** Is the record of `length` bytes at `offset` of the segment in here, and whole? */
   has(offset: number, length: number): boolean {
     if (offset < this.start || offset + length > this.endOffset) return false;
@@ -191,6 +207,10 @@ export class GatheredBlock extends Block {
   constructor(slot: number, bytes: Buffer, pool: BlockPool) {
     super(bytes, pool);
     this.slot = slot;
+  }
+
+  override get isImage(): boolean {
+    return false;
   }
 
   hasRoom(length: number): boolean {

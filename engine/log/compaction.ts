@@ -262,12 +262,18 @@ export class Compactor {
     for (const source of run) {
       assert(source.replacedBytes <= source.payloadBytes, "a record is replaced once");
       if (isEmpty(source)) continue;
-      const image = source.image ?? (await loadWhole(store, source, throttle));
-      if (image === null) {
-        source.damaged = true;
-        return null;
+      const block = source.imageBlock;
+      block?.hold();
+      try {
+        const image = source.image ?? (await loadWhole(store, source, throttle));
+        if (image === null) {
+          source.damaged = true;
+          return null;
+        }
+        await this.#copy(source, image, builder, throttle);
+      } finally {
+        block?.release();
       }
-      await this.#copy(source, image, builder, throttle);
       if (this.#isCancelled) return null;
     }
     const output = store.newSegment("compacted", builder.size);
@@ -331,6 +337,7 @@ export class Compactor {
     const nowMicros = clock.nowMicros();
     const image = await builder.finish(output, store.databaseId, nowMicros, throttle);
     output.image = image;
+    if (store.disk !== null) store.cache.write(output);
     output.end = output.size;
     output.payloadBytes = builder.payloadBytes;
     output.sealed = true;

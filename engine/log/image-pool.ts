@@ -5,24 +5,28 @@
  * Images are in shared memory, though nobody shares it: V8 leaves that out when it counts memory outside its heap, and does
  * not collect garbage each time an image is taken. Instead it is told when one is let go, for only then there is something
  * to collect.
+ * They could grow, though they never do: V8 asks the system itself for such memory, and gives it back to the system. Other
+ * memory of some megabytes stays in the heap of the C library, in pieces between others (bench/cold.bench.ts).
  *
  * Invariants:
  * - What was given is not taken before the next turn of the event loop: until then the bytes of a record may be read
  *   (`CommitLog.peek`).
- * - At most `idleBytesMax` bytes and `idleCountMax` images are kept.
+ * - At most `idleBytesMax` bytes (or what the cache has room for) and `idleCountMax` images are kept.
  */
 import { setImmediate } from "node:timers";
+import type { Block, BlockKeeper } from "./blocks.ts";
 
 const idleCountMax = 4;
 const idleBytesMax = 128 * 1024 * 1024;
 /** What a test that reads a record too late finds. */
 const poison = 0xdb;
 
-export class ImagePool {
+export class ImagePool implements BlockKeeper {
   readonly poisons: boolean;
   /** Whole memories, the smallest first: when there are too many it goes. */
   readonly #idle: ArrayBufferLike[] = [];
   #idleBytes = 0;
+  #idleBytesMax = idleBytesMax;
 
   /** @param poisons - overwrite what is given: for tests of those who read. */
   constructor(poisons = false) {
@@ -40,7 +44,7 @@ export class ImagePool {
     const found = this.#idle.findIndex(({ byteLength }) => byteLength >= size);
     const memory = this.#idle[found];
     if (memory === undefined || memory.byteLength > 2 * capacity) {
-      return Buffer.from(new SharedArrayBuffer(capacity), 0, size);
+      return sharedMemory(capacity, size);
     }
     this.#idle.splice(found, 1);
     this.#idleBytes -= memory.byteLength;
@@ -48,14 +52,23 @@ export class ImagePool {
   }
 
   /** Nobody will read `image` after this turn of the event loop. */
-  give(image: Buffer): void {
+  giveImage(image: Buffer): void {
     const memory = image.buffer;
     setImmediate(() => this.#keep(memory));
   }
 
-  /** Nobody needs `image` any more, and it is not to be kept. */
-  letGo(image: Buffer): void {
-    collectSoon(image.buffer);
+  /** As `giveImage`, unless somebody holds the block: then when it is released. */
+  give(block: Block): void {
+    setImmediate(() => {
+      const image = block.isFree ? block.end() : null;
+      if (image !== null) this.#keep(image.buffer);
+    });
+  }
+
+  /** From now on at most `bytes` bytes are kept. */
+  keepIdle(bytes: number): void {
+    this.#idleBytesMax = Math.min(bytes, idleBytesMax);
+    this.#dropIdle();
   }
 
   #keep(memory: ArrayBufferLike): void {
@@ -63,7 +76,11 @@ export class ImagePool {
     const next = this.#idle.findIndex(({ byteLength }) => byteLength >= memory.byteLength);
     this.#idle.splice(next < 0 ? this.#idle.length : next, 0, memory);
     this.#idleBytes += memory.byteLength;
-    while (this.#idle.length > idleCountMax || this.#idleBytes > idleBytesMax) {
+    this.#dropIdle();
+  }
+
+  #dropIdle(): void {
+    while (this.#idle.length > idleCountMax || this.#idleBytes > this.#idleBytesMax) {
       const dropped = this.#idle.shift();
       if (dropped === undefined) break;
       this.#idleBytes -= dropped.byteLength;
@@ -71,6 +88,16 @@ export class ImagePool {
     }
   }
 }
+
+/** The first `size` of `capacity` bytes of memory that is the system's own again when it is collected, see above. */
+export function sharedMemory(capacity: number, size: number): Buffer {
+  return Buffer.from(new GrowableMemory(capacity, { maxByteLength: capacity }), 0, size);
+}
+
+const GrowableMemory = SharedArrayBuffer as new (
+  bytes: number,
+  options: { readonly maxByteLength: number },
+) => SharedArrayBuffer;
 
 /**
  * Lets V8 know of as many bytes outside its heap as `memory` has: an array buffer that is garbage from the beginning, and

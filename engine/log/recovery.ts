@@ -289,10 +289,10 @@ export class Recovery {
 
   /** Leaves the image of a sealed segment in memory while there is room. */
   #keep(segment: Segment, image: Buffer | null): void {
-    this.#store.cache.remove(segment);
-    if (image === null || !this.#store.cache.hasRoom(segment.size)) return;
+    const { cache } = this.#store;
     segment.image = image;
-    this.#store.cache.add(segment);
+    if (image !== null && cache.hasRoom(segment.size)) cache.add(segment);
+    else cache.remove(segment);
   }
 
   /** Was no frame ever written to it? */

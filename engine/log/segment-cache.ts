@@ -15,7 +15,7 @@
  */
 import { MemoryBudget } from "../memory-budget.ts";
 import {
-  type Block,
+  Block,
   BlockPool,
   Extent,
   extentBytesMax,
@@ -39,6 +39,9 @@ const usesMax = 3;
 const recordsShare = 1 / 4;
 /** A single record takes at most this part of a block; a longer one has memory of its own. */
 const singleShare = 1 / 8;
+/** Blocks, and the part of the bytes, that may be free for the next ones. */
+const idleCountMax = 64;
+const idleShare = 1 / 16;
 /** Blocks whose used records are gathered again in one go; of more, all go. */
 const gatheredAgainMax = 8;
 
@@ -51,6 +54,8 @@ export class SegmentCache {
   #imageBytes = 0;
   readonly #written = new Set<Segment>();
   #writtenBytes = 0;
+  /** Of the last one: the next one may take the memory of one that goes. */
+  #writtenImageBytes = 0;
   readonly #probation = new Set<Extent>();
   #probationBytes = 0;
   readonly #main = new Set<Extent>();
@@ -98,14 +103,17 @@ export class SegmentCache {
   /** The image of `segment` is written to: it stays, and others have less room, until `add` or `remove`. */
   write(segment: Segment): void {
     if (this.#written.has(segment)) return;
+    this.#ownImage(segment);
     this.#written.add(segment);
     this.#writtenBytes += segment.size;
+    this.#writtenImageBytes = segment.size;
     this.#shrink();
   }
 
   /** Takes charge of the image of `segment`, which is final, and drops others until it fits. */
   add(segment: Segment): void {
     if (this.#segments.has(segment) || segment.image === null) return;
+    this.#ownImage(segment);
     if (this.#written.delete(segment)) this.#writtenBytes -= segment.size;
     this.touch(segment);
     this.#segments.add(segment);
@@ -129,8 +137,15 @@ export class SegmentCache {
   #dropImage(segment: Segment): void {
     if (this.#written.delete(segment)) this.#writtenBytes -= segment.size;
     if (this.#segments.delete(segment)) this.#imageBytes -= segment.size;
-    if (segment.image !== null) this.images.letGo(segment.image);
     segment.image = null;
+    segment.imageBlock?.leave();
+    segment.imageBlock = null;
+  }
+
+  #ownImage(segment: Segment): void {
+    if (segment.image === null || segment.imageBlock !== null) return;
+    segment.imageBlock = new Block(segment.image, this.images);
+    segment.imageBlock.isCached = true;
   }
 
   // Extents
@@ -246,9 +261,16 @@ export class SegmentCache {
 
   #shrink(): void {
     const { bytesMax } = this;
+    // Memory of what goes now is there for what comes next, and is not given anew by the system each time.
+    const { blockBytes } = this.blocks;
+    const idleBytes =
+      Math.min(idleCountMax, Math.floor((bytesMax * idleShare) / blockBytes)) * blockBytes;
+    while (this.blocks.idleBytes > idleBytes) this.blocks.drop();
+    const most = bytesMax - idleBytes;
     let gatheredAgain = 0;
-    while (this.bytes > bytesMax) {
-      if (this.blocks.drop()) continue;
+    this.images.keepIdle(Math.max(bytesMax * idleShare, this.#writtenImageBytes));
+    const idleImages = this.images.idleBytes;
+    while (this.#imageBytes + this.#blockBytes() + idleImages > most) {
       const image = this.#oldestImage();
       const extent = this.#nextExtent(bytesMax);
       const block = first(this.#gathered);

@@ -33,7 +33,7 @@ export interface Disk {
 }
 
 /** Handles of sealed segments that stay open for reading. */
-const openFilesMax = 128;
+const openFilesMax = 256;
 const fillBytes = 1024 * 1024;
 const zeros = Buffer.alloc(fillBytes);
 
@@ -258,7 +258,7 @@ export class SegmentStore {
     this.cache.touch(segment);
     target.bytes = image;
     target.start = start;
-    target.block = null;
+    target.block = segment.imageBlock;
     return true;
   }
 
@@ -458,10 +458,9 @@ export class SegmentStore {
       if (retired.generation > oldestPin) return;
       this.#retired.shift();
       this.#byNumber.delete(retired.segment.number);
-      const { image } = retired.segment;
-      retired.segment.image = null;
+      const { image, imageBlock } = retired.segment;
       this.cache.remove(retired.segment);
-      if (image !== null) this.cache.images.give(image);
+      if (image !== null && imageBlock === null) this.cache.images.giveImage(image);
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
     }
   }

@@ -18,7 +18,7 @@
 
 import { crc32 } from "node:zlib";
 import type { FileHandle } from "../environment.ts";
-import type { Extent, SingleTable } from "./blocks.ts";
+import type { Block, Extent, SingleTable } from "./blocks.ts";
 import { readInteger, writeInteger } from "./frame.ts";
 
 export const segmentHeaderBytes = 64;
@@ -56,6 +56,8 @@ export class Segment {
   readonly size: number;
   /** The bytes, in an ArrayBuffer of their own from offset 0 on, while they are in memory. */
   image: Buffer | null = null;
+  /** What holds the image's memory; null in an in-memory log. */
+  imageBlock: Block | null = null;
   /** When the image was last used, in ticks of the cache. */
   usedAt = 0;
   /** Where the last durable frame ends. */

@@ -6,7 +6,7 @@ test("memory that was given is an image again in the next turn of the event loop
   const pool = new ImagePool();
   const first = pool.take(1000);
   first.fill(7);
-  pool.give(first);
+  pool.giveImage(first);
   expect(pool.take(1000).buffer).not.toBe(first.buffer);
   await setImmediate();
   const second = pool.take(999);
@@ -19,7 +19,7 @@ test("what was given is poisoned for those who would read it too late", async ()
   const pool = new ImagePool(true);
   const image = pool.take(64);
   image.fill(7);
-  pool.give(image);
+  pool.giveImage(image);
   expect(image[0]).toBe(7);
   await setImmediate();
   expect(image[0]).toBe(0xdb);
@@ -27,7 +27,7 @@ test("what was given is poisoned for those who would read it too late", async ()
 
 test("a large memory is not taken for a small image, nor a small one for a large", async () => {
   const pool = new ImagePool();
-  for (const size of [100, 10_000]) pool.give(pool.take(size));
+  for (const size of [100, 10_000]) pool.giveImage(pool.take(size));
   await setImmediate();
   expect(pool.take(1000).buffer.byteLength).toBeLessThan(2000);
   expect(pool.take(10_001).buffer.byteLength).toBeGreaterThan(10_000);
@@ -36,10 +36,10 @@ test("a large memory is not taken for a small image, nor a small one for a large
 test("the largest four are kept, and no more bytes than are allowed", async () => {
   const pool = new ImagePool();
   const sizes = [1024, 2048, 512, 4096, 8192];
-  for (const size of sizes) pool.give(Buffer.from(new ArrayBuffer(size)));
+  for (const size of sizes) pool.giveImage(Buffer.from(new ArrayBuffer(size)));
   await setImmediate();
   expect(pool.idleBytes).toBe(1024 + 2048 + 4096 + 8192);
-  pool.give(Buffer.from(new ArrayBuffer(128 * 1024 * 1024)));
+  pool.giveImage(Buffer.from(new ArrayBuffer(128 * 1024 * 1024)));
   await setImmediate();
   expect(pool.idleBytes).toBe(128 * 1024 * 1024);
 });
