@@ -1,5 +1,7 @@
 /**
  * `vitest run` tests the TypeScript; `vitest run --mode dist` tests what tsc built, which is what c8 measures;
+ * `vitest run --mode cold` runs all over databases that keep no record in memory, and opens them again before every read over
+ * the wire (test/support/cold.ts);
  * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long.
  * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
  */
@@ -9,6 +11,7 @@ const report = process.env["VITEST_JSON_REPORT"];
 
 export default defineConfig(({ mode }) => {
   const built = mode === "dist";
+  const cold = mode === "cold";
   const faults = ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"];
   return {
     test: {
@@ -20,9 +23,13 @@ export default defineConfig(({ mode }) => {
         : mode === "faults"
           ? faults
           : ["test/**/*.test.ts"],
-      env: mode === "faults" ? { EVERY_FAULT: "1" } : {},
+      env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(cold ? { COLD: "1" } : {}) },
       exclude: ["node_modules/**"],
-      setupFiles: built ? ["dist/test/support/flush-coverage.js"] : [],
+      setupFiles: built
+        ? ["dist/test/support/flush-coverage.js"]
+        : cold
+          ? ["test/support/cold-databases.ts"]
+          : [],
       server: { deps: { external: [/\/dist\//] } },
       testTimeout: 30_000,
       reporters: report === undefined ? ["default"] : ["default", "json"],

@@ -181,6 +181,17 @@ export class DatabaseCatalog {
     return await this.#inTurn(slot, () => this.#remove(slot));
   }
 
+  /** Closes a database until somebody asks for it again. Nobody may be using it. */
+  async unload(name: string): Promise<void> {
+    const slot = this.#slots.get(name.toLowerCase());
+    if (slot === undefined || this.#folder === null) return;
+    await this.#inTurn(slot, async () => {
+      const { database } = slot;
+      slot.database = undefined;
+      await database?.close();
+    });
+  }
+
   /** Closes the databases that nobody has used for long. @returns how many. */
   async closeIdle(): Promise<number> {
     const idle = this.#idle;

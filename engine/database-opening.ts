@@ -46,13 +46,20 @@ export interface DatabaseParts {
 const shapesSection = "shapes";
 const countersSection = "counters-of-the-database";
 
-/** Shared by all databases of the process that bring none of their own. */
-const sharedCache = new SegmentCache(processMemory);
+/**
+ * Of the logs of databases whose options say nothing else; the cache is shared by all of them. Tests of what happens when
+ * nothing is in memory set others before the first database is opened.
+ */
+export const logDefaults = {
+  cache: new SegmentCache(processMemory),
+  segmentBytesMin,
+  segmentBytesMax,
+};
 
 /** Bytes of the largest segments of a database that is opened with this much memory: a power of 2. */
 function segmentBytesWithin(memoryBytes: number): number {
   const bytes = 2 ** Math.floor(Math.log2(memoryBytes * segmentShareOfMemory));
-  return Math.max(segmentBytesMin, Math.min(segmentBytesMax, bytes));
+  return Math.max(logDefaults.segmentBytesMin, Math.min(logDefaults.segmentBytesMax, bytes));
 }
 
 /** Opens the log and brings all state to where it ended. @throws EngineError database-damaged, database-locked */
@@ -86,8 +93,8 @@ export async function openParts(
     folder,
     owner: records,
     listener,
-    cache: sharedCache,
-    segmentBytesMin,
+    cache: logDefaults.cache,
+    segmentBytesMin: logDefaults.segmentBytesMin,
     segmentBytesMax: segmentBytesWithin(processMemory.bytesMax),
     compaction: { bytesPerSecond: backgroundBytesPerSecond },
     report: options.report,

@@ -60,6 +60,11 @@ export class SubscriptionSet {
     database.state.keyspaces.subscriptions.listen((key, task) => this.#changed(key, task));
   }
 
+  /** Does anybody work on one, or wait to? */
+  get hasWorkers(): boolean {
+    return this.#live.size > 0 || this.#pending.size > 0;
+  }
+
   // Tasks
 
   /** All tasks, in the order of names. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { Database, type DatabaseOptions } from "../../engine/database.ts";
 import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { isCold } from "./cold.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 
 export interface TestDatabaseOptions extends DatabaseOptions {
@@ -25,7 +26,7 @@ export async function newTestFolder(): Promise<string> {
 /** Opens a new database that is checked whole when the test ends, if the test has not ended it itself. */
 export async function openTestDatabase(options: TestDatabaseOptions = {}): Promise<Database> {
   const { isInMemory, ...databaseOptions } = options;
-  const folder = isInMemory === true ? null : join(await newTestFolder(), "database");
+  const folder = isInMemory === true && !isCold ? null : join(await newTestFolder(), "database");
   const database = await Database.open(nodeEnvironment(), "test", folder, databaseOptions);
   onTestFinished(() => verifyAtEnd(database, folder));
   return database;

@@ -18,6 +18,8 @@ import type { Route } from "../../server/route.ts";
 import { routes as allRoutes } from "../../server/route-table.ts";
 import { type RunningServer, startServer } from "../../server/run.ts";
 import { openStorage, type Storage } from "../../server/storage.ts";
+import { isCold } from "./cold.ts";
+import { restarting } from "./restarting-routes.ts";
 
 export interface TestServerOptions {
   /** Flags beside ServerUrl, DataDir and RunInMemory. */
@@ -78,7 +80,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     argv: [
       `--ServerUrl=${options.unsecured === true ? "http" : "https"}://127.0.0.1:0`,
       `--DataDir=${folder}`,
-      "--RunInMemory=true",
+      `--RunInMemory=${!isCold}`,
       "--Server.ShutdownTimeoutInSec=2",
       ...(options.flags ?? []),
     ],
@@ -88,7 +90,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   });
   const server = await startServer({
     config,
-    routes: options.routes ?? allRoutes,
+    routes: isCold ? restarting(options.routes ?? allRoutes) : (options.routes ?? allRoutes),
     openStorage: options.openStorage ?? openStorage,
     logError: (_reference, error) => errors.push(error),
   });

@@ -1,0 +1,8 @@
+/** Runs before every file of tests of `npm run test:cold`, see cold.ts. Who reads memory that was let go finds nonsense. */
+import { logDefaults } from "../../engine/database-opening.ts";
+import { ImagePool } from "../../engine/log/image-pool.ts";
+import { SegmentCache } from "../../engine/log/segment-cache.ts";
+
+logDefaults.cache = new SegmentCache(0, new ImagePool(true), 1024);
+logDefaults.segmentBytesMin = 4096;
+logDefaults.segmentBytesMax = 16_384;

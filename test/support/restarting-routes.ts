@@ -1,0 +1,61 @@
+/**
+ * Routes whose database is closed and opened again before every read, unless somebody else is using it: another request, an
+ * operation, a connection that watches it or works on a subscription.
+ */
+import type { DatabaseCatalog } from "../../engine/database-catalog.ts";
+import type { Exchange } from "../../server/exchange.ts";
+import type { DatabaseContext, DatabaseRoute, Route } from "../../server/route.ts";
+
+type Database = DatabaseContext["database"];
+
+/** Reads that are sent as POST. */
+const readingPaths = /\/(queries|docs|multi_get)$/;
+
+/** Requests under way. */
+const underWay = new WeakMap<object, Map<string, number>>();
+
+export function restarting(routes: readonly Route[]): Route[] {
+  return routes.map((route) => (route.kind === "database" ? restartingRoute(route) : route));
+}
+
+function restartingRoute(route: DatabaseRoute): DatabaseRoute {
+  return {
+    ...route,
+    handle: async (exchange, context) => {
+      const { databases } = context.server;
+      const { name } = context.database;
+      const counts = underWay.get(databases) ?? new Map<string, number>();
+      underWay.set(databases, counts);
+      const count = counts.get(name) ?? 0;
+      counts.set(name, count + 1);
+      try {
+        const isDue = count === 0 && isRead(exchange) && isUnused(context.database);
+        const database = isDue ? await restarted(context) : context.database;
+        await route.handle(exchange, { ...context, database });
+      } finally {
+        counts.set(name, (counts.get(name) ?? 1) - 1);
+      }
+    },
+  };
+}
+
+function isRead({ method, path }: Exchange): boolean {
+  return method === "GET" || method === "HEAD" || (method === "POST" && readingPaths.test(path));
+}
+
+function isUnused(database: Database): boolean {
+  return (
+    !database.hasEnded &&
+    database.feed.isIdle &&
+    !database.operations.isRunning &&
+    !database.subscriptions.hasWorkers
+  );
+}
+
+async function restarted({ server, database }: DatabaseContext): Promise<Database> {
+  // Tests that bring databases of their own keep them.
+  const catalog = server.databases as Partial<DatabaseCatalog>;
+  if (catalog.unload === undefined) return database;
+  await catalog.unload(database.name);
+  return (await server.databases.find(database.name)) ?? database;
+}
