@@ -74,6 +74,11 @@ export class ChangeFeed {
     return this.#listeners.size === 0;
   }
 
+  /** Does anybody follow the database itself until its end? */
+  get isFollowed(): boolean {
+    return this.#endListeners.size > 0;
+  }
+
   /** @returns a function that ends it. */
   listen(listener: ChangeListener): () => void {
     this.#listeners.add(listener);

@@ -28,7 +28,7 @@ export async function openTestDatabase(options: TestDatabaseOptions = {}): Promi
   const { isInMemory, ...databaseOptions } = options;
   const folder = isInMemory === true && !isCold ? null : join(await newTestFolder(), "database");
   const database = await Database.open(nodeEnvironment(), "test", folder, databaseOptions);
-  onTestFinished(() => verifyAtEnd(database, folder));
+  onTestFinished(() => verifyAtEnd(database, isInMemory === true ? null : folder));
   return database;
 }
 

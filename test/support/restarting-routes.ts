@@ -46,7 +46,7 @@ function isRead({ method, path }: Exchange): boolean {
 function isUnused(database: Database): boolean {
   return (
     !database.hasEnded &&
-    database.feed.isIdle &&
+    !database.feed.isFollowed &&
     !database.operations.isRunning &&
     !database.subscriptions.hasWorkers
   );

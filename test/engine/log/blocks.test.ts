@@ -1,0 +1,172 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { BlockPool, Extent, newPlace, SingleTable } from "../../../engine/log/blocks.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
+import { recordLengthAt, sealRecord } from "../../../engine/log/record.ts";
+import { Segment } from "../../../engine/log/segment.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { MemoryBudget } from "../../../engine/memory-budget.ts";
+import { SeededRandom } from "../../support/random.ts";
+
+const extentBytes = 1024;
+const poison = 0xdb;
+
+function newSegment(number = 1): Segment {
+  return new Segment({ number, kind: "log", salt: 1, size: 1 << 20 });
+}
+
+function newCache(limit: number | MemoryBudget): SegmentCache {
+  return new SegmentCache(limit, new ImagePool(true), extentBytes);
+}
+
+/** A record whose bytes tell which it is. */
+function recordOf(value: number, length = 64): Buffer {
+  const record = Buffer.alloc(length);
+  record.writeUInt32LE(length, recordLengthAt);
+  record.writeUInt32LE(value, length - 4);
+  sealRecord(record, 0);
+  return record;
+}
+
+/** An extent full of records of 64 bytes, as if read from the file. */
+function extentOf(cache: SegmentCache, segment: Segment, index: number): Extent {
+  const { blocks } = cache;
+  const bytes = blocks.take();
+  for (let at = 0; at < bytes.length; at += 64) {
+    recordOf(index * extentBytes + at).copy(bytes, at, 0, Math.min(64, bytes.length - at));
+  }
+  return new Extent(segment, index, index * extentBytes, blocks.blockBytes, bytes, blocks);
+}
+
+test("what was used of single records stays when a walk passes over more than there is room for", () => {
+  const cache = newCache(64 * 1024);
+  const segment = newSegment();
+  const place = newPlace();
+  for (let n = 1; n <= 100; n++) cache.addSingle(segment, n * 64, recordOf(n), 0, 64);
+  for (let index = 100; index < 600; index++) {
+    const extent = extentOf(cache, segment, index);
+    cache.addExtent(extent);
+    cache.place(segment, index * extentBytes, 64, place, true);
+    for (let n = 1; n <= 100; n++) cache.place(segment, n * 64, 64, place, false);
+  }
+  for (let n = 1; n <= 100; n++) {
+    expect(cache.place(segment, n * 64, 64, place, false)).toBe(true);
+    expect(place.bytes.readUInt32LE(place.start + 60)).toBe(n);
+  }
+  expect(cache.bytes).toBeLessThanOrEqual(cache.bytesMax);
+});
+
+test("an extent that comes back soon is kept while others pass", () => {
+  const cache = newCache(64 * 1024);
+  const segment = newSegment();
+  const isThere = (index: number) => cache.extentAt(segment, index * extentBytes) !== null;
+  for (let index = 0; index < 61; index++) cache.addExtent(extentOf(cache, segment, index));
+  expect(isThere(0)).toBe(false);
+  cache.addExtent(extentOf(cache, segment, 0));
+  for (let index = 100; index < 110; index++) cache.addExtent(extentOf(cache, segment, index));
+  expect(isThere(0)).toBe(true);
+});
+
+test("records are found where they are, or not at all, and never take more than there is room for", () => {
+  const random = new SeededRandom(11);
+  const budget = new MemoryBudget(40_000);
+  const cache = newCache(budget);
+  const segments = [newSegment(1), newSegment(2), newSegment(3)];
+  const place = newPlace();
+  let found = 0;
+  for (let step = 0; step < 20_000; step++) {
+    const segment = segments[random.below(3)] as Segment;
+    const offset = 64 * (1 + random.below(200));
+    const kind = random.below(100);
+    const length = 64 * (1 + (offset % 5));
+    if (kind === 0) cache.remove(segment);
+    else if (kind === 1) budget.bytesMax = 5_000 + random.below(60_000);
+    else if (kind < 50) {
+      const record = recordOf(segment.number * 1e6 + offset, length);
+      cache.addSingle(segment, offset, record, 0, length);
+    } else if (cache.place(segment, offset, length, place, false)) {
+      found++;
+      const { bytes, start } = place;
+      expect(bytes.readUInt32LE(start + length - 4)).toBe(segment.number * 1e6 + offset);
+    }
+    expect(cache.bytes).toBeLessThanOrEqual(cache.bytesMax);
+  }
+  expect(found).toBeGreaterThan(1000);
+});
+
+test("memory is given back when others need it", () => {
+  const budget = new MemoryBudget(100_000);
+  const cache = newCache(budget);
+  const segment = newSegment();
+  for (let index = 0; index < 100; index++) cache.addExtent(extentOf(cache, segment, index));
+  expect(cache.bytes).toBeGreaterThan(80_000);
+  budget.force("replies", 60_000);
+  expect(cache.bytes).toBeLessThanOrEqual(40_000);
+  budget.give("replies", 60_000);
+});
+
+test("a segment that is written leaves less room for others, until it is done", () => {
+  const cache = newCache(100_000);
+  const segment = newSegment();
+  segment.image = Buffer.alloc(60_000);
+  Object.assign(segment, { size: 60_000 });
+  cache.write(segment);
+  cache.write(segment);
+  expect(cache.bytesMax).toBe(40_000);
+  cache.add(segment);
+  expect(cache.bytesMax).toBe(100_000);
+  expect(cache.bytes).toBe(60_000);
+});
+
+test("memory of a block is used again in a later turn, when nobody holds it", async () => {
+  const pool = new BlockPool(extentBytes, true, () => undefined);
+  const segment = newSegment();
+  const bytes = pool.take().fill(1);
+  const extent = new Extent(segment, 0, 0, extentBytes, bytes, pool);
+  extent.isCached = true;
+  extent.leave();
+  // Whoever waited for it holds it in the same turn.
+  extent.hold();
+  await setImmediate();
+  expect(bytes[0]).toBe(1);
+  extent.release();
+  expect(bytes[0]).toBe(1);
+  await setImmediate();
+  expect(bytes[0]).toBe(poison);
+  expect(pool.take()).toBe(bytes);
+});
+
+test("an extent has the records that begin in it and are whole", () => {
+  const cache = newCache(0);
+  const extent = extentOf(cache, newSegment(), 2);
+  expect(extent.has(2 * extentBytes, 64)).toBe(true);
+  expect(extent.has(2 * extentBytes + 64, 64)).toBe(true);
+  expect(extent.has(3 * extentBytes, 64)).toBe(false);
+  extent.bytes.writeUInt8(9, 30);
+  expect(extent.has(2 * extentBytes, 64)).toBe(true); // looked at before
+  extent.bytes.writeUInt8(9, 128 + 30);
+  expect(extent.has(2 * extentBytes + 128, 64)).toBe(false);
+});
+
+test("a table of single records is a map, whatever is removed from it", () => {
+  const random = new SeededRandom(5);
+  const table = new SingleTable();
+  const model = new Map<number, [slot: number, start: number]>();
+  for (let step = 0; step < 50_000; step++) {
+    const offset = 64 + 8 * random.below(2_000);
+    const known = model.get(offset);
+    if (random.below(2) === 0) {
+      const place: [number, number] = [random.below(32_767), 8 * random.below(34_000)];
+      table.set(offset, ...place);
+      model.set(offset, place);
+    } else if (known !== undefined) {
+      expect(table.remove(offset, known[0] + 1, known[1])).toBeNull();
+      expect(table.remove(offset, ...known)).not.toBeNull();
+      model.delete(offset);
+    } else expect(table.find(offset)).toBe(-1);
+  }
+  for (const [offset, [slot, start]] of model) {
+    expect(table.find(offset)).toBe(slot * 0x1_0000 + start / 8);
+    expect(table.remove(offset, slot, start)).toBe(true);
+  }
+});
