@@ -1,6 +1,7 @@
 /**
- * Routes whose database is closed and opened again before every read, unless somebody else is using it: another request, an
- * operation, a connection that watches it or works on a subscription.
+ * Routes whose database is closed and opened again before every read, if anything was written since it was opened, unless
+ * somebody else is using it: another request, an operation, a connection that watches it or works on a subscription. That
+ * indexes are stopped is forgotten by a restart, in RavenDB too; such a database stays open.
  */
 import type { DatabaseCatalog } from "../../engine/database-catalog.ts";
 import type { Exchange } from "../../server/exchange.ts";
@@ -11,6 +12,8 @@ type Database = DatabaseContext["database"];
 /** Reads that are sent as POST. */
 const readingPaths = /\/(queries|docs|multi_get)$/;
 
+/** The commits of a database when it was opened here. */
+const openedAt = new WeakMap<Database, number>();
 /** Requests under way. */
 const underWay = new WeakMap<object, Map<string, number>>();
 
@@ -46,6 +49,9 @@ function isRead({ method, path }: Exchange): boolean {
 function isUnused(database: Database): boolean {
   return (
     !database.hasEnded &&
+    openedAt.get(database) !== database.state.commitStamp &&
+    database.queries.indexes.all().every(({ isPaused }) => !isPaused) &&
+    !database.queries.administration.isPaused &&
     !database.feed.isFollowed &&
     !database.operations.isRunning &&
     !database.subscriptions.hasWorkers
@@ -57,5 +63,7 @@ async function restarted({ server, database }: DatabaseContext): Promise<Databas
   const catalog = server.databases as Partial<DatabaseCatalog>;
   if (catalog.unload === undefined) return database;
   await catalog.unload(database.name);
-  return (await server.databases.find(database.name)) ?? database;
+  const opened = (await server.databases.find(database.name)) ?? database;
+  openedAt.set(opened, opened.state.commitStamp);
+  return opened;
 }
