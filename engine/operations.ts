@@ -216,11 +216,6 @@ export class Operations {
     slot.abort.abort();
   }
 
-  /** Is any under way? */
-  get isRunning(): boolean {
-    return [...this.#slots.values()].some(({ info }) => info.state.status === "running");
-  }
-
   /** Hears of every change of every operation. @returns a function that ends it. */
   listen(listener: OperationListener): () => void {
     this.#listeners.add(listener);

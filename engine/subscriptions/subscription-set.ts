@@ -189,11 +189,6 @@ export class SubscriptionSet {
     }
   }
 
-  /** Has a subscription workers, or does one wait for it? */
-  get hasWorkers(): boolean {
-    return this.#live.size > 0 || this.#pending.size > 0;
-  }
-
   /** Ends all workers; none comes after it. */
   close(reason: EngineError): void {
     this.#isClosed = true;
