@@ -53,6 +53,13 @@ export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 export const exportHeldBytesMax = 1024 * 1024;
 /** Compiled scripts that are kept. */
 export const compiledScriptsMax = 2_048;
+/** Automatic indexes of one database: for one more, the one that was not queried for longest goes. */
+export const automaticIndexesMax = 256;
+/** Fields of an automatic index: a query that needs more beside them gets another one. */
+export const automaticIndexFieldsMax = 256;
+/** Minutes without a query after which an automatic index is idle, and hours after which an idle one goes, by default. */
+export const automaticIndexIdleMinutes = 30;
+export const automaticIndexDeletionHours = 72;
 /** Fields of one deployed index, those that its maps compute included. */
 export const indexFieldsMax = 512;
 /** UTF-16 units of all texts of one deployed index together. */

@@ -1,7 +1,8 @@
 /**
  * The indexes of one database, kept in step with writes in slices of a few milliseconds.
  *
- * Automatic ones are made when a query needs one, merged when a later query needs more, dropped when unused. One that a query
+ * Automatic ones are made when a query needs one, merged when a later query needs more, dropped when unused, and when there
+ * are too many: then the one goes that was not queried for longest. One that a query
  * needs more of is replaced: a new one with the fields of both is built beside it, and the old one goes some time after
  * the new one has caught up. One that somebody deployed anew is built beside the old one as well, under a name of its
  * own, and takes its place at once when it has caught up.
@@ -12,15 +13,13 @@
  */
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
-import { sliceMs } from "../limits.ts";
+import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../limits.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable, merged } from "./index-definition.ts";
 import type { IndexHost } from "./index-host.ts";
-import { idleAfterMicros, type OpenIndex } from "./open-index.ts";
+import { deletedAfterMicros, idleAfterMicros, type OpenIndex } from "./open-index.ts";
 import { StaticIndex } from "./static-index.ts";
 
-/** An idle index is dropped after this long. */
-const dropIdleAfterMicros = 72 * 3_600 * 1_000_000;
 /** A superseded index goes this long after its successor caught up. */
 const supersededMs = 15_000;
 /** Rest of an index whose documents could not be read. */
@@ -169,9 +168,9 @@ export class IndexSet {
   /** Drops what nobody queried for days; called now and then. */
   tidy(): void {
     const now = this.#host.nowMicros();
+    const most = idleAfterMicros(this.#host) + deletedAfterMicros(this.#host);
     for (const index of this.#automatics()) {
-      const unused = now - index.queriedAtMicros;
-      if (unused > idleAfterMicros + dropIdleAfterMicros) this.drop(index.name);
+      if (now - index.queriedAtMicros > most) this.drop(index.name);
     }
   }
 
@@ -197,6 +196,7 @@ export class IndexSet {
     let old: AutomaticIndex | null = null;
     for (const index of this.#automatics()) {
       if (index.successor !== null || !isMergeable(index.definition, needed)) continue;
+      if (index.definition.fields.length + needed.fields.length > automaticIndexFieldsMax) continue;
       if (old === null || isBetter(index, old, needed.collection)) old = index;
     }
     const created = this.#add(old === null ? needed : merged(old.definition, needed));
@@ -204,7 +204,20 @@ export class IndexSet {
       const isReplaced = index !== created && index.successor === null;
       if (isReplaced && covers(created.definition, index.definition)) index.successor = created;
     }
+    this.#makeRoom(created);
     return created;
+  }
+
+  /** Drops automatic indexes while there are too many: those that have a successor first, then those unused for longest. */
+  #makeRoom(created: AutomaticIndex): void {
+    const others = this.#automatics().filter((index) => index !== created);
+    others.sort(
+      (left, right) =>
+        Number(right.successor !== null) - Number(left.successor !== null) ||
+        left.queriedAtMicros - right.queriedAtMicros,
+    );
+    const excess = others.length + 1 - automaticIndexesMax;
+    for (const index of others.slice(0, Math.max(0, excess))) this.drop(index.name);
   }
 
   #add(definition: IndexDefinition): AutomaticIndex {

@@ -2,13 +2,29 @@
  * One index of a database as it is administered and queried, of any kind: its name, its state, its times and how far it
  * is. What is in it and how it is kept in step is for its `FollowedIndex`.
  */
+
+import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../limits.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";
 import { IndexReader } from "./index-reader.ts";
 
-/** An index that nobody queried for this long is idle. */
-export const idleAfterMicros = 30 * 60 * 1_000_000;
+/** An automatic index that nobody queried for this long is idle. */
+export function idleAfterMicros(host: IndexHost): number {
+  const name = "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin";
+  return timeSetting(host, name, automaticIndexIdleMinutes) * 60_000_000;
+}
+
+/** One that is idle goes after this long. */
+export function deletedAfterMicros(host: IndexHost): number {
+  const name = "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs";
+  return timeSetting(host, name, automaticIndexDeletionHours) * 3_600_000_000;
+}
+
+function timeSetting(host: IndexHost, name: string, fallback: number): number {
+  const value = Number(host.setting(name) ?? fallback);
+  return value >= 0 ? value : fallback;
+}
 
 export type IndexState = "Normal" | "Idle" | "Disabled" | "Error";
 export type IndexPriority = "Low" | "Normal" | "High";
@@ -144,7 +160,7 @@ export abstract class OpenIndex {
   stateAt(nowMicros: number): IndexState {
     if (this.isDisabled) return "Disabled";
     if (this.failure !== null || this.invalidity !== null) return "Error";
-    const isIdle = !this.isStatic && nowMicros - this.queriedAtMicros > idleAfterMicros;
+    const isIdle = !this.isStatic && nowMicros - this.queriedAtMicros > idleAfterMicros(this.host);
     return isIdle ? "Idle" : "Normal";
   }
 

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { AutomaticIndex } from "../../../engine/indexing/automatic-index.ts";
 import type {
   DefinitionField,
   IndexDefinition,
 } from "../../../engine/indexing/index-definition.ts";
+import { automaticIndexesMax, automaticIndexFieldsMax } from "../../../engine/limits.ts";
 import { ArrayDatabase, rowIds } from "../rql/execute-array-host.ts";
 
 const open: ArrayDatabase[] = [];
@@ -172,5 +174,50 @@ describe("IndexSet", () => {
     database.nowMicros = () => start + 73 * 3600 * 1_000_000;
     database.indexes.tidy();
     expect(database.indexes.all()).toHaveLength(0);
+  });
+
+  it("drops idle indexes when the database's settings say", () => {
+    const database = newDatabase();
+    database.settings = {
+      "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin": "5",
+      "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs": "1",
+    };
+    const index = database.indexes.automatic(over(field("A")));
+    const start = database.nowMicros();
+    database.nowMicros = () => start + 6 * 60 * 1_000_000;
+    expect(index.statistics().state).toBe("Idle");
+    database.nowMicros = () => start + 64 * 60 * 1_000_000;
+    database.indexes.tidy();
+    expect(database.indexes.all()).toHaveLength(1);
+    database.nowMicros = () => start + 66 * 60 * 1_000_000;
+    database.indexes.tidy();
+    expect(database.indexes.all()).toHaveLength(0);
+  });
+
+  it("has at most so many automatic indexes: the one not queried for longest goes", () => {
+    const database = newDatabase();
+    let now = database.nowMicros();
+    database.nowMicros = () => ++now;
+    const ofCollection = (n: number) =>
+      database.indexes.automatic({ ...over(field("A")), collection: `C${n}` });
+    const first = ofCollection(0);
+    for (let n = 1; n < automaticIndexesMax; n++) ofCollection(n);
+    first.reader();
+    for (let n = 0; n < 3; n++) ofCollection(automaticIndexesMax + n);
+    const names = database.indexes.all().map(({ name }) => name);
+    expect(names).toHaveLength(automaticIndexesMax);
+    expect(names).toContain(first.name);
+    for (const n of [1, 2, 3]) expect(names).not.toContain(`Auto/C${n}/ByA`);
+  });
+
+  it("extends an index to so many fields, and makes another one for more", () => {
+    const { indexes } = newDatabase();
+    for (let n = 0; n < automaticIndexFieldsMax + 10; n++) indexes.automatic(over(field(`F${n}`)));
+    expect(indexes.all().length).toBeLessThanOrEqual(automaticIndexesMax);
+    for (const index of indexes.all()) {
+      expect((index as AutomaticIndex).definition.fields.length).toBeLessThanOrEqual(
+        automaticIndexFieldsMax,
+      );
+    }
   });
 });

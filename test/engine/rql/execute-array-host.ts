@@ -299,8 +299,10 @@ export class ArrayDatabase implements RowSource, IndexHost {
   collectionOf(docNum: number): string {
     return this.#documents[docNum]?.collection ?? "";
   }
-  setting(): undefined {
-    return undefined;
+  settings: Readonly<Record<string, unknown>> = {};
+
+  setting(name: string): unknown {
+    return this.settings[name];
   }
   compareExchangeChanges = 0;
   compareExchangeVersionOf(): number {
