@@ -92,6 +92,12 @@ export class DatabaseState {
     return member;
   }
 
+  /** A transaction came to nothing: the numbers of collections that only it knew may be given to others. */
+  forgetCollections(): void {
+    const { collections } = this.keyspaces;
+    if (collections.forgetUnused()) this.#collectionMembers.length = collections.count;
+  }
+
   changeVectorAt(etag: number): string {
     return `${nodeTag}:${etag}-${this.databaseHash}`;
   }

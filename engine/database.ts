@@ -324,6 +324,7 @@ export class Database implements LogListener {
       return written;
     } finally {
       documents.endInterning(isKept);
+      if (!isKept) this.state.forgetCollections();
     }
   }
 

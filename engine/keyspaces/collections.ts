@@ -23,8 +23,8 @@ export interface CollectionEntry {
 }
 
 /**
- * Numbers are given out at once, when a transaction names a new collection, and stay given even when that
- * transaction fails; each transaction that uses a number without a durable or staged record writes one.
+ * Numbers are given out at once, when a transaction names a new collection, and taken back when that transaction fails;
+ * each transaction that uses a number without a durable or staged record writes one.
  */
 export class Collections {
   readonly records: EntryKeyspace<CollectionEntry>;
@@ -68,6 +68,23 @@ export class Collections {
     this.#names.push(name);
     this.#ids.set(name.toLowerCase(), id);
     return id;
+  }
+
+  /** Takes back the newest numbers that no transaction has recorded: those of one that failed. @returns whether there were any. */
+  forgetUnused(): boolean {
+    let isAny = false;
+    for (let id = this.#names.length - 1; id > emptyCollectionId; id--) {
+      const key = (this.#names[id] as string).toLowerCase(); // id < length
+      if (this.isRecorded(id) || this.records.newest(key) !== undefined) break;
+      this.#names.pop();
+      this.#ids.delete(key);
+      isAny = true;
+    }
+    if (isAny) {
+      this.#lastName = emptyCollectionName;
+      this.#lastId = emptyCollectionId;
+    }
+    return isAny;
   }
 
   /** The name in its first spelling. */

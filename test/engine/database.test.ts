@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";
 import type { FileHandle, FileSystem } from "../../engine/environment.ts";
+import { EngineError } from "../../engine/errors.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
 import { incrementCounter } from "../../engine/writes/counters.ts";
-import { deleteDocument, putParsed, storedIdOf } from "../../engine/writes/documents.ts";
+import { deleteDocument, putParsed, putText, storedIdOf } from "../../engine/writes/documents.ts";
 import { describeDatabase } from "../support/database-picture.ts";
 import { put } from "../support/database-scenarios.ts";
 import { openTestDatabase } from "../support/open-test-database.ts";
@@ -350,4 +351,24 @@ test("a write that finds nothing to do waits for what it saw to be durable", asy
   again.catch(() => undefined);
   for (let turn = 0; turn < 20; turn++) await new Promise<void>((done) => setImmediate(done));
   expect(isTold).toBe(false);
+});
+
+test("a write that is refused leaves neither an id nor a collection behind", async () => {
+  const database = await openTestDatabase();
+  await database.put("users/1", { "@metadata": { "@collection": "Users" } });
+  const { documents, keyspaces } = database.state;
+  const before = { ids: documents.idCount, collections: keyspaces.collections.count };
+  for (let n = 0; n < 3000; n++) {
+    const refused = database.write((transaction) => {
+      const text = `{"@metadata":{"@collection":"Refused${n}"}}`;
+      putText(transaction, `refused/${n}`, text);
+      throw new EngineError("invalid-argument", "no");
+    });
+    await expect(refused).rejects.toThrow("no");
+  }
+  expect(keyspaces.collections.count).toBe(before.collections);
+  expect(documents.idCount).toBeLessThan(before.ids + 100);
+  await database.put("pets/1", { "@metadata": { "@collection": "Pets" } });
+  expect(await database.get("pets/1")).toMatchObject({ "@metadata": { "@collection": "Pets" } });
+  database.checkInvariants();
 });
