@@ -128,9 +128,15 @@ async function hotGets(
 }
 
 async function ask(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
-  const answered = Promise.race([once(worker, "message"), once(worker, "exit")]);
+  const over = new AbortController();
+  const { signal } = over;
+  const answered = Promise.race([
+    once(worker, "message", { signal }),
+    once(worker, "exit", { signal }),
+  ]);
   worker.send(step);
   const [result] = (await answered) as [ColdResult | number | null];
+  over.abort();
   if (typeof result !== "object" || result === null) throw new Error(`step ${step.kind} failed`);
   return result;
 }

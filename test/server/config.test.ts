@@ -45,6 +45,11 @@ describe("settings", () => {
     expect(config.runInMemory).toBe(true);
   });
 
+  test("bound the memory, or leave that to the machine", () => {
+    expect(load([]).config.memoryBytesMax).toBeUndefined();
+    expect(load(["--Memory.LimitInMb=64"]).config.memoryBytesMax).toBe(64 * 1024 * 1024);
+  });
+
   test("may be empty, which is not the same as absent", () => {
     expect(load(["--Security.Certificate.Password="]).config.certificatePassword).toBe("");
     expect(load(["--ServerUrl.Tcp="]).config.tcpUrl).toBeUndefined();
@@ -128,6 +133,8 @@ describe("settings", () => {
   test.each([
     ["--RunInMemory=maybe"],
     ["--Http.MaxConnections=-1"],
+    ["--Memory.LimitInMb=15"],
+    ["--Memory.LimitInMb=much"],
     ["--Http.MaxConnections=1.5"],
     ["--Http.MaxConnections="],
     ["--Security.UnsecuredAccessAllowed=Everybody"],
