@@ -145,7 +145,7 @@ export class FileLog implements CommitLog {
   constructor(options: LogOptions, disk: Disk | null) {
     this.#options = options;
     const reserve = options.diskReserveBytes ?? diskReserveBytes;
-    this.#space = new SpaceGuard(disk, options.clock, reserve, options.report);
+    this.#space = new SpaceGuard(disk, options.files, options.clock, reserve, options.report);
     const databaseId = options.databaseId ?? options.random(16);
     const { cache, random, clock } = options;
     const speed = options.compaction?.bytesPerSecond ?? Number.POSITIVE_INFINITY;

@@ -18,6 +18,8 @@ export class SpaceGuard {
   readonly #clock: Clock;
   readonly #reserveBytes: number;
   readonly #report: Report;
+  /** Of all databases: that of one disk may be a view of it. */
+  readonly #files: FileSystem;
   #full = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #checking: Promise<void> | null = null;
@@ -26,11 +28,13 @@ export class SpaceGuard {
 
   constructor(
     disk: Disk | null,
+    files: FileSystem,
     clock: Clock,
     reserveBytes: number,
     report: Report = () => undefined,
   ) {
     this.#report = report;
+    this.#files = files;
     this.#disk = disk;
     this.#clock = clock;
     this.#reserveBytes = reserveBytes;
@@ -51,14 +55,14 @@ export class SpaceGuard {
 
   /** The database is closed: it does not keep others from telling. */
   close(): void {
-    if (this.#disk !== null) fullGuards.get(this.#disk.files)?.delete(this);
+    fullGuards.get(this.#files)?.delete(this);
   }
 
   #tellFull(what: string): void {
     if (this.#disk === null) return;
-    const { files, folder } = this.#disk;
-    const known = fullGuards.get(files) ?? new Set();
-    fullGuards.set(files, known.add(this));
+    const { folder } = this.#disk;
+    const known = fullGuards.get(this.#files) ?? new Set();
+    fullGuards.set(this.#files, known.add(this));
     if (known.size > 1 || this.#isTold) return;
     this.#isTold = true;
     const reserve = Math.round(this.#reserveBytes / 1024 ** 2);
@@ -70,8 +74,8 @@ export class SpaceGuard {
 
   #tellRoom(): void {
     if (this.#disk === null) return;
-    const { files, folder } = this.#disk;
-    fullGuards.get(files)?.delete(this);
+    const { folder } = this.#disk;
+    fullGuards.get(this.#files)?.delete(this);
     if (!this.#isTold) return;
     this.#isTold = false;
     this.#report(`The disk of ${folder} has room again: all writes are taken`);
