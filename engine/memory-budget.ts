@@ -5,8 +5,9 @@
  * Knows nothing of what the bytes are, and is not what V8 counts: a count of large things, exact to some per cent.
  *
  * Invariants:
- * - What work holds is at most `workBytesMax`, except that a single holder always gets in when nothing else is held.
- * - Who waits is served in the order of coming.
+ * - What work holds is at most `workBytesMax`, and what it holds for one use at most that use's own limit, except that
+ *   a single holder always gets in when nothing else is held for that use.
+ * - Who waits is served in the order of coming, among those of the same use.
  */
 import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
@@ -50,6 +51,7 @@ export class MemoryBudget {
     scripts: 0,
     queries: 0,
   };
+  readonly #useBytesMax: Partial<Record<WorkUse, number>> = {};
   #waiters: Waiter[] = [];
   readonly #caches = new Set<() => void>();
 
@@ -74,6 +76,24 @@ export class MemoryBudget {
     return Math.floor(this.#bytesMax * workShare);
   }
 
+  /** Work holds at most so many bytes for `use`; without this, as many as there are for all work. */
+  limitUse(use: WorkUse, bytesMax: number): void {
+    this.#useBytesMax[use] = bytesMax;
+    this.#serve();
+  }
+
+  /** Bytes that work may hold for `use`. */
+  useBytesMax(use: WorkUse): number {
+    return Math.min(this.workBytesMax, this.#useBytesMax[use] ?? this.workBytesMax);
+  }
+
+  /** How many wait for bytes for `use`. */
+  waitersOf(use: WorkUse): number {
+    let count = 0;
+    for (const waiter of this.#waiters) if (waiter.use === use) count++;
+    return count;
+  }
+
   /** Bytes that work holds now. */
   get workBytes(): number {
     return this.#workBytes;
@@ -94,9 +114,9 @@ export class MemoryBudget {
     return () => this.#caches.delete(shrink);
   }
 
-  /** Takes `bytes` when there is room and nobody waits. @returns whether they are taken. */
+  /** Takes `bytes` when there is room and nobody waits for the same use. @returns whether they are taken. */
   tryTake(use: WorkUse, bytes: number): boolean {
-    if (this.#waiters.length > 0 || !this.#hasRoom(bytes)) return false;
+    if (!this.#hasRoom(use, bytes) || this.waitersOf(use) > 0) return false;
     this.#take(use, bytes);
     return true;
   }
@@ -136,8 +156,14 @@ export class MemoryBudget {
     this.#serve();
   }
 
-  #hasRoom(bytes: number): boolean {
-    return this.#workBytes === 0 || this.#workBytes + bytes <= this.workBytesMax;
+  #hasRoom(use: WorkUse, bytes: number): boolean {
+    const held = this.#workByUse[use];
+    if (held === 0) {
+      // Alone in its use it gets in, whatever its size; but not beside others over the limit of all.
+      if (this.#workBytes === 0 || this.#workBytes + bytes <= this.workBytesMax) return true;
+      return bytes > this.workBytesMax && this.#workBytes <= this.workBytesMax / 2;
+    }
+    return held + bytes <= this.useBytesMax(use) && this.#workBytes + bytes <= this.workBytesMax;
   }
 
   #take(use: WorkUse, bytes: number): void {
@@ -151,13 +177,19 @@ export class MemoryBudget {
   }
 
   #serve(): void {
-    for (;;) {
-      const [first] = this.#waiters;
-      if (first === undefined || !this.#hasRoom(first.bytes)) return;
-      this.#waiters.shift();
-      this.#take(first.use, first.bytes);
-      first.resolve();
-    }
+    if (this.#waiters.length === 0) return;
+    const blocked = new Set<WorkUse>();
+    const served: Waiter[] = [];
+    this.#waiters = this.#waiters.filter((waiter) => {
+      if (blocked.has(waiter.use) || !this.#hasRoom(waiter.use, waiter.bytes)) {
+        blocked.add(waiter.use);
+        return true;
+      }
+      this.#take(waiter.use, waiter.bytes);
+      served.push(waiter);
+      return false;
+    });
+    for (const waiter of served) waiter.resolve();
   }
 }
 

@@ -55,3 +55,21 @@ test("who waits is served in the order of coming, and one that is aborted is pas
   expect(served).toEqual(["aborted false", "large true", "small true"]);
   expect(budget.workBytes).toBe(50);
 });
+
+test("a use has a limit of its own, and who waits for it holds up no other use", async () => {
+  const budget = new MemoryBudget(1000);
+  budget.limitUse("replies", 100);
+  expect(budget.useBytesMax("replies")).toBe(100);
+  expect(budget.useBytesMax("bodies")).toBe(500);
+  expect(budget.tryTake("replies", 90)).toBe(true);
+  expect(budget.tryTake("replies", 20)).toBe(false);
+  const waiting = budget.take("replies", 20);
+  expect(budget.waitersOf("replies")).toBe(1);
+  expect(budget.tryTake("replies", 1)).toBe(false);
+  expect(budget.tryTake("bodies", 300)).toBe(true);
+  budget.give("replies", 90);
+  expect(await waiting).toBe(true);
+  expect(budget.workBytesOf("replies")).toBe(20);
+  budget.give("replies", 20);
+  expect(budget.tryTake("replies", 150)).toBe(true);
+});
