@@ -16,6 +16,15 @@ export class Connection {
   readonly remoteAddress: string;
   /** From the first byte of the request to the last of the reply; web sockets while they live. */
   readonly open = new Set<Exchange>();
+  /** Requests that have not begun, in the order in which they came. */
+  readonly waiting: Exchange[] = [];
+  /** Are replies given in the order of the requests (HTTP/1.1)? */
+  isOrdered = false;
+  /** On an ordered connection: a request has begun, and its reply is not taken yet. */
+  isAwaitingReader = false;
+  /** Stop, and go on with, reading from it; undefined where the protocol has its own limits. */
+  pause: (() => void) | undefined = undefined;
+  resume: (() => void) | undefined = undefined;
 
   constructor(
     identity: Identity,

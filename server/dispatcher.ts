@@ -25,6 +25,7 @@ import {
   RequestError,
   routeNotFound,
 } from "./request-error.ts";
+import { RequestTurns } from "./request-turns.ts";
 import { errorReply } from "./response.ts";
 import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
@@ -41,22 +42,30 @@ export class Dispatcher {
   private readonly logError: (reference: string, error: unknown) => void;
   /** Requests being worked on; web sockets and internal requests not counted. */
   inFlight: number;
+  /** When requests begin. */
+  readonly turns: RequestTurns;
 
   constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
     this.services = services;
     this.logError = logError;
     this.inFlight = 0;
+    this.turns = new RequestTurns((exchange) => this.begin(exchange));
   }
 
-  /** A request from the wire. Never throws; the exchange is complete when the result (if any) resolves. Hot. */
+  /** A request from the wire; it begins now or soon. Never throws. Hot. */
   accept(exchange: Exchange): void {
+    this.turns.add(exchange);
+  }
+
+  /** The exchange is complete when the result (if any) resolves. Hot. */
+  private begin(exchange: Exchange): void {
     const { open } = exchange.connection;
     open.add(exchange);
     this.inFlight++;
     let running: Promise<void> | void;
     try {
       const limit = this.services.config.limits.requestsInFlightMax;
-      if (this.inFlight > limit) throw overloaded(limit);
+      if (this.inFlight + this.turns.waitingCount > limit) throw overloaded(limit);
       running = this.run(exchange);
     } catch (error) {
       this.fail(exchange, error);

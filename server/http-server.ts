@@ -50,14 +50,13 @@ export class HttpServer {
   private readonly listeners: net.Server[] = [];
   private readonly sockets = new Set<net.Socket>();
   private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
-  private readonly responses = new Set<http.ServerResponse>();
   private readonly connections = new WeakMap<Duplex, Connection>();
   /** Sockets whose last request was HEAD: its client takes a body for the beginning of the next reply. */
   private readonly afterHead = new WeakSet<Duplex>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
   private readonly sweep: NodeJS.Timeout;
   private readonly forgetChanges: () => void;
-  private isStopping = false;
+  private readonly stopping = { isStopping: false };
   private entering: Connection | undefined = undefined;
   private readonly idle = new EventEmitter();
 
@@ -111,11 +110,10 @@ export class HttpServer {
 
   /** Stops accepting, answers what is in flight, and resolves; what is not done after `timeoutMs` is cut off. */
   async close(timeoutMs: number): Promise<void> {
-    this.isStopping = true;
+    this.stopping.isStopping = true;
     for (const listener of this.listeners) listener.close();
     this.webSockets.closeAll();
     for (const session of this.sessions.keys()) session.close();
-    for (const response of this.responses) response.shouldKeepAlive = false;
     this.http1.closeIdleConnections();
     if (this.sockets.size > 0) {
       const timer = setTimeout(() => {
@@ -151,7 +149,7 @@ export class HttpServer {
       const connection = new Connection(identity, certificate, true, socket.remoteAddress ?? "");
       this.remember(connection, socket);
       if (socket.alpnProtocol === "h2") this.enterHttp2(connection, socket);
-      else this.http1.emit("connection", socket);
+      else this.enterHttp1(connection, socket);
     });
     // A failed handshake is the client's affair, unless it only forgot to ask for one.
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
@@ -167,6 +165,14 @@ export class HttpServer {
       this.remember(connection, socket);
       this.dispatchPlain(connection, socket);
     });
+  }
+
+  /** Requests of HTTP/1.1 are answered in their order. */
+  private enterHttp1(connection: Connection, socket: net.Socket): void {
+    connection.isOrdered = true;
+    connection.pause = () => socket.pause();
+    connection.resume = () => socket.resume();
+    this.http1.emit("connection", socket);
   }
 
   /** Begins an HTTP/2 session; `onSession` is called meanwhile, and cannot see the socket itself. */
@@ -191,7 +197,7 @@ export class HttpServer {
       socket.off("readable", onReadable);
       socket.unshift(seen);
       if (isHttp2) this.enterHttp2(connection, socket);
-      else this.http1.emit("connection", socket);
+      else this.enterHttp1(connection, socket);
     };
     socket.on("readable", onReadable);
     socket.once("close", () => clearTimeout(timer));
@@ -199,6 +205,7 @@ export class HttpServer {
 
   private remember(connection: Connection, socket: Duplex): void {
     this.connections.set(socket, connection);
+    socket.once("close", () => this.dispatcher.turns.forget(connection));
     const { thumbprint } = connection.identity;
     if (thumbprint === "") return;
     let known = this.byThumbprint.get(thumbprint);
@@ -276,14 +283,23 @@ export class HttpServer {
     }
     if (request.method === "HEAD") this.afterHead.add(request.socket);
     else this.afterHead.delete(request.socket);
-    if (this.isStopping) response.shouldKeepAlive = false;
-    this.responses.add(response);
-    response.once("close", () => this.responses.delete(response));
+    response.once("close", () => {
+      this.dispatcher.turns.taken(connection);
+      // Its head may have promised to keep the connection.
+      if (this.stopping.isStopping) this.http1.closeIdleConnections();
+    });
     response.on("error", () => undefined); // the client went
+    this.dispatcher.accept(this.exchangeOf(connection, request, response, awaitsContinue));
+  }
+
+  private exchangeOf(
+    connection: Connection,
+    request: http.IncomingMessage,
+    response: http.ServerResponse,
+    awaitsContinue: boolean,
+  ): Http1Exchange {
     const limits = this.bodyLimits;
-    this.dispatcher.accept(
-      new Http1Exchange(connection, request, response, limits, awaitsContinue),
-    );
+    return new Http1Exchange(connection, request, response, limits, awaitsContinue, this.stopping);
   }
 
   private onUpgrade(request: http.IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -298,7 +314,7 @@ export class HttpServer {
       this.onRequest(request, response, false);
       return;
     }
-    const exchange = new Http1Exchange(connection, request, response, this.bodyLimits, false);
+    const exchange = this.exchangeOf(connection, request, response, false);
     const release = () => response.detachSocket(socket as net.Socket);
     this.webSockets
       .acceptHttp1(exchange, request, socket, head, release)
@@ -370,7 +386,7 @@ export class HttpServer {
         if (connection.open.size === 0) session.destroy();
       }, farewellMs).unref();
     });
-    if (this.isStopping) session.close();
+    if (this.stopping.isStopping) session.close();
     session.on("stream", (stream, headers) => {
       watch.add(stream);
       this.onStream(connection, stream, headers);

@@ -21,6 +21,7 @@ export class Http1Exchange extends Exchange {
   private readonly request: IncomingMessage;
   private readonly response: ServerResponse;
   private readonly awaitsContinue: boolean;
+  private readonly server: { readonly isStopping: boolean };
 
   /** `awaitsContinue`: the client waits for "100 Continue" before it sends the body. */
   constructor(
@@ -29,11 +30,13 @@ export class Http1Exchange extends Exchange {
     response: ServerResponse,
     limits: BodyLimits,
     awaitsContinue: boolean,
+    server: { readonly isStopping: boolean },
   ) {
     super(connection, request.method ?? "GET", originForm(request.url ?? "/"), limits);
     this.request = request;
     this.response = response;
     this.awaitsContinue = awaitsContinue;
+    this.server = server;
   }
 
   override header(name: string): string | undefined {
@@ -51,7 +54,7 @@ export class Http1Exchange extends Exchange {
   }
 
   override get isClosed(): boolean {
-    return this.response.destroyed || this.response.socket?.destroyed === true;
+    return this.response.destroyed || this.request.socket.destroyed;
   }
 
   override whenClosed(onClose: () => void): void {
@@ -78,6 +81,7 @@ export class Http1Exchange extends Exchange {
     const out = replyHead(headers, contentType);
     if (!isBodyless(status)) out["Content-Length"] ??= body === undefined ? 0 : body.length;
     if (this.hasBody && !this.request.complete) this.leaveBody();
+    if (this.server.isStopping) this.response.shouldKeepAlive = false;
     this.response.writeHead(status, out);
     if (body === undefined || body.length <= unwatchedBytesMax) this.response.end(body);
     else void this.sendSlowly(body, this.response);
@@ -88,6 +92,7 @@ export class Http1Exchange extends Exchange {
     headers: ReplyHeaders | undefined,
     contentType: string | undefined,
   ): Writable {
+    if (this.server.isStopping) this.response.shouldKeepAlive = false;
     this.response.writeHead(status, replyHead(headers, contentType));
     return this.response;
   }
