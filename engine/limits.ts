@@ -168,6 +168,15 @@ export const subscriptionWorkersMax = 256;
 /** Damaged records that a database lists. */
 export const damagedListMax = 1000;
 
+/** Milliseconds that a large reply or body waits for room before it is refused. */
+export const roomWaitMs = 10_000;
+/** Large replies or bodies that wait for room; more are refused at once. */
+export const roomWaitersMax = 1_024;
+/** Milliseconds that a peer may leave what it is sent, or owes, as it is while others wait for the room that it holds. */
+export const pressedStallMs = 5_000;
+/** Bytes of a document's record above which it is not composed for a reply, but written piece by piece as it is taken. */
+export const largeRecordBytes = 128 * 1024;
+
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
 assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");

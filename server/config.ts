@@ -44,6 +44,8 @@ export const settingTable = {
   "Http.MinDataRateBytesPerSec": { kind: "count", fallback: "240" },
   "Http.MinDataRateGracePeriodInSec": { kind: "seconds", fallback: "30" },
   "Http.ResponseStallTimeoutInSec": { kind: "seconds", fallback: "60" },
+  "Http.MaxHeldRepliesInMb": { kind: "count", fallback: "96" },
+  "Http.MaxHeldBodiesInMb": { kind: "count", fallback: "128" },
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
   "Memory.LimitInMb": { kind: "count", fallback: undefined },
   "Server.ShutdownTimeoutInSec": { kind: "seconds", fallback: "7" },
@@ -122,6 +124,9 @@ export interface HttpLimits {
   readonly bodyBytesPerSecondMin: number;
   readonly bodyRateGraceMs: number;
   readonly stallMs: number;
+  /** Bytes of replies that are made and not taken, and of bodies that are collected, in the process. */
+  readonly heldReplyBytesMax: number;
+  readonly heldBodyBytesMax: number;
   readonly compressReplies: boolean;
 }
 
@@ -374,6 +379,8 @@ function readLimits(
     bodyBytesPerSecondMin: number("Http.MinDataRateBytesPerSec"),
     bodyRateGraceMs: number("Http.MinDataRateGracePeriodInSec") * 1000,
     stallMs: number("Http.ResponseStallTimeoutInSec") * 1000,
+    heldReplyBytesMax: number("Http.MaxHeldRepliesInMb") * 1024 * 1024,
+    heldBodyBytesMax: number("Http.MaxHeldBodiesInMb") * 1024 * 1024,
     compressReplies: readBool("Http.UseResponseCompression", text("Http.UseResponseCompression")),
   };
 }

@@ -9,8 +9,10 @@ import { DocumentCursor } from "../engine/query-rows.ts";
 import { RecordReader } from "../engine/record-reader.ts";
 import { isUnchanged, quoted } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
+import { isLarge, type RecordAddress } from "./large-document.ts";
 import { jsonContentType } from "./response.ts";
 import { StreamedReply } from "./streamed-reply.ts";
+import { TurnSlice } from "./turn-slice.ts";
 
 const int32Max = 2_147_483_647;
 
@@ -68,8 +70,9 @@ export async function listDocuments(
   try {
     reply.text.addText('{"Results":[');
     let count = 0;
-    await eachListed(database, view, listing, collection, (record) => {
+    await eachListed(database, view, listing, collection, (record, address) => {
       if (count++ > 0) reply.text.addText(",");
+      if (record === null) return reply.isClosed ? false : reply.addLarge(database, address);
       reply.text.addDocument(database.state, record, 0, listing.metadataOnly);
       return reply.isClosed ? false : reply.flush();
     });
@@ -83,15 +86,15 @@ export async function listDocuments(
 }
 
 /**
- * Calls `row` with the record of each document of the page, in order. It may return a promise to wait for, or false
- * to stop.
+ * Calls `row` with the record of each document of the page, in order; null for one that is too large to be composed at
+ * once, whose address it gets. It may return a promise to wait for, or false to stop.
  */
 export async function eachListed(
   database: Database,
   view: DatabaseView,
   listing: Listing,
   collection: string | undefined,
-  row: (record: Buffer) => Promise<void> | undefined | false,
+  row: (record: Buffer | null, address: RecordAddress) => Promise<void> | undefined | false,
 ): Promise<void> {
   if (listing.start < 0 || listing.pageSize <= 0) return;
   const cursor = cursorOf(database, view, listing, collection);
@@ -100,20 +103,25 @@ export async function eachListed(
   const rows = new DocumentCursor(view.documents, cursor, new RecordReader(database));
   let skipped = 0;
   let given = 0;
+  const slice = new TurnSlice();
   for (;;) {
+    await slice.next();
     if (!rows.next()) {
       if (rows.pending === null) return;
       await rows.pending;
       continue;
     }
     const { bytes, start, docNum } = rows.row;
-    const record = bytes.subarray(start, start + view.documents.lengthOf(docNum));
+    const length = view.documents.lengthOf(docNum);
+    const record = bytes.subarray(start, start + length);
     if (prefixLength > 0 && !listing.isWanted(idOf(record, 0).slice(prefixLength))) continue;
     if (skipped < listing.start) {
       skipped++;
       continue;
     }
-    const wait = row(record);
+    const isWhole = listing.metadataOnly || !isLarge(length);
+    const position = view.documents.positionOf(docNum);
+    const wait = row(isWhole ? record : null, { document: docNum, position, length });
     if (wait === false) return;
     if (wait !== undefined) await wait;
     if (++given >= listing.pageSize) return;

@@ -23,25 +23,22 @@ import { parseTimestamp } from "../engine/timestamp.ts";
 import { compareNames } from "../engine/writes/counter-operations.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
+import { isLarge, openLargeDocument, type RecordAddress } from "./large-document.ts";
 import { jsonContentType } from "./response.ts";
 import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
+import { StreamedReply } from "./streamed-reply.ts";
 import {
   seriesIncludesOf,
   seriesIncludesState,
   seriesIncludesText,
 } from "./time-series-includes.ts";
+import { TurnSlice } from "./turn-slice.ts";
 
 const jsonHeaders = { "content-type": jsonContentType };
-const resultsOpen = Buffer.from('{"Results":[');
-const resultsEnd = Buffer.from('],"Includes":{}}');
-
-/** A document of the reply; its record is valid until the next turn of the event loop. */
-interface Loaded {
-  /** As it is stored, in whatever case it was asked for. */
-  readonly id: string;
-  readonly document: number;
-  readonly record: Buffer;
-}
+const resultsOpenText = '{"Results":[';
+const resultsEndText = '],"Includes":{}}';
+const resultsOpen = Buffer.from(resultsOpenText);
+const resultsEnd = Buffer.from(resultsEndText);
 
 /** What a load asks for beside the documents. */
 interface LoadOptions {
@@ -84,6 +81,11 @@ export function loadDocuments(
       return;
     }
     if (document >= 0 && options.includes.length === 0 && !hasExtras(options)) {
+      const length = database.state.documents.lengthOf(document);
+      if (isLarge(length) && !options.metadataOnly) {
+        const position = database.state.documents.positionOf(document);
+        return replyLarge(exchange, database, { document, position, length });
+      }
       const record = database.record(document);
       return record instanceof Promise
         ? record.then((bytes) => replyOne(exchange, database, bytes, options.metadataOnly))
@@ -141,6 +143,25 @@ function replyOne(
   exchange.replyJson(200, text.addBytes(resultsEnd).bytes, { etag: quoted(etag) });
 }
 
+/** One document that is too large to be composed at once. @throws RequestError 503 when there is no room for it */
+async function replyLarge(
+  exchange: Exchange,
+  database: Database,
+  address: RecordAddress,
+): Promise<void> {
+  const large = await openLargeDocument(database, address);
+  try {
+    const etag = changeVectorOf(large.record, 0, database.state.databaseHash);
+    if (isUnchanged(exchange, etag)) exchange.reply(304, jsonHeaders);
+    else {
+      const headers = { etag: quoted(etag) };
+      await exchange.replyPieces(200, resultsOpenText, large.pieces, resultsEndText, headers);
+    }
+  } finally {
+    large.release();
+  }
+}
+
 async function replyMany(
   exchange: Exchange,
   database: Database,
@@ -148,187 +169,265 @@ async function replyMany(
   options: LoadOptions,
 ): Promise<void> {
   const view = database.view();
+  const reply = new StreamedReply(exchange, 200);
   try {
     const loader = new Loader(database, view.documents);
-    const results: (Loaded | null)[] = [];
+    const documents: number[] = [];
     for (const id of ids) {
-      const loaded = id === "" ? null : await loader.load(id);
-      if (loaded !== null || !options.skipsMissing) results.push(loaded);
+      const document = id === "" ? -1 : view.documents.find(id);
+      if (document >= 0 || !options.skipsMissing) documents.push(document);
+      await loader.slice.next();
     }
-    const found = results.filter((loaded) => loaded !== null);
-    const included = await loadIncluded(loader, found, options.includes);
-    const revisions = await includedRevisions(database, revisionsOf(found, options));
-    const etag = etagOf(database, results, included, options);
+    const found = documents.filter((document) => document >= 0);
+    const included = await findIncluded(loader, found, options.includes);
+    const revisions = await includedRevisions(database, await revisionsOf(loader, found, options));
+    const etag = await etagOf(loader, documents, included, options);
     if (isUnchanged(exchange, etag)) {
       exchange.reply(304, jsonHeaders);
       return;
     }
-    const text = compose(database, results, included, options);
-    addIncludedRevisions(text, database, revisions);
-    text.addText("}");
-    exchange.replyJson(200, text.bytes, { etag: quoted(etag) });
+    reply.headers = { etag: quoted(etag) };
+    await compose(reply, loader, documents, included, options);
+    await composeExtras(reply, loader, found, options);
+    addIncludedRevisions(reply.text, database, revisions);
+    reply.text.addText("}");
+    await reply.end();
+  } catch (error) {
+    if (!reply.fail()) throw error;
   } finally {
     view.release();
   }
 }
 
-/** Reads records of one view; those that are only borrowed from the log are copied, so that awaiting is safe. */
+/** Bytes of records that a load keeps, so that it reads them once; others are read each time that they are looked at. */
+const keptBytesMax = 1024 * 1024;
+
+/** Reads records of one view. */
 class Loader {
-  readonly #database: Database;
+  readonly database: Database;
+  readonly slice = new TurnSlice();
   readonly #documents: ReturnType<Database["view"]>["documents"];
+  readonly #kept = new Map<number, Buffer>();
+  #keptBytes = 0;
 
   constructor(database: Database, documents: ReturnType<Database["view"]>["documents"]) {
-    this.#database = database;
+    this.database = database;
     this.#documents = documents;
   }
 
-  async load(id: string): Promise<Loaded | null> {
-    const document = this.#documents.find(id);
-    if (document < 0) return null;
+  find(id: string): number {
+    return this.#documents.find(id);
+  }
+
+  addressOf(document: number): RecordAddress {
     const position = this.#documents.positionOf(document);
-    const length = this.#documents.lengthOf(document);
-    const record = this.#database.recordAt(document, position, length);
-    const kept = record instanceof Promise ? await record : Buffer.from(record);
-    return { id: idOf(kept, 0), document, record: kept };
+    return { document, position, length: this.#documents.lengthOf(document) };
+  }
+
+  /** Good until the next turn of the event loop, when it is resolved. */
+  async record(document: number): Promise<Buffer> {
+    await this.slice.next();
+    const kept = this.#kept.get(document);
+    if (kept !== undefined) return kept;
+    const { position, length } = this.addressOf(document);
+    const read = this.database.recordAt(document, position, length);
+    if (this.#keptBytes + length > keptBytesMax) return read;
+    const copy = read instanceof Promise ? await read : Buffer.from(read);
+    this.#kept.set(document, copy);
+    this.#keptBytes += length;
+    return copy;
+  }
+
+  /** The body as an object. */
+  async body(document: number): Promise<unknown> {
+    return JSON.parse(bodyTextOf(await this.record(document), 0));
+  }
+
+  async idOf(document: number): Promise<string> {
+    return idOf(await this.record(document), 0);
   }
 }
 
 /** Documents under the include paths, without those that were asked for themselves, each once. */
-async function loadIncluded(
+async function findIncluded(
   loader: Loader,
-  results: readonly Loaded[],
+  found: readonly number[],
   paths: readonly IncludePath[],
-): Promise<Loaded[]> {
+): Promise<number[]> {
   if (paths.length === 0) return [];
-  const seen = new Set(results.map(({ document }) => document));
+  const seen = new Set(found);
   const wanted: string[] = [];
-  for (const { record } of results) {
-    const body: unknown = JSON.parse(bodyTextOf(record, 0));
+  for (const document of found) {
+    const body = await loader.body(document);
     for (const path of paths) includedIds(body, path, (id) => wanted.push(id));
   }
-  const included: Loaded[] = [];
+  const included: number[] = [];
   for (const id of wanted) {
-    const loaded = await loader.load(id);
-    if (loaded === null || seen.has(loaded.document)) continue;
-    seen.add(loaded.document);
-    included.push(loaded);
+    const document = loader.find(id);
+    if (document < 0 || seen.has(document)) continue;
+    seen.add(document);
+    included.push(document);
   }
   return included;
 }
 
-function etagOf(
-  database: Database,
-  results: readonly (Loaded | null)[],
-  included: readonly Loaded[],
+async function etagOf(
+  loader: Loader,
+  documents: readonly number[],
+  included: readonly number[],
   options: LoadOptions,
-): string {
-  const vectorOf = ({ record }: Loaded) => changeVectorOf(record, 0, database.state.databaseHash);
-  const [only] = results;
-  if (results.length === 1 && only != null && included.length === 0 && !hasExtras(options)) {
+): Promise<string> {
+  const { database } = loader;
+  const vectorOf = async (document: number) =>
+    changeVectorOf(await loader.record(document), 0, database.state.databaseHash);
+  const [only = -1] = documents;
+  if (documents.length === 1 && only >= 0 && included.length === 0 && !hasExtras(options)) {
     return vectorOf(only);
   }
-  const hash = new StateHash().add(results.length);
-  for (const loaded of results) hash.add(loaded === null ? null : vectorOf(loaded));
+  const hash = new StateHash().add(documents.length);
+  for (const document of documents) hash.add(document < 0 ? null : await vectorOf(document));
   hash.add(included.length);
-  for (const loaded of included) hash.add(vectorOf(loaded));
-  for (const loaded of results) {
-    if (loaded === null) continue;
-    for (const row of counterRows(database, loaded, options.counters)) hash.add(row);
-    for (const row of compareExchangeRows(database, loaded, options)) hash.add(row[1]);
-    for (const state of seriesIncludesState(database, loaded.id, options.series)) hash.add(state);
+  for (const document of included) hash.add(await vectorOf(document));
+  if (!hasExtras(options)) return hash.etag;
+  for (const document of documents) {
+    if (document < 0) continue;
+    const id = await loader.idOf(document);
+    for (const row of counterRows(database, id, options.counters)) hash.add(row);
+    for (const row of await compareExchangeRows(loader, document, options)) hash.add(row[1]);
+    for (const state of seriesIncludesState(database, id, options.series)) hash.add(state);
   }
   return hash.etag;
 }
 
-/** The reply, but its last brace. */
-function compose(
-  database: Database,
-  results: readonly (Loaded | null)[],
-  included: readonly Loaded[],
-  options: LoadOptions,
-): ReplyText {
-  const text = new ReplyText(4096).addText('{"Results":[');
-  results.forEach((loaded, position) => {
-    if (position > 0) text.addText(",");
-    if (loaded === null) text.addText("null");
-    else text.addDocument(database.state, loaded.record, 0, options.metadataOnly);
-  });
+/** The documents, and those that are included. */
+async function compose(
+  reply: StreamedReply,
+  loader: Loader,
+  documents: readonly number[],
+  included: readonly number[],
+  { metadataOnly }: LoadOptions,
+): Promise<void> {
+  const { text } = reply;
+  text.addText('{"Results":[');
+  let count = 0;
+  for (const document of documents) {
+    if (count++ > 0) text.addText(",");
+    if (document < 0) text.addText("null");
+    else await addDocument(reply, loader, document, metadataOnly);
+    if (reply.isClosed) return;
+  }
   text.addText('],"Includes":{');
-  included.forEach(({ record }, position) => {
-    if (position > 0) text.addText(",");
-    text.addString(idOf(record, 0)).addText(":").addDocument(database.state, record, 0);
-  });
+  count = 0;
+  for (const document of included) {
+    if (count++ > 0) text.addText(",");
+    text.addString(await loader.idOf(document)).addText(":");
+    await addDocument(reply, loader, document, false);
+    if (reply.isClosed) return;
+  }
   text.addText("}");
-  const found = results.filter((loaded) => loaded !== null);
+}
+
+async function addDocument(
+  reply: StreamedReply,
+  loader: Loader,
+  document: number,
+  metadataOnly: boolean,
+): Promise<void> {
+  const { database } = loader;
+  const address = loader.addressOf(document);
+  if (isLarge(address.length) && !metadataOnly) await reply.addLarge(database, address);
+  else {
+    reply.text.addDocument(database.state, await loader.record(document), 0, metadataOnly);
+    await reply.flush();
+  }
+}
+
+/** What was asked for beside documents. */
+async function composeExtras(
+  { text }: StreamedReply,
+  loader: Loader,
+  found: readonly number[],
+  options: LoadOptions,
+): Promise<void> {
+  const { database } = loader;
   if (options.counters.length > 0) {
-    const rows = found.map(
-      (loaded) =>
-        `${JSON.stringify(loaded.id)}:[${counterRows(database, loaded, options.counters).join(",")}]`,
-    );
+    const rows: string[] = [];
+    for (const document of found) {
+      const id = await loader.idOf(document);
+      rows.push(`${JSON.stringify(id)}:[${counterRows(database, id, options.counters).join(",")}]`);
+    }
     text.addText(`,"CounterIncludes":{${rows.join(",")}}`);
   }
   if (options.series.length > 0) {
-    const rows = found.map(
-      ({ id }) => `${JSON.stringify(id)}:${seriesIncludesText(database, id, options.series)}`,
-    );
+    const rows: string[] = [];
+    for (const document of found) {
+      const id = await loader.idOf(document);
+      rows.push(`${JSON.stringify(id)}:${seriesIncludesText(database, id, options.series)}`);
+    }
     text.addText(`,"TimeSeriesIncludes":{${rows.join(",")}}`);
   }
   if (options.compareExchange.length > 0) {
-    const rows = new Map(found.flatMap((loaded) => compareExchangeRows(database, loaded, options)));
+    const rows = new Map<string, string>();
+    for (const document of found) {
+      for (const [key, row] of await compareExchangeRows(loader, document, options)) {
+        rows.set(key, row);
+      }
+    }
     const members = [...rows].map(([key, row]) => `${JSON.stringify(key)}:${row}`);
     if (members.length > 0) text.addText(`,"CompareExchangeValueIncludes":{${members.join(",")}}`);
   }
-  return text;
 }
 
 /** @throws EngineError invalid-operation when a document has not the field of a path */
-function revisionsOf(
-  found: readonly Loaded[],
+async function revisionsOf(
+  loader: Loader,
+  found: readonly number[],
   { revisionPaths, revisionsBefore }: LoadOptions,
-): IncludedRevisions {
+): Promise<IncludedRevisions> {
   const changeVectors = new Set<string>();
-  for (const { record } of revisionPaths.length === 0 ? [] : found) {
-    const body: unknown = JSON.parse(bodyTextOf(record, 0));
+  for (const document of revisionPaths.length === 0 ? [] : found) {
+    const body = await loader.body(document);
     for (const path of revisionPaths) {
       for (const vector of changeVectorsAt(body, path)) changeVectors.add(vector);
     }
   }
-  const before =
-    revisionsBefore === undefined
-      ? []
-      : found.map(({ id }) => ({ documentId: id, micros: revisionsBefore }));
+  const before: { documentId: string; micros: number }[] = [];
+  for (const document of revisionsBefore === undefined ? [] : found) {
+    before.push({ documentId: await loader.idOf(document), micros: revisionsBefore ?? 0 });
+  }
   return { changeVectors, before };
 }
 
 /** JSON texts of a document's counters: asked-for spellings are echoed, missing ones are null. */
-function counterRows(database: Database, loaded: Loaded, names: readonly string[]): string[] {
+function counterRows(database: Database, id: string, names: readonly string[]): string[] {
   const { counters } = database.state.keyspaces;
   const row = (name: string, value: string) =>
-    `{"DocumentId":${JSON.stringify(loaded.id)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`;
+    `{"DocumentId":${JSON.stringify(id)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`;
   if (names.length === 1 && names[0] === "@all_counters") {
-    return [...counters.withPrefix(counterKey(loaded.id, ""))]
+    return [...counters.withPrefix(counterKey(id, ""))]
       .map(([, counter]) => counter)
       .sort(compareNames)
       .map(({ name, value }) => row(name, value));
   }
   return names.map((name) => {
-    const counter = counters.get(counterKey(loaded.id, name));
+    const counter = counters.get(counterKey(id, name));
     return counter === undefined ? "null" : row(name, counter.value);
   });
 }
 
 /** Key and JSON text of each compare-exchange value that the document names. */
-function compareExchangeRows(
-  database: Database,
-  loaded: Loaded,
+async function compareExchangeRows(
+  loader: Loader,
+  document: number,
   options: LoadOptions,
-): [string, string][] {
+): Promise<[string, string][]> {
   const rows: [string, string][] = [];
   if (options.compareExchange.length === 0) return rows;
-  const body: unknown = JSON.parse(bodyTextOf(loaded.record, 0));
+  const { compareExchange } = loader.database.state.keyspaces;
+  const body = await loader.body(document);
   for (const path of options.compareExchange) {
     includedIds(body, path, (key) => {
-      const stored = database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
+      const stored = compareExchange.get(compareExchangeKey(key));
       const value = stored === undefined ? "null" : stored.text;
       rows.push([
         key,

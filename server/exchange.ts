@@ -10,18 +10,22 @@
 import type { X509Certificate } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 import { assert } from "../engine/assert.ts";
+import type { DocumentPieces } from "../engine/reply-text.ts";
 import type { Identity, Requirement } from "./access.ts";
 import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
 import type { Connection } from "./connection.ts";
-import { ReplyStream } from "./reply-stream.ts";
+import { forceRoom } from "./reply-room.ts";
+import { ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import { QueryString } from "./request.ts";
 import {
   chooseEncoding,
   compress,
   compressibleBytesMin,
   compressor,
+  compressorCount,
   jsonContentType,
   noContentType,
+  type ReplyEncoding,
   type ReplyHeaders,
 } from "./response.ts";
 
@@ -211,9 +215,9 @@ export abstract class Exchange {
 
   /**
    * Answers piece by piece: sends the head now, the body through the result. JSON bodies (no `content-type` of your
-   * own) are compressed when the client takes it.
+   * own) are compressed when the client takes it. `giveRoom` gives back room that was taken for `streamHeldBytes`.
    */
-  stream(status: number, given?: ReplyHeaders): ReplyStream {
+  stream(status: number, given?: ReplyHeaders, giveRoom?: () => void): ReplyStream {
     assert(!this.hasReplied || this.wasAborted, "a request is answered once");
     this.hasReplied = true;
     const headers = this.withNotices(given);
@@ -221,18 +225,51 @@ export abstract class Exchange {
     const encoding =
       ownType || this.method === "HEAD" || !this.limits.compressReplies
         ? undefined
-        : chooseEncoding(this.header("accept-encoding"));
+        : this.streamEncoding();
     const marked =
       encoding === undefined
         ? headers
         : { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
     const sink = this.open(status, marked, ownType ? undefined : jsonContentType);
+    const give = giveRoom ?? forceRoom("replies", streamHeldBytes);
+    if (sink.destroyed) give();
+    else sink.once("close", give);
     return new ReplyStream(
       sink,
       encoding === undefined ? undefined : compressor(encoding),
       this.limits.stallMs,
       () => this.abort(),
     );
+  }
+
+  /**
+   * Answers with the JSON text that `pieces` give, no faster than the client takes it; compressed as by `stream`.
+   * `before` and `behind` stand around it. Resolves when all of it was handed to the system, or the client has gone.
+   */
+  async replyPieces(
+    status: number,
+    before: string,
+    pieces: DocumentPieces,
+    behind: string,
+    given?: ReplyHeaders,
+  ): Promise<void> {
+    if (this.wasAborted || this.isClosed) return;
+    const length = before.length + pieces.length + behind.length;
+    if (this.method === "HEAD") {
+      this.reply(status, { ...given, "content-type": jsonContentType, "content-length": length });
+      return;
+    }
+    const isFolded = this.limits.compressReplies && this.streamEncoding() !== undefined;
+    const stream = this.stream(status, isFolded ? given : { ...given, "content-length": length });
+    await stream.write(before);
+    await writePieces(stream, pieces);
+    await stream.end(behind);
+  }
+
+  /** Compressing is for the time that is left: while much is compressed, further replies go as they are. */
+  private streamEncoding(): ReplyEncoding | undefined {
+    if (compressorCount() >= compressorsMax) return undefined;
+    return chooseEncoding(this.header("accept-encoding"));
   }
 
   /** Has nobody asked for the body yet? */
@@ -246,11 +283,13 @@ export abstract class Exchange {
     const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
     // The handler is done before this is: until then it can still be cut off when rights change.
     open.add(this);
+    const give = forceRoom("replies", body.length);
     for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
       await stream.write(body.subarray(start, start + unwatchedBytesMax));
       open.add(this);
     }
     await stream.end();
+    give();
     open.delete(this);
   }
 
@@ -275,6 +314,9 @@ export abstract class Exchange {
 
 /** Bodies up to this go out in one write, without watching whether the client reads them. */
 export const unwatchedBytesMax = 64 * 1024;
+
+/** Replies that are compressed as they are written, at once. */
+const compressorsMax = 8;
 
 /** Statuses whose replies have no body by definition. */
 export function isBodyless(status: number): boolean {

@@ -15,6 +15,7 @@ import * as http2 from "node:http2";
 import * as net from "node:net";
 import type { Duplex } from "node:stream";
 import * as tls from "node:tls";
+import { processMemory } from "../engine/memory-budget.ts";
 import { isAllowed, unsecured } from "./access.ts";
 import type { BodyLimits } from "./body.ts";
 import { Connection } from "./connection.ts";
@@ -73,6 +74,8 @@ export class HttpServer {
       stallMs: limits.stallMs,
       compressReplies: limits.compressReplies,
     };
+    processMemory.limitUse("replies", limits.heldReplyBytesMax);
+    processMemory.limitUse("bodies", limits.heldBodyBytesMax);
     this.http1 = this.makeHttp1();
     this.http2 = this.makeHttp2();
     this.forgetChanges = services.certificates.onChange((thumbprint) =>

@@ -1,12 +1,21 @@
 /**
  * A reply written piece by piece, with back-pressure: optionally through a compressor, always no faster than
- * the client reads. A client that reads nothing for too long is cut off.
+ * the client reads. A client that reads nothing for too long is cut off; sooner when others wait for the room that its
+ * reply takes.
  *
  * Invariants:
  * - After the client has gone, `write` and `end` do nothing and resolve.
  */
 import type { Writable } from "node:stream";
 import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
+import { pressedStallMs } from "../engine/limits.ts";
+import { processMemory } from "../engine/memory-budget.ts";
+import type { DocumentPieces } from "../engine/reply-text.ts";
+import { TurnSlice } from "./turn-slice.ts";
+
+/** Bytes that a streamed reply is counted for while it is open: a piece that waits, and what the layers below hold. */
+export const streamHeldBytes = 64 * 1024;
+const pieceBytes = 64 * 1024;
 
 export class ReplyStream {
   private readonly sink: Writable;
@@ -63,12 +72,16 @@ export class ReplyStream {
   private room(event: "drain" | "finish", stream: Writable): Promise<void> {
     return new Promise((resolve) => {
       let lastBuffered = this.sink.writableLength;
+      let stalledMs = 0;
+      const lookMs = Math.min(this.stallMs, pressedStallMs);
       const timer = setInterval(() => {
         // Some of it went out: slow, but alive.
         const buffered = this.sink.writableLength;
-        if (buffered >= lastBuffered) this.giveUp();
+        stalledMs = buffered < lastBuffered ? 0 : stalledMs + lookMs;
         lastBuffered = buffered;
-      }, this.stallMs);
+        const isPressed = stalledMs > 0 && processMemory.waitersOf("replies") > 0;
+        if (isPressed || stalledMs >= this.stallMs) this.giveUp();
+      }, lookMs);
       const done = () => {
         clearInterval(timer);
         stream.off(event, done);
@@ -79,5 +92,14 @@ export class ReplyStream {
       this.sink.on("close", done);
       if (this.sink.destroyed) done();
     });
+  }
+}
+
+/** Writes a document no faster than it is taken. */
+export async function writePieces(stream: ReplyStream, pieces: DocumentPieces): Promise<void> {
+  const slice = new TurnSlice();
+  for (let start = 0; start < pieces.length && !stream.isClosed; start += pieceBytes) {
+    await slice.next();
+    await stream.write(pieces.copy(start, Math.min(pieces.length, start + pieceBytes)));
   }
 }

@@ -120,3 +120,23 @@ export function overloaded(requestsMax: number): RequestError {
     { headers: { "retry-after": "1" } },
   );
 }
+
+export function noRoomForReplies(): RequestError {
+  return new RequestError(
+    503,
+    `${client}.RavenException`,
+    "There is no memory for a large reply: others that were made are not read (setting Http.MaxHeldRepliesInMb). " +
+      "Try again, or ask for less at once.",
+    { headers: { "retry-after": "2" } },
+  );
+}
+
+export function noRoomForBodies(): RequestError {
+  return new RequestError(
+    503,
+    `${client}.RavenException`,
+    "There is no memory for the request's body beside the others that are under way (setting Http.MaxHeldBodiesInMb). " +
+      "Try again, or send less at once.",
+    { headers: { "retry-after": "2" } },
+  );
+}

@@ -167,10 +167,24 @@ export function compress(body: Uint8Array, encoding: ReplyEncoding): Buffer | Pr
   });
 }
 
+let openCompressors = 0;
+
+/** Compressing streams that are open now. */
+export function compressorCount(): number {
+  return openCompressors;
+}
+
 /** A compressing stream, for replies written piece by piece. */
 export function compressor(
   encoding: ReplyEncoding,
 ): zlib.Gzip | zlib.BrotliCompress | zlib.Deflate {
+  const made = makeCompressor(encoding);
+  openCompressors++;
+  made.once("close", () => openCompressors--);
+  return made;
+}
+
+function makeCompressor(encoding: ReplyEncoding): zlib.Gzip | zlib.BrotliCompress | zlib.Deflate {
   if (encoding === "br") return zlib.createBrotliCompress(brotliOptions);
   if (encoding === "deflate") return zlib.createDeflate(deflateOptions);
   if (encoding === "zstd" && zstd.createZstdCompress !== undefined) {

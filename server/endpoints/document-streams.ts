@@ -27,9 +27,14 @@ async function streamDocuments(exchange: Exchange, { database }: DatabaseContext
   let count = 0;
   try {
     if (!isLines) reply.text.addText('{"Results":[');
-    await eachListed(database, view, listing, undefined, (record) => {
+    await eachListed(database, view, listing, undefined, (record, address) => {
       if (!isLines && count > 0) reply.text.addText(",");
       count++;
+      if (record === null) {
+        if (reply.isClosed) return false;
+        const added = reply.addLarge(database, address);
+        return isLines ? added.then(() => void reply.text.addText("\r\n")) : added;
+      }
       reply.text.addDocument(database.state, record, 0, listing.metadataOnly);
       if (isLines) reply.text.addText("\r\n");
       return reply.isClosed ? false : reply.flush();

@@ -1,0 +1,106 @@
+/**
+ * Large documents on their way to clients. A record is held once, however many replies are made of it, and is copied
+ * piece by piece as each client takes its reply.
+ *
+ * Invariants:
+ * - Room for a record is taken before it is read, and given back when its last user has released it.
+ */
+import type { Database } from "../engine/database.ts";
+import { largeRecordBytes } from "../engine/limits.ts";
+import { DocumentPieces } from "../engine/reply-text.ts";
+import { takeRoom } from "./reply-room.ts";
+
+/** Bytes of a record up to which it is copied: what is in memory may move then. */
+const copiedBytesMax = 4 * largeRecordBytes;
+
+/** Where a document's record is, in the committed state or in a view that the caller holds. */
+export interface RecordAddress {
+  readonly document: number;
+  readonly position: number;
+  readonly length: number;
+}
+
+/** A record that somebody uses; release it once. */
+export interface LargeDocument {
+  /** Good until it is released. */
+  readonly record: Buffer;
+  readonly pieces: DocumentPieces;
+  release(): void;
+}
+
+interface Shared {
+  readonly controller: AbortController;
+  readonly opened: Promise<{ record: Buffer; pieces: DocumentPieces }>;
+  users: number;
+}
+
+const sharedByDatabase = new WeakMap<Database, Map<number, Shared>>();
+
+/** Is the document at `address` too large to be composed at once? */
+export function isLarge(length: number): boolean {
+  return length > largeRecordBytes;
+}
+
+/** @throws RequestError 503 when there is no room, EngineError record-damaged */
+export async function openLargeDocument(
+  database: Database,
+  address: RecordAddress,
+): Promise<LargeDocument> {
+  let known = sharedByDatabase.get(database);
+  if (known === undefined) {
+    known = new Map();
+    sharedByDatabase.set(database, known);
+  }
+  const all = known;
+  let shared = all.get(address.position);
+  if (shared === undefined) {
+    shared = share(database, address);
+    all.set(address.position, shared);
+  }
+  const one = shared;
+  one.users++;
+  let isReleased = false;
+  const release = () => {
+    if (isReleased) return;
+    isReleased = true;
+    one.users--;
+    if (one.users > 0) return;
+    if (all.get(address.position) === one) all.delete(address.position);
+    one.controller.abort();
+  };
+  try {
+    const { record, pieces } = await one.opened;
+    return { record, pieces, release };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function share(database: Database, { document, position, length }: RecordAddress): Shared {
+  const controller = new AbortController();
+  const { signal } = controller;
+  // The place is kept while it is waited for, and while it is read.
+  const view = database.view();
+  const open = async () => {
+    let give: (() => void) | undefined;
+    const end = () => {
+      give?.();
+      view.release();
+    };
+    try {
+      give = await takeRoom("replies", length, signal);
+      const read = database.recordAt(document, position, length);
+      const found = read instanceof Promise ? await read : read;
+      const record = length <= copiedBytesMax ? Buffer.from(found) : found;
+      const pieces = new DocumentPieces(database.state, record);
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
+      return { record, pieces };
+    } catch (error) {
+      end();
+      throw error;
+    }
+  };
+  return { controller, opened: open(), users: 0 };
+}
