@@ -114,9 +114,14 @@ export class MemoryBudget {
     return () => this.#caches.delete(shrink);
   }
 
-  /** Takes `bytes` when there is room and nobody waits for the same use. @returns whether they are taken. */
-  tryTake(use: WorkUse, bytes: number): boolean {
-    if (!this.#hasRoom(use, bytes) || this.waitersOf(use) > 0) return false;
+  /**
+   * Takes `bytes` when there is room and nobody waits for the same use; `ownBytes`: of what is held for it, what the
+   * caller holds, who is alone when that is all. @returns whether they are taken.
+   */
+  tryTake(use: WorkUse, bytes: number, ownBytes = 0): boolean {
+    if (!this.#hasRoom(use, bytes, ownBytes)) return false;
+    if (this.waitersOf(use) > 0 && (ownBytes === 0 || this.#workByUse[use] > ownBytes))
+      return false;
     this.#take(use, bytes);
     return true;
   }
@@ -156,12 +161,13 @@ export class MemoryBudget {
     this.#serve();
   }
 
-  #hasRoom(use: WorkUse, bytes: number): boolean {
+  #hasRoom(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     const held = this.#workByUse[use];
-    if (held === 0) {
-      // Alone in its use it gets in, whatever its size; but not beside others over the limit of all.
-      if (this.#workBytes === 0 || this.#workBytes + bytes <= this.workBytesMax) return true;
-      return bytes > this.workBytesMax && this.#workBytes <= this.workBytesMax / 2;
+    if (held <= ownBytes) {
+      // Alone in its use it gets in, whatever its size; but not beside much of others over the limit of all.
+      const others = this.#workBytes - held;
+      if (others === 0 || this.#workBytes + bytes <= this.workBytesMax) return true;
+      return held + bytes > this.workBytesMax && others <= this.workBytesMax / 2;
     }
     return held + bytes <= this.useBytesMax(use) && this.#workBytes + bytes <= this.workBytesMax;
   }

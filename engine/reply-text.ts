@@ -4,8 +4,6 @@
  */
 import type { DatabaseState } from "./database-state.ts";
 import {
-  bodyLengthOf,
-  bodyStartOf,
   collectionIdOf,
   composeDocument,
   composedLength,
@@ -13,52 +11,17 @@ import {
   composeMetadata,
   composeMetadataOnly,
 } from "./document.ts";
+import { DocumentPieces } from "./document-pieces.ts";
 
 const noExtra = Buffer.alloc(0);
 
-/**
- * The text of one document as a reader gets it, not put together: the stored bytes, and what comes behind them. Holds the
- * record; whoever made it keeps the record's bytes as they are.
- */
-export class DocumentPieces {
-  /** Bytes of the text. */
-  readonly length: number;
-  readonly #record: Buffer;
-  readonly #bodyStart: number;
-  /** Bytes of the body without its last brace. */
-  readonly #bodyLength: number;
-  /** `,"@metadata":{…}}` */
-  readonly #tail: Buffer;
-
-  constructor(state: DatabaseState, record: Buffer) {
-    const member = state.collectionMember(collectionIdOf(record, 0));
-    const hash = state.databaseHashBytes;
-    const bodyLength = bodyLengthOf(record, 0);
-    const comma = bodyLength > 2 ? 1 : 0;
-    const length = composedMetadataLength(record, 0, member, hash, noExtra);
-    this.#tail = Buffer.allocUnsafe(comma + length + 1);
-    if (comma > 0) this.#tail[0] = 0x2c;
-    const end = composeMetadata(this.#tail, comma, record, 0, member, hash, noExtra);
-    this.#tail[comma + end] = 0x7d;
-    this.#tail = this.#tail.subarray(0, comma + end + 1);
-    this.#record = record;
-    this.#bodyStart = bodyStartOf(record, 0);
-    this.#bodyLength = bodyLength - 1;
-    this.length = this.#bodyLength + this.#tail.length;
-  }
-
-  /** A copy of the bytes from `start` to `end` (exclusive) of the text. */
-  copy(start: number, end: number): Buffer {
-    const target = Buffer.allocUnsafe(end - start);
-    const ofBody = Math.max(0, Math.min(end, this.#bodyLength) - start);
-    const from = this.#bodyStart + start;
-    if (ofBody > 0) target.set(this.#record.subarray(from, from + ofBody), 0);
-    if (ofBody < target.length) {
-      const tailFrom = start + ofBody - this.#bodyLength;
-      target.set(this.#tail.subarray(tailFrom, tailFrom + target.length - ofBody), ofBody);
-    }
-    return target;
-  }
+/** The document of `record`, as `addDocument` would add it, not put together. */
+export function piecesOf(state: DatabaseState, record: Buffer): DocumentPieces {
+  const member = state.collectionMember(collectionIdOf(record, 0));
+  const hash = state.databaseHashBytes;
+  const metadata = Buffer.allocUnsafe(composedMetadataLength(record, 0, member, hash, noExtra));
+  const length = composeMetadata(metadata, 0, record, 0, member, hash, noExtra);
+  return new DocumentPieces(record, 0, metadata.subarray(0, length));
 }
 
 /** Bytes that `metadataOnly` adds around the metadata: `{` and `}`. */

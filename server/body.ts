@@ -1,5 +1,6 @@
 /**
- * Decoding a request's body and collecting it, within limits of size and time. Works on any readable stream.
+ * Decoding a request's body and collecting it, within limits of size, time and the memory that bodies may take together.
+ * Works on any readable stream.
  *
  * Invariants:
  * - The limit of size holds for the decoded bytes too, so a small body cannot unfold into a large one.
@@ -7,6 +8,8 @@
  */
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
+import { pressedStallMs } from "../engine/limits.ts";
+import { BodyRoom } from "./body-room.ts";
 import {
   bodyBroken,
   bodyTooLarge,
@@ -14,10 +17,13 @@ import {
   encodingUnknown,
   RequestError,
 } from "./request-error.ts";
+import { TurnSlice } from "./turn-slice.ts";
 
 export interface BodyLimits {
   /** Bytes of a body that is collected whole, decoded. */
   readonly bodyBytesMax: number;
+  /** As `bodyBytesMax`, of a body that is an object which says what to do: it is read in one turn. */
+  readonly jsonBytesMax: number;
   /** Milliseconds that a body may stand still. */
   readonly idleMs: number;
   /** A collected body slower than this after `rateGraceMs` fails. */
@@ -28,88 +34,212 @@ export interface BodyLimits {
   readonly compressReplies: boolean;
 }
 
-/** Ends waiting when nothing came for too long, or too little. */
+/** Ends waiting when nothing came for too long, or too little; sooner when others wait for the room that the body has. */
 class Pace {
   private readonly limits: BodyLimits;
+  private readonly room: BodyRoom;
   private readonly startedMs = performance.now();
   private readonly timer: NodeJS.Timeout;
+  private pressTimer: NodeJS.Timeout | undefined;
+  private readonly onLate: (detail: string) => void;
+  private bytesInAll = 0;
+  private bytesSeen = 0;
+  /** Milliseconds of waiting for room of our own: not the client's. */
+  private ownMs = 0;
 
-  constructor(limits: BodyLimits, onIdle: () => void) {
+  constructor(limits: BodyLimits, room: BodyRoom, onLate: (detail: string) => void) {
     this.limits = limits;
-    this.timer = setTimeout(onIdle, limits.idleMs);
+    this.room = room;
+    this.onLate = onLate;
+    this.timer = setTimeout(() => this.onIdle(), limits.idleMs);
   }
 
   /** Something came. @returns false when it is too slow on the whole. */
   note(bytesInAll: number): boolean {
     this.timer.refresh();
-    const elapsedMs = performance.now() - this.startedMs;
+    this.bytesInAll = bytesInAll;
+    if (this.room.bytes > watchedBytes) {
+      this.pressTimer ??= setInterval(() => this.look(), pressedStallMs);
+    }
+    const elapsedMs = performance.now() - this.startedMs - this.ownMs;
     if (elapsedMs < this.limits.rateGraceMs) return true;
     return (bytesInAll * 1000) / elapsedMs >= this.limits.bytesPerSecondMin;
   }
 
+  /** Waiting for room begins; call the result when it has ended. */
+  suspend(): () => void {
+    const startedMs = performance.now();
+    clearTimeout(this.timer);
+    clearInterval(this.pressTimer);
+    this.pressTimer = undefined;
+    return () => {
+      this.ownMs += performance.now() - startedMs;
+      this.timer.refresh();
+    };
+  }
+
   stop(): void {
     clearTimeout(this.timer);
+    clearInterval(this.pressTimer);
+  }
+
+  private onIdle(): void {
+    this.onLate(`stood still for ${this.limits.idleMs / 1000} seconds`);
+  }
+
+  private look(): void {
+    const came = this.bytesInAll - this.bytesSeen;
+    this.bytesSeen = this.bytesInAll;
+    if (came < watchedBytes && this.room.isPressed) {
+      this.onLate(
+        `came with ${came} bytes in ${pressedStallMs / 1000} seconds while others wait for the memory that it takes ` +
+          "(setting Http.MaxHeldBodiesInMb)",
+      );
+    }
   }
 }
 
+/** Bytes of room above which a body must get on while others wait for room: so many in each `pressedStallMs`. */
+const watchedBytes = 64 * 1024;
+
 /**
- * The whole decoded body.
- * @throws RequestError 400, 408, 413, 415
+ * The whole decoded body. `room` holds what it takes until whoever gave it releases it.
+ * @throws RequestError 400, 408, 413, 415, 503
  */
 export async function collectBody(
-  source: Readable,
+  source: () => Readable,
   encoding: string | undefined,
   contentLength: string | undefined,
   limits: BodyLimits,
+  room = new BodyRoom(),
+  signal?: AbortSignal,
 ): Promise<Buffer> {
-  if (Number(contentLength ?? 0) > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
+  const declared = Number(contentLength ?? Number.NaN);
+  if (declared > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
   const kind = encodingOf(encoding);
-  const raw = await collect(source, limits);
-  return kind === "identity" ? raw : unfold(raw, kind, limits);
+  // Nothing is read before there is room for it.
+  if (declared > 0) await room.grow(declared, true, signal);
+  const raw = await new BodyCollector(source(), declared, limits, room, signal).whole();
+  return kind === "identity" ? raw : unfold(raw, kind, limits, room, signal);
 }
 
+/** Bytes of a body of known length from which on it is collected in place. */
+const inPlaceBytesMin = 256 * 1024;
+
 /** Collects without decoding. */
-function collect(source: Readable, limits: BodyLimits): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    let isDone = false;
-    const fail = (error: Error) => {
-      isDone = true;
-      pace.stop();
-      source.off("data", onData);
-      source.pause();
-      reject(error);
-    };
-    const pace = new Pace(limits, () =>
-      fail(bodyTooSlow(`stood still for ${limits.idleMs / 1000} seconds`)),
-    );
-    const onData = (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > limits.bodyBytesMax) {
-        fail(bodyTooLarge(limits.bodyBytesMax));
-        return;
-      }
-      chunks.push(chunk);
-      if (!pace.note(length)) {
-        fail(bodyTooSlow(`comes slower than ${limits.bytesPerSecondMin} bytes a second`));
-      }
-    };
-    source.on("data", onData);
-    source.on("end", () => {
-      isDone = true;
-      pace.stop();
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+class BodyCollector {
+  readonly #source: Readable;
+  readonly #limits: BodyLimits;
+  readonly #room: BodyRoom;
+  readonly #signal: AbortSignal | undefined;
+  /** A body of known length is put together where it will stay. */
+  readonly #whole: Buffer | undefined;
+  #chunks: Buffer[] = [];
+  #length = 0;
+  #isDone = false;
+  #pace: Pace | undefined;
+  #reject: (error: Error) => void = () => undefined;
+  readonly #onData = (chunk: Buffer) => this.#take(chunk);
+
+  constructor(
+    source: Readable,
+    declared: number,
+    limits: BodyLimits,
+    room: BodyRoom,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#source = source;
+    this.#limits = limits;
+    this.#room = room;
+    this.#signal = signal;
+    // Its pages come to be as they are written: what is only announced takes no memory.
+    this.#whole = declared >= inPlaceBytesMin ? Buffer.allocUnsafeSlow(declared) : undefined;
+  }
+
+  whole(): Promise<Buffer> {
+    const source = this.#source;
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      this.#pace = new Pace(this.#limits, this.#room, (detail) => this.#fail(bodyTooSlow(detail)));
+      source.on("data", this.#onData);
+      source.on("end", () => {
+        this.#isDone = true;
+        this.#pace?.stop();
+        const [first] = this.#chunks;
+        if (this.#whole !== undefined) resolve(this.#whole.subarray(0, this.#length));
+        else if (this.#chunks.length === 1 && first !== undefined) resolve(first);
+        else joined(this.#chunks, this.#length).then(resolve, reject);
+      });
+      // A stream that closes without an end was cut off by the client. (Node's `finished` says the same at 3 times the cost.)
+      const onCut = () => {
+        if (!this.#isDone) this.#fail(new Error("the client ended the request within its body"));
+      };
+      source.on("error", onCut);
+      source.on("close", onCut);
+      if (source.destroyed) onCut();
     });
-    // A stream that closes without an end was cut off by the client. (Node's `finished` says the same at 3 times the cost.)
-    const onCut = () => {
-      if (!isDone) fail(new Error("the client ended the request within its body"));
-    };
-    source.on("error", onCut);
-    source.on("close", onCut);
-    if (source.destroyed) onCut();
-  });
+  }
+
+  #take(chunk: Buffer): void {
+    const at = this.#length;
+    this.#length += chunk.length;
+    if (this.#length > this.#limits.bodyBytesMax) {
+      this.#fail(bodyTooLarge(this.#limits.bodyBytesMax));
+      return;
+    }
+    if (this.#whole !== undefined && this.#length <= this.#whole.length)
+      chunk.copy(this.#whole, at);
+    else this.#chunks.push(chunk);
+    if (this.#pace?.note(this.#length) === false) {
+      this.#fail(bodyTooSlow(`comes slower than ${this.#limits.bytesPerSecondMin} bytes a second`));
+      return;
+    }
+    const waiting = this.#room.grow(this.#length, false, this.#signal);
+    if (waiting === undefined) return;
+    this.#source.pause();
+    const goOn = this.#pace?.suspend();
+    waiting.then(
+      () => {
+        goOn?.();
+        if (!this.#isDone) this.#source.resume();
+      },
+      (error: Error) => this.#fail(error),
+    );
+  }
+
+  #fail(error: Error): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    this.#pace?.stop();
+    this.#source.off("data", this.#onData);
+    this.#source.pause();
+    this.#chunks = [];
+    this.#reject(error);
+  }
 }
+
+/** Bytes that are copied in one turn. */
+const copiedBytesMax = 4 * 1024 * 1024;
+
+/** The chunks as one, copied in slices; large chunks are let go meanwhile. */
+async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
+  if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
+  const whole = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  let copied = 0;
+  for (let position = 0; position < chunks.length; position++) {
+    const chunk = chunks[position] as Buffer; // position < length
+    at += chunk.copy(whole, at);
+    copied += chunk.length;
+    chunks[position] = noBytes;
+    if (copied < copiedBytesMax) continue;
+    copied = 0;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return whole;
+}
+
+const noBytes = Buffer.alloc(0);
 
 type Encoding = "identity" | "gzip" | "br" | "deflate" | "zstd";
 
@@ -131,20 +261,42 @@ function encodingOf(header: string | undefined): Encoding {
   }
 }
 
-/** Decodes a whole body on another thread (zstd: on this one). */
+/** Bytes of an unfolded body that are kept while it is not known yet how many there will be. */
+const keptUnfoldedBytes = 32 * 1024 * 1024;
+
+/**
+ * Decodes a whole body on another thread (zstd on Node 20: on this one, in slices). One that becomes large is only counted
+ * first, so that what is refused in the end does not fill the memory before, and decoded again when there is room for it.
+ */
 async function unfold(
   raw: Buffer,
   encoding: Exclude<Encoding, "identity">,
   limits: BodyLimits,
+  room: BodyRoom,
+  signal: AbortSignal | undefined,
 ): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+  let chunks: Buffer[] = [];
   let length = 0;
+  const slice = new TurnSlice();
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     length += chunk.length;
     if (length > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
-    chunks.push(chunk);
+    signal?.throwIfAborted();
+    if (length <= keptUnfoldedBytes) {
+      await room.grow(raw.length + length, false, signal);
+      chunks.push(chunk);
+    } else chunks = [];
+    await slice.next();
   }
-  return Buffer.concat(chunks, length);
+  if (length <= keptUnfoldedBytes) return joined(chunks, length);
+  await room.grow(raw.length + length, true, signal);
+  const whole = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
+    at += chunk.copy(whole, at);
+    await slice.next();
+  }
+  return whole;
 }
 
 async function* oneChunk(chunk: Buffer): AsyncGenerator<Buffer> {
@@ -268,8 +420,8 @@ function drained(stream: Transform): Promise<void> {
   });
 }
 
-/** Bytes given to the zstd decoder at once: what they unfold to (64 MB at worst) is in memory before anybody can stop. */
-const zstdStepBytes = 2048;
+/** Bytes given to the zstd decoder at once: what they unfold to (8 MB at worst) is in memory before anybody can stop. */
+const zstdStepBytes = 256;
 
 /** Node 20 has no zstd; the decoder is loaded when the first such body comes. */
 async function* unfoldZstd(
@@ -291,8 +443,10 @@ async function* unfoldZstd(
       throw error instanceof RequestError ? error : bodyBroken("zstd", error);
     }
   };
+  const slice = new TurnSlice();
   for await (const chunk of source) {
     for (let start = 0; start < chunk.length; start += zstdStepBytes) {
+      await slice.next();
       push(chunk.subarray(start, start + zstdStepBytes), false);
       yield* ready.splice(0);
     }

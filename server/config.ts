@@ -44,6 +44,7 @@ export const settingTable = {
   "Http.MinDataRateBytesPerSec": { kind: "count", fallback: "240" },
   "Http.MinDataRateGracePeriodInSec": { kind: "seconds", fallback: "30" },
   "Http.ResponseStallTimeoutInSec": { kind: "seconds", fallback: "60" },
+  "Http.MaxJsonRequestSizeInMb": { kind: "count", fallback: "4" },
   "Http.MaxHeldRepliesInMb": { kind: "count", fallback: "96" },
   "Http.MaxHeldBodiesInMb": { kind: "count", fallback: "128" },
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
@@ -112,6 +113,8 @@ export interface Config {
 
 export interface HttpLimits {
   readonly bodyBytesMax: number;
+  /** Bytes of a body that is an object which says what to do, not data to be stored. */
+  readonly jsonBytesMax: number;
   readonly headerBytesMax: number;
   readonly targetLengthMax: number;
   readonly streamsPerConnectionMax: number;
@@ -367,6 +370,7 @@ function readLimits(
 ): HttpLimits {
   return {
     bodyBytesMax: number("Http.MaxRequestBodySizeInMb") * 1024 * 1024,
+    jsonBytesMax: number("Http.MaxJsonRequestSizeInMb") * 1024 * 1024,
     headerBytesMax: number("Http.MaxRequestHeadersSizeInKb") * 1024,
     targetLengthMax: number("Http.MaxRequestLineSizeInKb") * 1024,
     streamsPerConnectionMax: number("Http.Http2.MaxStreamsPerConnection"),

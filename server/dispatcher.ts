@@ -65,7 +65,7 @@ export class Dispatcher {
     let running: Promise<void> | void;
     try {
       const limit = this.services.config.limits.requestsInFlightMax;
-      if (this.inFlight + this.turns.waitingCount > limit) throw overloaded(limit);
+      if (this.inFlight > limit) throw overloaded(limit);
       running = this.run(exchange);
     } catch (error) {
       this.fail(exchange, error);

@@ -10,13 +10,15 @@
 import type { X509Certificate } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 import { assert } from "../engine/assert.ts";
-import type { DocumentPieces } from "../engine/reply-text.ts";
+import type { DocumentPieces } from "../engine/document-pieces.ts";
 import type { Identity, Requirement } from "./access.ts";
 import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
+import { BodyRoom } from "./body-room.ts";
 import type { Connection } from "./connection.ts";
 import { forceRoom } from "./reply-room.ts";
 import { ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import { QueryString } from "./request.ts";
+import { jsonTooLarge } from "./request-error.ts";
 import {
   chooseEncoding,
   compress,
@@ -152,12 +154,30 @@ export abstract class Exchange {
 
   /**
    * The whole body, decoded (gzip, br, deflate, zstd).
-   * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding
+   * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding, 503 no room
    */
   body(): Promise<Buffer> {
     if (!this.hasBody) return Promise.resolve(Buffer.alloc(0));
     const encoding = this.header("content-encoding");
-    return collectBody(this.takeBody(), encoding, this.header("content-length"), this.limits);
+    const length = this.header("content-length");
+    const room = new BodyRoom();
+    if (encoding === undefined && Number(length ?? Number.NaN) <= room.bytes) {
+      return collectBody(() => this.takeBody(), encoding, length, this.limits, room);
+    }
+    this.whenClosed(() => room.release());
+    return collectBody(() => this.takeBody(), encoding, length, this.limits, room, this.signal);
+  }
+
+  /**
+   * The whole body when it is an object that says what to do, and is parsed at once.
+   * @throws RequestError as `body`, 413 over a limit of its own
+   */
+  async jsonBytes(): Promise<Buffer> {
+    const { jsonBytesMax } = this.limits;
+    if (Number(this.header("content-length") ?? 0) > jsonBytesMax) throw jsonTooLarge(jsonBytesMax);
+    const bytes = await this.body();
+    if (bytes.length > jsonBytesMax) throw jsonTooLarge(jsonBytesMax);
+    return bytes;
   }
 
   /**

@@ -38,6 +38,11 @@ const connectionWindowBytes = 8 * 1024 * 1024;
 /** Milliseconds that an idle session has to end by itself, once told to. */
 const farewellMs = 1_000;
 
+/** Bytes of a new connection that are looked at as soon as they come. */
+const firstBytesMax = 4 * 1024;
+/** Headers of one request: as many as Node takes over HTTP/2. */
+const headerCountMax = 128;
+
 /** Bytes of a session's memory in MB, as Node counts it: windows and queued replies. */
 const sessionMegabytesMax = 64;
 
@@ -68,6 +73,7 @@ export class HttpServer {
     const { limits } = services.config;
     this.bodyLimits = {
       bodyBytesMax: limits.bodyBytesMax,
+      jsonBytesMax: limits.jsonBytesMax,
       idleMs: limits.bodyIdleMs,
       bytesPerSecondMin: limits.bodyBytesPerSecondMin,
       rateGraceMs: limits.bodyRateGraceMs,
@@ -198,9 +204,15 @@ export class HttpServer {
       if (isHttp2 && length < preface.length) return;
       clearTimeout(timer);
       socket.off("readable", onReadable);
-      socket.unshift(seen);
-      if (isHttp2) this.enterHttp2(connection, socket);
-      else this.enterHttp1(connection, socket);
+      const enter = () => {
+        if (socket.destroyed) return;
+        socket.unshift(seen);
+        if (isHttp2) this.enterHttp2(connection, socket);
+        else this.enterHttp1(connection, socket);
+      };
+      // So much at once is many requests, or a large one: neither is read together with others of the kind.
+      if (seen.length > firstBytesMax) this.dispatcher.turns.read(enter);
+      else enter();
     };
     socket.on("readable", onReadable);
     socket.once("close", () => clearTimeout(timer));
@@ -278,6 +290,10 @@ export class HttpServer {
     const connection = this.connections.get(request.socket);
     if (connection === undefined) {
       request.socket.destroy();
+      return;
+    }
+    if (request.rawHeaders.length > 2 * headerCountMax) {
+      request.socket.end(rejectionReply(431));
       return;
     }
     if (!hasOneHost(request)) {

@@ -57,7 +57,7 @@ export function methodIn(packet: Buffer | undefined): string | undefined {
 const rejections: Readonly<Record<number, string>> = {
   400: "The request is not HTTP as this server reads it.",
   408: "The headers of the request came too slowly (setting Http.RequestHeadersTimeoutInSec).",
-  431: "The headers of the request are too large (setting Http.MaxRequestHeadersSizeInKb).",
+  431: "The headers of the request are too large (setting Http.MaxRequestHeadersSizeInKb), or more than 128.",
 };
 
 /**

@@ -26,6 +26,7 @@ export interface InternalRequest {
 
 const internalLimits: BodyLimits = {
   bodyBytesMax: Number.MAX_SAFE_INTEGER,
+  jsonBytesMax: Number.MAX_SAFE_INTEGER,
   idleMs: 2_147_483_647,
   bytesPerSecondMin: 0,
   rateGraceMs: 0,
@@ -82,6 +83,14 @@ export class InternalExchange extends Exchange {
 
   override get isClosed(): boolean {
     return this.wasDestroyed;
+  }
+
+  override body(): Promise<Buffer> {
+    return Promise.resolve(this.request.body ?? Buffer.alloc(0));
+  }
+
+  override jsonBytes(): Promise<Buffer> {
+    return this.body();
   }
 
   override whenClosed(onClose: () => void): void {

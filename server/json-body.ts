@@ -11,14 +11,14 @@ const parser = new DocumentParser(null);
 
 /** The body as an object. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
 export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
-  return parseObject(await exchange.body());
+  return parseObject(await exchange.jsonBytes());
 }
 
 /** The body as an object, and its minified text, where numbers are spelt as they came. @throws EngineError as `jsonBody` */
 export async function jsonBodyWithText(
   exchange: Exchange,
 ): Promise<{ readonly object: JsonObject; readonly text: Buffer }> {
-  const object = parseObject(await exchange.body());
+  const object = parseObject(await exchange.jsonBytes());
   return { object, text: Buffer.from(parser.body) };
 }
 

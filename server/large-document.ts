@@ -6,8 +6,9 @@
  * - Room for a record is taken before it is read, and given back when its last user has released it.
  */
 import type { Database } from "../engine/database.ts";
+import type { DocumentPieces } from "../engine/document-pieces.ts";
 import { largeRecordBytes } from "../engine/limits.ts";
-import { DocumentPieces } from "../engine/reply-text.ts";
+import { piecesOf } from "../engine/reply-text.ts";
 import { takeRoom } from "./reply-room.ts";
 
 /** Bytes of a record up to which it is copied: what is in memory may move then. */
@@ -93,7 +94,7 @@ function share(database: Database, { document, position, length }: RecordAddress
       const read = database.recordAt(document, position, length);
       const found = read instanceof Promise ? await read : read;
       const record = length <= copiedBytesMax ? Buffer.from(found) : found;
-      const pieces = new DocumentPieces(database.state, record);
+      const pieces = piecesOf(database.state, record);
       if (signal.aborted) end();
       else signal.addEventListener("abort", end, { once: true });
       return { record, pieces };

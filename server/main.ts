@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { type Config, loadConfig } from "./config.ts";
+import { returnMemory } from "./memory-return.ts";
 import { routes } from "./route-table.ts";
 import { type RunningServer, startServer } from "./run.ts";
 import { exitCodes, StartError } from "./start-error.ts";
@@ -38,6 +39,7 @@ async function main(): Promise<void> {
   server.warnings.forEach(warn);
   stopWhenTold(server, config);
   server.lost.then(endAtOnce, endAtOnce);
+  returnMemory();
   print(startupLines(server).join("\n"));
 }
 

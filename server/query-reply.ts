@@ -4,14 +4,17 @@
  */
 import type { Database } from "../engine/database.ts";
 import { nodeTag } from "../engine/database-state.ts";
+import type { DocumentPieces } from "../engine/document-pieces.ts";
 import { compareExchangeKey } from "../engine/keyspaces/compare-exchange.ts";
 import { counterKey } from "../engine/keyspaces/counters.ts";
+import { largeRecordBytes } from "../engine/limits.ts";
 import { ReplyText } from "../engine/reply-text.ts";
 import type { IncludedCounters, QueryOutcome, RowSink } from "../engine/rql/results.ts";
 import { formatTimestamp } from "../engine/timestamp.ts";
 import { compareNames } from "../engine/writes/counter-operations.ts";
 import type { Exchange } from "./exchange.ts";
-import type { ReplyStream } from "./reply-stream.ts";
+import { GatheringRoom, takeRoom, takeRoomNow } from "./reply-room.ts";
+import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
 import { seriesIncludesText } from "./time-series-includes.ts";
 
@@ -29,6 +32,8 @@ export class QueryReply implements RowSink {
   readonly #database: Database;
   readonly #rows = new ReplyText(8 * 1024);
   #isEmpty = true;
+  /** Of the rows that wait for the totals. */
+  readonly #room = new GatheringRoom(waitingBytesMax);
   #stream: ReplyStream | undefined;
 
   constructor(exchange: Exchange, database: Database) {
@@ -37,17 +42,26 @@ export class QueryReply implements RowSink {
   }
 
   add(row: Buffer): Promise<void> | null {
-    if (!this.#isEmpty) this.#rows.addText(",");
-    this.#isEmpty = false;
+    if (row.length > largeRecordBytes) return this.#addLargeRow(row);
+    this.#addComma();
     this.#rows.addBytes(row);
-    const limit = this.#stream === undefined ? waitingBytesMax : pieceBytes;
-    if (this.#rows.length < limit) return null;
-    if (this.#stream === undefined) {
-      this.#stream = this.#exchange.stream(200);
-      const opened = this.#stream.write('{"Results":[');
-      if (opened !== undefined) return opened.then(() => this.#flush());
+    if (this.#stream !== undefined) return this.#rows.length < pieceBytes ? null : this.#flush();
+    return this.#room.holds(this.#rows.length) ? null : this.#flush();
+  }
+
+  async addLarge(document: DocumentPieces): Promise<void> {
+    // The row's record may be in a segment that nothing else keeps.
+    const view = this.#database.view();
+    let give: (() => void) | undefined;
+    try {
+      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      this.#addComma();
+      await this.#flush();
+      if (this.#stream !== undefined) await writePieces(this.#stream, document);
+    } finally {
+      give?.();
+      view.release();
     }
-    return this.#flush() ?? null;
   }
 
   /** Sends the rest. Resolves when it is on its way. */
@@ -66,6 +80,7 @@ export class QueryReply implements RowSink {
     const text = new ReplyText(this.#rows.length + rest.length + 512);
     text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText("]");
     text.addBytes(rest.bytes).addText("}");
+    this.#room.release();
     this.#exchange.replyJson(200, text.bytes, {
       etag: String(outcome.resultEtag),
     });
@@ -73,13 +88,40 @@ export class QueryReply implements RowSink {
 
   /** The query failed. @returns false when nothing was sent, so that an error can be; else the reply is cut off. */
   fail(): boolean {
+    this.#room.release();
     if (this.#stream === undefined) return false;
     this.#exchange.abort();
     return true;
   }
 
+  /** A row that was computed, and is large: it is not kept while it waits for room. */
+  async #addLargeRow(row: Buffer): Promise<void> {
+    const give = takeRoomNow(row.length);
+    try {
+      this.#addComma();
+      await this.#flush();
+      for (let start = 0; start < row.length; start += pieceBytes) {
+        await this.#stream?.write(row.subarray(start, start + pieceBytes));
+      }
+    } finally {
+      give();
+    }
+  }
+
+  #addComma(): void {
+    if (!this.#isEmpty) this.#rows.addText(",");
+    this.#isEmpty = false;
+  }
+
+  /** Sends the rows so far, no faster than they are taken. @throws RequestError 503 */
   async #flush(): Promise<void> {
-    await this.#stream?.write(this.#rows.take());
+    if (this.#stream === undefined) {
+      this.#room.release();
+      const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+      this.#stream = this.#exchange.stream(200, undefined, give);
+      await this.#stream.write('{"Results":[');
+    }
+    await this.#stream.write(this.#rows.take());
   }
 
   #extras(outcome: QueryOutcome): string {

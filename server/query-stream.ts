@@ -3,7 +3,9 @@
  * What is told beside the rows comes first when all rows fit into a buffer, else last.
  */
 import type { Database } from "../engine/database.ts";
+import type { DocumentPieces } from "../engine/document-pieces.ts";
 import { EngineError } from "../engine/errors.ts";
+import { largeRecordBytes } from "../engine/limits.ts";
 import { collectionIdNamed } from "../engine/query-rows.ts";
 import { ReplyText } from "../engine/reply-text.ts";
 import type { AnalyzedQuery } from "../engine/rql/analyzed-query.ts";
@@ -13,7 +15,8 @@ import { CsvRows, rowCells } from "./csv.ts";
 import type { Exchange } from "./exchange.ts";
 import { timeText } from "./query-reply.ts";
 import type { QueryRequest } from "./query-request.ts";
-import type { ReplyStream } from "./reply-stream.ts";
+import { GatheringRoom, takeRoom, takeRoomNow } from "./reply-room.ts";
+import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import type { ReplyHeaders } from "./response.ts";
 
 const waitingBytesMax = 1024 * 1024;
@@ -26,6 +29,10 @@ interface Framing {
   /** Text before the rows; `outcome` null: it is not known yet. */
   open(outcome: QueryOutcome | null): string;
   row(row: Buffer, isFirst: boolean, text: ReplyText): void;
+  /** What stands around a row that is written by itself; undefined: such rows are made by `row` too. */
+  readonly around:
+    | { readonly first: string; readonly open: string; readonly close: string }
+    | undefined;
   /** Text behind the rows. `isTold`: the statistics went before. */
   close(outcome: QueryOutcome, isTold: boolean): string;
   headers(): ReplyHeaders | undefined;
@@ -39,6 +46,7 @@ function statistics(outcome: QueryOutcome): string {
 }
 
 const objectFraming: Framing = {
+  around: { first: "", open: ",", close: "" },
   open: (outcome) => (outcome === null ? '{"Results":[' : `{${statistics(outcome)},"Results":[`),
   row(row, isFirst, text) {
     if (!isFirst) text.addText(",");
@@ -49,6 +57,7 @@ const objectFraming: Framing = {
 };
 
 const lineFraming: Framing = {
+  around: { first: '{"Item":', open: '{"Item":', close: "}\r\n" },
   open: (outcome) => (outcome === null ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`),
   row(row, _isFirst, text) {
     text.addText('{"Item":').addBytes(row).addText("}\r\n");
@@ -63,6 +72,7 @@ function csvFraming(database: Database): Framing {
   const time = `${stamp.slice(0, 10).replaceAll("-", "")}_${stamp.slice(11, 16).replace(":", "")}`;
   const name = `${database.name}_A_query_result_${time}.csv`;
   return {
+    around: undefined,
     open: () => "\uFEFF",
     row(row, _isFirst, text) {
       text.addText(
@@ -90,7 +100,7 @@ export async function streamQuery(
   refuseIncludes(query);
   const framing =
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
-  const sink = new StreamSink(exchange, framing);
+  const sink = new StreamSink(exchange, database, framing);
   try {
     const outcome = await database.queries.execute(query, { ...options, timeoutMs }, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query, database));
@@ -134,30 +144,81 @@ function refuseIncludes({ include }: AnalyzedQuery): void {
 
 class StreamSink implements RowSink {
   readonly #exchange: Exchange;
+  readonly #database: Database;
   readonly #framing: Framing;
   readonly #text = new ReplyText(8 * 1024);
+  readonly #room = new GatheringRoom(waitingBytesMax);
   #stream: ReplyStream | undefined;
   #isFirst = true;
 
-  constructor(exchange: Exchange, framing: Framing) {
+  constructor(exchange: Exchange, database: Database, framing: Framing) {
     this.#exchange = exchange;
+    this.#database = database;
     this.#framing = framing;
   }
 
   add(row: Buffer): Promise<void> | null {
+    this.#requireClient();
+    // A row that was computed, and is large, is not kept while it waits for room.
+    if (row.length > largeRecordBytes) return this.#addLargeRow(row);
+    this.#framing.row(row, this.#isFirst, this.#text);
+    this.#isFirst = false;
+    const { length } = this.#text;
+    if (this.#stream !== undefined) return length < pieceBytes ? null : this.#flush();
+    return this.#room.holds(length) ? null : this.#flush();
+  }
+
+  async addLarge(document: DocumentPieces): Promise<void> {
+    this.#requireClient();
+    // The row's record may be in a segment that nothing else keeps.
+    const view = this.#database.view();
+    let give: (() => void) | undefined;
+    try {
+      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      const around = this.#framing.around;
+      if (around === undefined) {
+        this.#framing.row(document.copy(0, document.length), this.#isFirst, this.#text);
+      } else this.#text.addText(this.#isFirst ? around.first : around.open);
+      this.#isFirst = false;
+      await this.#flush();
+      if (around === undefined || this.#stream === undefined) return;
+      await writePieces(this.#stream, document);
+      this.#text.addText(around.close);
+    } finally {
+      give?.();
+      view.release();
+    }
+  }
+
+  async #addLargeRow(row: Buffer): Promise<void> {
+    const give = takeRoomNow(row.length);
+    try {
+      this.#framing.row(row, this.#isFirst, this.#text);
+      this.#isFirst = false;
+      await this.#flush();
+    } finally {
+      give();
+    }
+  }
+
+  #requireClient(): void {
     if (this.#exchange.isClosed) {
       throw new EngineError("operation-cancelled", "The client of a stream has gone.");
     }
-    this.#framing.row(row, this.#isFirst, this.#text);
-    this.#isFirst = false;
-    if (this.#text.length < (this.#stream === undefined ? waitingBytesMax : pieceBytes))
-      return null;
+  }
+
+  /** @throws RequestError 503 */
+  async #flush(): Promise<void> {
     if (this.#stream === undefined) {
-      this.#stream = this.#exchange.stream(200, this.#framing.headers());
-      // The first piece is short; what waits for the client is the next one.
-      void this.#stream.write(this.#framing.open(null));
+      this.#room.release();
+      const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+      this.#stream = this.#exchange.stream(200, this.#framing.headers(), give);
+      await this.#stream.write(this.#framing.open(null));
     }
-    return this.#stream.write(this.#text.take()) ?? null;
+    const text = this.#text.take();
+    for (let start = 0; start < text.length; start += pieceBytes) {
+      await this.#stream.write(text.subarray(start, start + pieceBytes));
+    }
   }
 
   async end(outcome: QueryOutcome): Promise<void> {
@@ -166,6 +227,7 @@ class StreamSink implements RowSink {
       await this.#stream.end(this.#text.bytes);
       return;
     }
+    this.#room.release();
     const stream = this.#exchange.stream(200, this.#framing.headers());
     await stream.write(this.#framing.open(outcome));
     this.#text.addText(this.#framing.close(outcome, true));
@@ -174,6 +236,7 @@ class StreamSink implements RowSink {
 
   /** @returns false when nothing was sent; else the reply is cut off. */
   fail(): boolean {
+    this.#room.release();
     if (this.#stream === undefined) return false;
     this.#exchange.abort();
     return true;

@@ -17,8 +17,9 @@ export async function takeRoom(
   use: WorkUse & ("replies" | "bodies"),
   bytes: number,
   signal?: AbortSignal,
+  ownBytes = 0,
 ): Promise<() => void> {
-  if (processMemory.tryTake(use, bytes)) return giverOf(use, bytes);
+  if (processMemory.tryTake(use, bytes, ownBytes)) return giverOf(use, bytes);
   const refusal = () => (use === "replies" ? noRoomForReplies() : noRoomForBodies());
   if (processMemory.waitersOf(use) >= roomWaitersMax) throw refusal();
   const late = AbortSignal.timeout(roomWaitMs);
@@ -40,4 +41,40 @@ function giverOf(use: WorkUse, bytes: number): () => void {
     isGiven = true;
     processMemory.give(use, bytes);
   };
+}
+
+/** As `takeRoom`, without waiting: for what is there already and can be dropped. @throws RequestError 503 */
+export function takeRoomNow(bytes: number): () => void {
+  if (!processMemory.tryTake("replies", bytes)) throw noRoomForReplies();
+  return giverOf("replies", bytes);
+}
+
+/** Bytes that any reply may gather before it is sent. */
+const gatheredBytesFree = 64 * 1024;
+
+/** The room of what a reply gathers before it is sent: more than a little only while there is room for it. */
+export class GatheringRoom {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** May `length` bytes in all be gathered? */
+  holds(length: number): boolean {
+    if (length <= gatheredBytesFree) return true;
+    if (length > this.#bytesMax) return false;
+    while (this.#bytes < length) {
+      const wanted = Math.max(gatheredBytesFree, this.#bytes);
+      if (!processMemory.tryTake("replies", wanted, this.#bytes)) return false;
+      this.#bytes += wanted;
+    }
+    return true;
+  }
+
+  release(): void {
+    processMemory.give("replies", this.#bytes);
+    this.#bytes = 0;
+  }
 }

@@ -8,9 +8,9 @@
  */
 import type { Writable } from "node:stream";
 import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
+import type { DocumentPieces } from "../engine/document-pieces.ts";
 import { pressedStallMs } from "../engine/limits.ts";
 import { processMemory } from "../engine/memory-budget.ts";
-import type { DocumentPieces } from "../engine/reply-text.ts";
 import { TurnSlice } from "./turn-slice.ts";
 
 /** Bytes that a streamed reply is counted for while it is open: a piece that waits, and what the layers below hold. */

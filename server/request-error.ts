@@ -75,6 +75,15 @@ export function bodyTooLarge(bytesMax: number): RequestError {
   );
 }
 
+export function jsonTooLarge(bytesMax: number): RequestError {
+  return new RequestError(
+    413,
+    `${client}.BadRequestException`,
+    `The request's object is larger than the ${bytesMax} bytes that this server reads at once ` +
+      "(setting Http.MaxJsonRequestSizeInMb). Ask for less at once.",
+  );
+}
+
 export function bodyTooSlow(detail: string): RequestError {
   return new RequestError(408, `${client}.BadRequestException`, `The request's body ${detail}.`);
 }

@@ -8,6 +8,7 @@
  * - Requests of one connection begin in the order in which they came. On an ordered one (HTTP/1.1) the next begins when the reply
  *   before it was taken: pipelined requests are not worked on ahead of their reader.
  * - Beginning requests takes no more than `turnMs` of a turn of the event loop, and the one that went over it.
+ * - Of the connections that send requests ahead of their replies, one is read in a turn: a packet may have a thousand.
  */
 import type { Connection } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
@@ -24,6 +25,8 @@ export class RequestTurns {
   #isScheduled = false;
   /** Connections with requests that may begin, each once. */
   #ready: Connection[] = [];
+  /** Connections to be read again, or for the first time: one in a turn. */
+  #unread: (() => void)[] = [];
   /** Requests that have not begun. */
   waitingCount = 0;
 
@@ -51,10 +54,21 @@ export class RequestTurns {
     if (connection.waiting.length > 0) this.#makeReady(connection);
   }
 
+  /** Calls `read`, which reads from a connection that may have much to say, in a turn in which no other such does. */
+  read(read: () => void): void {
+    this.#unread.push(read);
+    if (this.#unread.length === 1) setImmediate(() => this.#readNext());
+  }
+
   /** The connection has ended: what waits on it is forgotten. */
   forget(connection: Connection): void {
     this.waitingCount -= connection.waiting.length;
     connection.waiting.length = 0;
+  }
+
+  #readNext(): void {
+    this.#unread.shift()?.();
+    if (this.#unread.length > 0) setImmediate(() => this.#readNext());
   }
 
   #run(exchange: Exchange, startedMs: number): void {
@@ -90,7 +104,7 @@ export class RequestTurns {
       if (exchange === undefined) continue;
       this.waitingCount--;
       if (connection.waiting.length === pipelinedMax / 2 && connection.isOrdered) {
-        connection.resume?.();
+        this.read(() => connection.resume?.());
       }
       this.#run(exchange, performance.now());
       if (connection.waiting.length > 0 && !connection.isAwaitingReader) {

@@ -250,6 +250,18 @@ async function linesUntilAvailable(child: ChildProcess): Promise<string[]> {
   throw new Error(`the server did not start: ${lines.join("\n")}`);
 }
 
+function drained(request: http.ClientRequest): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      request.off("drain", done);
+      request.off("close", done);
+      resolve();
+    };
+    request.on("drain", done);
+    request.on("close", done);
+  });
+}
+
 async function pour(
   body: AsyncIterable<Buffer | string>,
   request: http.ClientRequest,
@@ -257,8 +269,7 @@ async function pour(
   try {
     for await (const chunk of body) {
       if (request.destroyed) return;
-      if (!request.write(chunk))
-        await Promise.race([once(request, "drain"), once(request, "close")]);
+      if (!request.write(chunk)) await drained(request);
     }
     request.end();
   } catch {

@@ -106,11 +106,16 @@ class Prober {
   async #probe(): Promise<void> {
     const { pid } = this.#target;
     const server = `${pid}/task/${pid}`;
-    const delayed = delayedMs(server) + delayedMs("thread-self");
+    const serverDelayed = delayedMs(server);
+    const ownDelayed = delayedMs("thread-self");
     const started = performance.now();
     const isAnswered = await this.#ask();
     const raw = performance.now() - started;
-    const others = delayedMs(server) + delayedMs("thread-self") - delayed;
+    // They may have been delayed at the same time: the longer one is what is sure.
+    const others = Math.max(
+      delayedMs(server) - serverDelayed,
+      delayedMs("thread-self") - ownDelayed,
+    );
     if (!isAnswered) this.#failures++;
     this.#waits.push(isAnswered ? Math.max(0, raw - others) : raw);
     this.#rawWaitMs = Math.max(this.#rawWaitMs, raw);

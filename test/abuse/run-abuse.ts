@@ -16,8 +16,8 @@
  *       check: ([reply]) => assertRefused(reply, [400], /nested/),
  *     },
  *
- * A case passes when the median of three attacks keeps the GET of the other database waiting for at most `waitMsMax`, the
- * server's resident memory grew by at most `growthBytesMax` at any time and by at most `keptBytesMax` when
+ * A case passes when the median of three attacks keeps the GET of the other database waiting for at most `waitMsMax`, and
+ * the main thread of the server in one turn for at most so much processor time, the server's resident memory grew by at most `growthBytesMax` at any time and by at most `keptBytesMax` when
  * `givenBackMs` have passed since the last attack, the server is alive, no GET failed, and `check` is content. When the
  * first of them is within the limit, the second decides; in the short form the first.
  *
@@ -121,7 +121,9 @@ async function runCase(one: AbuseCase, isShort: boolean, runs: number): Promise<
     const limit = one.waitMsMax ?? waitMsMax;
     for (let run = 0; run < runs; run++) {
       attacks.push(await attackOnce(one, server, probe, problems));
-      const within = attacks.filter((attack) => attack.probe.waitMs <= limit).length;
+      const within = attacks.filter(
+        (attack) => attack.probe.waitMs <= limit && attack.turnMs <= limit,
+      ).length;
       if (!server.isAlive || within >= (isShort ? 1 : 2)) break;
     }
     let last = await probe.report();
@@ -134,10 +136,12 @@ async function runCase(one: AbuseCase, isShort: boolean, runs: number): Promise<
     const growth = Math.max(...attacks.map((attack) => attack.probe.bytesPeak)) - idle.bytesNow;
     const kept = last.bytesNow - idle.bytesNow;
     const worst = medianBy(attacks, (attack) => attack.probe.waitMs);
+    const turn = medianBy(attacks, (attack) => attack.turnMs).turnMs;
     const failures = attacks.reduce((sum, attack) => sum + attack.probe.failures, 0);
     if (!server.isAlive) problems.add("the server died");
     if (failures > 0) problems.add(`${failures} GETs of the other database failed`);
     if (worst.probe.waitMs > limit) problems.add(`waits of more than ${limit} ms`);
+    if (turn > limit) problems.add(`a turn of more than ${limit} ms of processor time`);
     if (growth > growthBytesMax) problems.add(`grew by more than ${megabytes(growthBytesMax)}`);
     if (kept > keptBytesMax) problems.add(`${megabytes(kept)} kept after ${givenBackMs / 1000} s`);
     return { problems: [...problems], figures: figuresOf(worst, idle, growth, kept) };

@@ -85,7 +85,7 @@ test("on an ordered connection the next begins when the reply before it was take
   expect(begun).toEqual(["a", "b", "c", "d"]);
 });
 
-test("what waits on a connection that ended is forgotten, and reading pauses while much waits", () => {
+test("what waits on a connection that ended is forgotten, and reading pauses while much waits", async () => {
   const { turns, begun, add } = turnsOf(0);
   const one = connection(true);
   const reading: string[] = [];
@@ -94,10 +94,23 @@ test("what waits on a connection that ended is forgotten, and reading pauses whi
   for (let n = 0; n < 40; n++) add(`${n}`, one);
   expect(reading).toEqual(["pause"]);
   for (let n = 0; n < 30; n++) turns.taken(one);
+  await turn();
   expect(reading).toEqual(["pause", "resume"]);
   expect(begun.length).toBe(31);
   turns.forget(one);
   expect(turns.waitingCount).toBe(0);
   turns.taken(one);
   expect(begun.length).toBe(31);
+});
+
+test("of several connections with much to say one is read in a turn", async () => {
+  const { turns } = turnsOf(0);
+  const read: string[] = [];
+  for (const name of ["a", "b", "c"]) turns.read(() => read.push(name));
+  expect(read).toEqual([]);
+  await turn();
+  expect(read).toEqual(["a"]);
+  await turn();
+  await turn();
+  expect(read).toEqual(["a", "b", "c"]);
 });

@@ -1,0 +1,49 @@
+/**
+ * The text of one document as a reader gets it, not put together: the stored bytes, and what comes behind them. For documents
+ * that are too large to be copied as a whole for each reader.
+ *
+ * Invariants:
+ * - It holds the record; whoever made it keeps the record's bytes as they are while it is used.
+ */
+import { bodyLengthOf, bodyStartOf } from "./document.ts";
+import { largeRecordBytes } from "./limits.ts";
+
+/** Is the document in the record at `start` too large to be composed at once? */
+export function isLargeDocument(bytes: Buffer, start: number): boolean {
+  return bodyLengthOf(bytes, start) > largeRecordBytes;
+}
+
+export class DocumentPieces {
+  /** Bytes of the text. */
+  readonly length: number;
+  readonly #record: Buffer;
+  readonly #bodyStart: number;
+  /** Bytes of the body without its last brace. */
+  readonly #bodyLength: number;
+  /** `,"@metadata":{…}}` */
+  readonly #tail: Buffer;
+
+  /** @param metadata `"@metadata":{…}`, as it stands in the text */
+  constructor(bytes: Buffer, start: number, metadata: Buffer) {
+    const bodyLength = bodyLengthOf(bytes, start);
+    const comma = bodyLength > 2 ? "," : "";
+    this.#tail = Buffer.concat([Buffer.from(comma), metadata, Buffer.from("}")]);
+    this.#record = bytes;
+    this.#bodyStart = bodyStartOf(bytes, start);
+    this.#bodyLength = bodyLength - 1;
+    this.length = this.#bodyLength + this.#tail.length;
+  }
+
+  /** A copy of the bytes from `start` to `end` (exclusive) of the text. */
+  copy(start: number, end: number): Buffer {
+    const target = Buffer.allocUnsafe(end - start);
+    const ofBody = Math.max(0, Math.min(end, this.#bodyLength) - start);
+    const from = this.#bodyStart + start;
+    if (ofBody > 0) target.set(this.#record.subarray(from, from + ofBody), 0);
+    if (ofBody < target.length) {
+      const tailFrom = start + ofBody - this.#bodyLength;
+      target.set(this.#tail.subarray(tailFrom, tailFrom + target.length - ofBody), ofBody);
+    }
+    return target;
+  }
+}
