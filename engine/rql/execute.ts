@@ -9,6 +9,7 @@
  */
 import { assert } from "../assert.ts";
 import { bodyTextOf, idOf } from "../document.ts";
+import { isLargeDocument } from "../document-pieces.ts";
 import { EngineError } from "../errors.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
@@ -26,6 +27,7 @@ import type { ProjectionBehavior, QueryOutcome, RowSink } from "./results.ts";
 import {
   FieldProjector,
   indexedMetadata,
+  largeDocument,
   projectionMetadata,
   type RowParts,
   severalValues,
@@ -481,7 +483,13 @@ class Execution {
       this.#includes.addRow(parts.row, null);
       this.#explain(parts.row, null);
       this.#highlight(parts, null);
-      return this.#deliver(this.#documentRow(parts));
+      const { row } = parts;
+      if (this.#sink.addLarge === undefined || row.start < 0 || this.#request.isMetadataOnly) {
+        return this.#deliver(this.#documentRow(parts));
+      }
+      if (!isLargeDocument(row.bytes, row.start)) return this.#deliver(this.#documentRow(parts));
+      this.#returnedCount++;
+      return this.#sink.addLarge(largeDocument(row, parts.score, this.#host.source));
     }
     let waiting: Promise<void> | null = null;
     let projected: readonly ProjectedText[];

@@ -13,6 +13,7 @@ import {
   idOf,
   lastModifiedOf,
 } from "../document.ts";
+import { DocumentPieces } from "../document-pieces.ts";
 import { EngineError } from "../errors.ts";
 import { normalDate } from "../indexing/date-terms.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
@@ -73,6 +74,17 @@ export function wholeDocument(row: StoredRow, score: number | null, source: RowS
   metadata.copy(whole, open + metadataKey.length);
   whole[whole.length - 1] = 0x7d;
   return whole;
+}
+
+/** As `wholeDocument`, for one that is large: not put together. */
+export function largeDocument(
+  row: StoredRow,
+  score: number | null,
+  source: RowSource,
+): DocumentPieces {
+  const extra = score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
+  const metadata = Buffer.concat([metadataKey, source.metadataOf(row, extra)]);
+  return new DocumentPieces(row.bytes, row.start, metadata);
 }
 
 /** The `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */

@@ -1,6 +1,7 @@
 /**
  * What a query answers beside its rows: types only. The server writes it in the form of the wire.
  */
+import type { DocumentPieces } from "../document-pieces.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
 
 /** Where the columns of a projection come from: what an index keeps, then documents; or one of the two alone. */
@@ -16,6 +17,11 @@ export type ProjectionBehavior = (typeof projectionBehaviors)[number];
 /** Takes rows as they come, each the JSON text of one object. A promise asks to wait before the next. */
 export interface RowSink {
   add(row: Buffer): Promise<void> | null;
+  /**
+   * Takes a document that is too large to be composed at once. Its record stays as it is in this turn, and until the
+   * promise has resolved when a view is held. Without this, it is composed.
+   */
+  addLarge?(document: DocumentPieces): Promise<void>;
 }
 
 export interface QueryOutcome {
