@@ -168,6 +168,8 @@ export const subscriptionWorkersMax = 256;
 /** Damaged records that a database lists. */
 export const damagedListMax = 1000;
 
+/** Commands of one batch when no setting says otherwise: they are one transaction, which is made in one turn. */
+export const batchCommandsMax = 25_000;
 /** Milliseconds that a large reply or body waits for room before it is refused. */
 export const roomWaitMs = 10_000;
 /** Large replies or bodies that wait for room; more are refused at once. */

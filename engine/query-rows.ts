@@ -23,6 +23,9 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { RecordReader } from "./record-reader.ts";
 import { xxHash64 } from "./rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
+import { nextTurn } from "./turns.ts";
+
+export { nextTurn } from "./turns.ts";
 
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
@@ -251,11 +254,6 @@ export const missingCollection = 0x1_0000;
 export function collectionIdNamed(state: DatabaseState, name: string): number {
   const id = state.keyspaces.collections.find(name);
   return id < 0 ? missingCollection : id;
-}
-
-/** Gives the event loop a turn. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** A row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */

@@ -9,6 +9,7 @@
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import { pressedStallMs } from "../engine/limits.ts";
+import { nextTurn, turnIsOver } from "../engine/turns.ts";
 import { BodyRoom } from "./body-room.ts";
 import {
   bodyBroken,
@@ -17,7 +18,6 @@ import {
   encodingUnknown,
   RequestError,
 } from "./request-error.ts";
-import { TurnSlice } from "./turn-slice.ts";
 
 export interface BodyLimits {
   /** Bytes of a body that is collected whole, decoded. */
@@ -234,7 +234,7 @@ async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
     chunks[position] = noBytes;
     if (copied < copiedBytesMax) continue;
     copied = 0;
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   return whole;
 }
@@ -277,7 +277,6 @@ async function unfold(
 ): Promise<Buffer> {
   let chunks: Buffer[] = [];
   let length = 0;
-  const slice = new TurnSlice();
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     length += chunk.length;
     if (length > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
@@ -286,7 +285,7 @@ async function unfold(
       await room.grow(raw.length + length, false, signal);
       chunks.push(chunk);
     } else chunks = [];
-    await slice.next();
+    await turnIsOver();
   }
   if (length <= keptUnfoldedBytes) return joined(chunks, length);
   await room.grow(raw.length + length, true, signal);
@@ -294,7 +293,7 @@ async function unfold(
   let at = 0;
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     at += chunk.copy(whole, at);
-    await slice.next();
+    await turnIsOver();
   }
   return whole;
 }
@@ -443,10 +442,9 @@ async function* unfoldZstd(
       throw error instanceof RequestError ? error : bodyBroken("zstd", error);
     }
   };
-  const slice = new TurnSlice();
   for await (const chunk of source) {
     for (let start = 0; start < chunk.length; start += zstdStepBytes) {
-      await slice.next();
+      await turnIsOver();
       push(chunk.subarray(start, start + zstdStepBytes), false);
       yield* ready.splice(0);
     }

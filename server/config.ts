@@ -6,7 +6,7 @@
  * - Names are compared without regard to letter case; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
  * - A value that cannot be read is an error; a name that is not known, or does nothing here, is named in a line.
  */
-import { folderSilenceMs, folderSilenceMsMin } from "../engine/limits.ts";
+import { batchCommandsMax, folderSilenceMs, folderSilenceMsMin } from "../engine/limits.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";
@@ -44,7 +44,8 @@ export const settingTable = {
   "Http.MinDataRateBytesPerSec": { kind: "count", fallback: "240" },
   "Http.MinDataRateGracePeriodInSec": { kind: "seconds", fallback: "30" },
   "Http.ResponseStallTimeoutInSec": { kind: "seconds", fallback: "60" },
-  "Http.MaxJsonRequestSizeInMb": { kind: "count", fallback: "4" },
+  "Http.MaxJsonRequestSizeInMb": { kind: "count", fallback: "2" },
+  "Http.MaxBatchCommands": { kind: "count", fallback: String(batchCommandsMax) },
   "Http.MaxHeldRepliesInMb": { kind: "count", fallback: "96" },
   "Http.MaxHeldBodiesInMb": { kind: "count", fallback: "128" },
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
@@ -115,6 +116,7 @@ export interface HttpLimits {
   readonly bodyBytesMax: number;
   /** Bytes of a body that is an object which says what to do, not data to be stored. */
   readonly jsonBytesMax: number;
+  readonly batchCommandsMax: number;
   readonly headerBytesMax: number;
   readonly targetLengthMax: number;
   readonly streamsPerConnectionMax: number;
@@ -371,6 +373,7 @@ function readLimits(
   return {
     bodyBytesMax: number("Http.MaxRequestBodySizeInMb") * 1024 * 1024,
     jsonBytesMax: number("Http.MaxJsonRequestSizeInMb") * 1024 * 1024,
+    batchCommandsMax: number("Http.MaxBatchCommands"),
     headerBytesMax: number("Http.MaxRequestHeadersSizeInKb") * 1024,
     targetLengthMax: number("Http.MaxRequestLineSizeInKb") * 1024,
     streamsPerConnectionMax: number("Http.Http2.MaxStreamsPerConnection"),

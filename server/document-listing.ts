@@ -7,12 +7,12 @@ import { idOf } from "../engine/document.ts";
 import { allCollections } from "../engine/keyspaces/document-table.ts";
 import { DocumentCursor } from "../engine/query-rows.ts";
 import { RecordReader } from "../engine/record-reader.ts";
+import { turnIsOver } from "../engine/turns.ts";
 import { isUnchanged, quoted } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
 import { isLarge, type RecordAddress } from "./large-document.ts";
 import { jsonContentType } from "./response.ts";
 import { StreamedReply } from "./streamed-reply.ts";
-import { TurnSlice } from "./turn-slice.ts";
 
 const int32Max = 2_147_483_647;
 
@@ -103,9 +103,8 @@ export async function eachListed(
   const rows = new DocumentCursor(view.documents, cursor, new RecordReader(database));
   let skipped = 0;
   let given = 0;
-  const slice = new TurnSlice();
   for (;;) {
-    await slice.next();
+    await turnIsOver();
     if (!rows.next()) {
       if (rows.pending === null) return;
       await rows.pending;

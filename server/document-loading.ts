@@ -20,6 +20,7 @@ import { ReplyText } from "../engine/reply-text.ts";
 import type { SeriesInclude } from "../engine/rql/analyzed-query.ts";
 import type { IncludedRevisions } from "../engine/rql/results.ts";
 import { parseTimestamp } from "../engine/timestamp.ts";
+import { turnIsOver } from "../engine/turns.ts";
 import { compareNames } from "../engine/writes/counter-operations.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";
@@ -32,7 +33,6 @@ import {
   seriesIncludesState,
   seriesIncludesText,
 } from "./time-series-includes.ts";
-import { TurnSlice } from "./turn-slice.ts";
 
 const jsonHeaders = { "content-type": jsonContentType };
 const resultsOpenText = '{"Results":[';
@@ -176,7 +176,7 @@ async function replyMany(
     for (const id of ids) {
       const document = id === "" ? -1 : view.documents.find(id);
       if (document >= 0 || !options.skipsMissing) documents.push(document);
-      await loader.slice.next();
+      await turnIsOver();
     }
     const found = documents.filter((document) => document >= 0);
     const included = await findIncluded(loader, found, options.includes);
@@ -205,7 +205,6 @@ const keptBytesMax = 1024 * 1024;
 /** Reads records of one view. */
 class Loader {
   readonly database: Database;
-  readonly slice = new TurnSlice();
   readonly #documents: ReturnType<Database["view"]>["documents"];
   readonly #kept = new Map<number, Buffer>();
   #keptBytes = 0;
@@ -226,7 +225,7 @@ class Loader {
 
   /** Good until the next turn of the event loop, when it is resolved. */
   async record(document: number): Promise<Buffer> {
-    await this.slice.next();
+    await turnIsOver();
     const kept = this.#kept.get(document);
     if (kept !== undefined) return kept;
     const { position, length } = this.addressOf(document);

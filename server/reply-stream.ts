@@ -11,7 +11,7 @@ import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
 import type { DocumentPieces } from "../engine/document-pieces.ts";
 import { pressedStallMs } from "../engine/limits.ts";
 import { processMemory } from "../engine/memory-budget.ts";
-import { TurnSlice } from "./turn-slice.ts";
+import { turnIsOver } from "../engine/turns.ts";
 
 /** Bytes that a streamed reply is counted for while it is open: a piece that waits, and what the layers below hold. */
 export const streamHeldBytes = 64 * 1024;
@@ -97,9 +97,8 @@ export class ReplyStream {
 
 /** Writes a document no faster than it is taken. */
 export async function writePieces(stream: ReplyStream, pieces: DocumentPieces): Promise<void> {
-  const slice = new TurnSlice();
   for (let start = 0; start < pieces.length && !stream.isClosed; start += pieceBytes) {
-    await slice.next();
+    await turnIsOver();
     await stream.write(pieces.copy(start, Math.min(pieces.length, start + pieceBytes)));
   }
 }

@@ -30,6 +30,8 @@ import {
   truncated,
   unexpected,
 } from "../json/raw-scan.ts";
+import { batchCommandsMax } from "../limits.ts";
+import { turnIsOver } from "../turns.ts";
 
 /** A value's place in the text of the batch. */
 export interface TextSpan {
@@ -107,8 +109,12 @@ export interface Batch {
   readonly transactionMode: string | undefined;
 }
 
-/** @throws EngineError json-truncated, json-invalid, invalid-operation */
-export function parseBatch(bytes: Buffer): Batch {
+/**
+ * In slices: others are served meanwhile. `bytes` must not change until it has resolved.
+ * @param commandsMax more are refused: a transaction is made in one turn.
+ * @throws EngineError json-truncated, json-invalid, invalid-operation, too-large
+ */
+export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax): Promise<Batch> {
   const end = bytes.length;
   const hasMark = end >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   const start = skipSpace(bytes, hasMark ? 3 : 0, end);
@@ -126,7 +132,7 @@ export function parseBatch(bytes: Buffer): Batch {
   const commands: BatchCommand[] = [];
   let at = skipSpace(bytes, valueFrom + 1, end);
   if (bytes[at] === byteArrayClose && at < end) at++;
-  else at = parseCommands(bytes, at, end, commands);
+  else at = await parseCommands(bytes, at, end, commands, commandsMax);
   const { transactionMode, endAt } = parseRest(bytes, at, end);
   const behind = skipSpace(bytes, endAt, end);
   if (behind < end) throw misplaced(bytes, behind);
@@ -134,14 +140,17 @@ export function parseBatch(bytes: Buffer): Batch {
 }
 
 /** @returns the position behind the array's closing bracket. */
-function parseCommands(
+async function parseCommands(
   bytes: Buffer,
   first: number,
   end: number,
   commands: BatchCommand[],
-): number {
+  commandsMax: number,
+): Promise<number> {
   let at = first;
   for (;;) {
+    if (commands.length >= commandsMax) throw tooMany(commandsMax);
+    if (commands.length % commandsPerLook === commandsPerLook - 1) await turnIsOver();
     expectByte(bytes, at, end, byteObjectOpen, "StartObject");
     const command = new BatchCommand(bytes, at, end);
     commands.push(command);
@@ -151,6 +160,17 @@ function parseCommands(
     if (bytes[at] !== byteComma) throw misplaced(bytes, at);
     at = skipSpace(bytes, at + 1, end);
   }
+}
+
+/** Commands after which the clock is looked at. */
+const commandsPerLook = 64;
+
+function tooMany(commandsMax: number): EngineError {
+  return new EngineError(
+    "too-large",
+    `A batch is one transaction, and has at most ${commandsMax} commands (setting Http.MaxBatchCommands). ` +
+      "Send several batches, or use bulk insert.",
+  );
 }
 
 /** What follows the commands, up to the body's closing brace. */

@@ -7,6 +7,7 @@ import { EngineError } from "../../engine/errors.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
 import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
+import type { HttpLimits } from "../config.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { multipartBoundary, multipartContents } from "../multipart.ts";
@@ -28,10 +29,11 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   const wait = waitOf(exchange);
   const indexWait = indexWaitOf(exchange);
   const boundary = multipartBoundary(exchange.header("content-type"));
+  const { limits } = server.config;
   const { batch, contents } =
     boundary === undefined
-      ? { batch: parseBatch(await exchange.body()), contents: [] }
-      : await readParts(exchange, database, boundary, server.config.limits.bodyBytesMax);
+      ? { batch: await parseBatch(await exchange.body(), limits.batchCommandsMax), contents: [] }
+      : await readParts(exchange, database, boundary, limits);
   if (batch.transactionMode === "ClusterWide") {
     for (const lease of contents) lease.release();
     await runClusterWide(exchange, database, batch);
@@ -67,12 +69,12 @@ async function readParts(
   exchange: Exchange,
   database: Database,
   boundary: string,
-  bytesMax: number,
+  { bodyBytesMax, batchCommandsMax }: HttpLimits,
 ): Promise<{ batch: Batch; contents: Lease[] }> {
   const parts = multipartContents(exchange.bodyStream(), boundary, true);
   const main = await parts.next();
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
-  const batch = parseBatch(await collect(main.value, bytesMax));
+  const batch = await parseBatch(await collect(main.value, bodyBytesMax), batchCommandsMax);
   const count = batch.commands.filter(takesContent).length;
   const contents = await storeContents(database.blobs, count, parts);
   return { batch, contents };

@@ -53,7 +53,7 @@ function stalledStreams(server: AbuseServer, path: string, count: number): Clien
 async function pipelined(server: AbuseServer, path: string, count: number): Promise<Socket> {
   const socket = await server.connect();
   socket.pause();
-  const one = `GET ${server.database}${path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: identity\r\n\r\n`;
+  const one = `GET ${server.database}${path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n`;
   socket.write(one.repeat(count));
   return socket;
 }
@@ -79,7 +79,7 @@ async function beginBody(
   missing: number,
 ): Promise<Socket> {
   const socket = await server.connect();
-  socket.write(`${head}\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`);
+  socket.write(`${head}\r\nHost: localhost\r\nContent-Length: ${bytes}\r\n\r\n`);
   const piece = Buffer.alloc(megabyte, 0x20);
   let left = bytes - missing;
   const send = async () => {
@@ -196,7 +196,7 @@ const replyCases: readonly AbuseCase[] = [
       for (let n = 0; n < 10; n++) {
         const socket = await server.connect();
         socket.resume();
-        const one = `HEAD ${server.database}/docs?id=large HTTP/1.1\r\nHost: a\r\n\r\n`;
+        const one = `HEAD ${server.database}/docs?id=large HTTP/1.1\r\nHost: localhost\r\n\r\n`;
         socket.write(one.repeat(1000));
       }
       await sleep(2000);
@@ -216,7 +216,7 @@ const replyCases: readonly AbuseCase[] = [
       for (let n = 0; n < 10; n++) {
         const socket = await server.connect();
         socket.resume();
-        const one = `GET ${server.database}/docs?id=large HTTP/1.1\r\nHost: a\r\nIf-None-Match: ${headers.etag}\r\n\r\n`;
+        const one = `GET ${server.database}/docs?id=large HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: ${headers.etag}\r\n\r\n`;
         socket.write(one.repeat(1000));
       }
       await sleep(2000);
@@ -232,7 +232,7 @@ const replyCases: readonly AbuseCase[] = [
       for (let n = 0; n < 10; n++) {
         const socket = await server.connect();
         socket.resume();
-        socket.write(`OPTIONS ${server.database}/docs HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(3000));
+        socket.write(`OPTIONS ${server.database}/docs HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(3000));
       }
       await sleep(2000);
       return answersStill(server);
@@ -315,7 +315,7 @@ const replyCases: readonly AbuseCase[] = [
       const socket = await server.connect();
       socket.pause();
       socket.write(
-        `POST ${server.database}/multi_get HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        `POST ${server.database}/multi_get HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
       );
       await sleep(4000);
       return answersStill(server);
@@ -348,7 +348,7 @@ const replyCases: readonly AbuseCase[] = [
         const socket = await server.connect();
         socket.pause();
         socket.write(
-          `POST ${server.database}/smuggler/export HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}`,
+          `POST ${server.database}/smuggler/export HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`,
         );
       }
       await sleep(3000);
@@ -398,7 +398,7 @@ const bodyCases: readonly AbuseCase[] = [
       for (let n = 0; n < 4; n++) {
         const socket = await server.connect();
         socket.write(
-          `POST ${server.database}/bulk_insert?id=${n + 1} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`,
+          `POST ${server.database}/bulk_insert?id=${n + 1} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n`,
         );
         const begin = '[{"Id":"a","Type":"PUT","Document":{"T":"';
         const text = Buffer.from(begin + "x".repeat(megabyte - begin.length));
@@ -424,7 +424,7 @@ const bodyCases: readonly AbuseCase[] = [
     async attack(server) {
       for (let n = 0; n < 4; n++) {
         const begin = '{"BuildVersion":60000,"Docs":[{"T":"';
-        const head = `POST ${server.database}/smuggler/import HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+        const head = `POST ${server.database}/smuggler/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
         const socket = await server.connect();
         socket.write(head);
         const first = Buffer.from(begin + "x".repeat(megabyte - begin.length));
@@ -576,7 +576,7 @@ const connectionCases: readonly AbuseCase[] = [
     async attack(server) {
       for (let n = 0; n < server.count(2000, 500); n++) {
         const socket = await server.connect();
-        if (n % 2 === 0) socket.write(`GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: a\r\nX:`);
+        if (n % 2 === 0) socket.write(`GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: localhost\r\nX:`);
       }
       await sleep(1000);
       return answersStill(server);
@@ -589,7 +589,7 @@ const connectionCases: readonly AbuseCase[] = [
     who: "anybody let in",
     async attack(server) {
       const headers = Array.from({ length: 1000 }, (_, n) => `a${n}: b\r\n`).join("");
-      const one = `GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
+      const one = `GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
       for (let n = 0; n < 10; n++) {
         const socket = await server.connect();
         socket.resume();
@@ -608,7 +608,7 @@ const connectionCases: readonly AbuseCase[] = [
       for (let n = 0; n < 10; n++) {
         const socket = await server.connect();
         socket.resume();
-        socket.write(`GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: a\r\n\r\n`);
+        socket.write(`GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: localhost\r\n\r\n`);
         socket.write(Buffer.alloc(10 * megabyte, 0x41));
       }
       await sleep(1500);

@@ -7,10 +7,12 @@ import { parseBatch } from "../../../engine/writes/batch-parser.ts";
 const documentParser = new DocumentParser(null);
 
 /** The commands with their documents parsed; null when the text is refused. */
-function read(text: string): { type: string; id: string | null; document: string | null }[] | null {
+async function read(
+  text: string,
+): Promise<{ type: string; id: string | null; document: string | null }[] | null> {
   const bytes = Buffer.from(text);
   try {
-    return parseBatch(bytes).commands.map((command) => {
+    return (await parseBatch(bytes)).commands.map((command) => {
       const span = command.span("Document");
       if (span !== undefined) documentParser.parseValue(bytes, span.from, span.to);
       const document =
@@ -48,24 +50,29 @@ const commands = fc.array(
 );
 
 describe("parseBatch", () => {
-  test("gives what JSON.parse gives, with any spaces between", () => {
-    fc.assert(
-      fc.property(commands, fc.constantFrom(0, 1, "\t"), fc.boolean(), (list, indent, hasMark) => {
-        const body = `${hasMark ? "\uFEFF" : ""}${JSON.stringify({ Commands: list, Rest: [1] }, null, indent)} \n`;
-        expect(read(body)).toEqual(
-          list.map(({ Id, Type, Document }) => ({
-            type: Type,
-            id: Id,
-            document: Document === null ? null : JSON.stringify(Document).replaceAll("-0,", "0,"),
-          })),
-        );
-      }),
+  test("gives what JSON.parse gives, with any spaces between", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        commands,
+        fc.constantFrom(0, 1, "\t"),
+        fc.boolean(),
+        async (list, indent, hasMark) => {
+          const body = `${hasMark ? "\uFEFF" : ""}${JSON.stringify({ Commands: list, Rest: [1] }, null, indent)} \n`;
+          expect(await read(body)).toEqual(
+            list.map(({ Id, Type, Document }) => ({
+              type: Type,
+              id: Id,
+              document: Document === null ? null : JSON.stringify(Document).replaceAll("-0,", "0,"),
+            })),
+          );
+        },
+      ),
     );
   });
 
-  test("takes nothing that is not JSON, however a batch is damaged", () => {
-    fc.assert(
-      fc.property(
+  test("takes nothing that is not JSON, however a batch is damaged", async () => {
+    await fc.assert(
+      fc.asyncProperty(
         commands,
         fc.array(
           fc.tuple(
@@ -74,26 +81,26 @@ describe("parseBatch", () => {
           ),
           { minLength: 1, maxLength: 3 },
         ),
-        (list, damages) => {
+        async (list, damages) => {
           let body = JSON.stringify({ Commands: list, TransactionMode: "SingleNode" });
           for (const [place, replacement] of damages) {
             const at = place % body.length;
             body = body.slice(0, at) + replacement + body.slice(at + 1);
           }
-          if (read(body) !== null) expect(isJson(body), body).toBe(true);
+          if ((await read(body)) !== null) expect(isJson(body), body).toBe(true);
         },
       ),
       { numRuns: 1000 },
     );
   });
 
-  test("of a body that is cut says that it is cut", () => {
+  test("of a body that is cut says that it is cut", async () => {
     const body =
       '{"Commands":[{"Type":"PUT","Id":"a","Document":{"b":[1,"}"]}}],"TransactionMode":"SingleNode"}';
-    expect(read(body)).toHaveLength(1);
+    expect(await read(body)).toHaveLength(1);
     for (let length = 0; length < body.length; length++) {
       try {
-        parseBatch(Buffer.from(body.slice(0, length)));
+        await parseBatch(Buffer.from(body.slice(0, length)));
         expect.fail(`took ${body.slice(0, length)}`);
       } catch (error) {
         expect((error as EngineError).code, body.slice(0, length)).toBe("json-truncated");
@@ -101,14 +108,21 @@ describe("parseBatch", () => {
     }
   });
 
-  test("takes the last of a repeated member", () => {
-    expect(read('{"Commands":[{"Type":"PUT","Id":"a","Type":"DELETE","Id":null}]}')).toEqual([
+  test("takes the last of a repeated member", async () => {
+    expect(await read('{"Commands":[{"Type":"PUT","Id":"a","Type":"DELETE","Id":null}]}')).toEqual([
       { type: "DELETE", id: null, document: null },
     ]);
   });
 
-  test("refuses a repeated document that is not JSON, also where a later one replaces it", () => {
-    expect(read('{"Commands":[{"Type":"PUT","Document":[{1]},"Document":{}}]}')).toBeNull();
-    expect(read('{"Commands":[{"Type":"PUT","Document":[1],"Document":{}}]}')).not.toBeNull();
+  test("refuses a repeated document that is not JSON, also where a later one replaces it", async () => {
+    expect(await read('{"Commands":[{"Type":"PUT","Document":[{1]},"Document":{}}]}')).toBeNull();
+    expect(await read('{"Commands":[{"Type":"PUT","Document":[1],"Document":{}}]}')).not.toBeNull();
   });
+});
+
+test("more commands than are allowed are refused, which names the setting", async () => {
+  const body = (count: number) =>
+    Buffer.from(`{"Commands":[${new Array(count).fill('{"Type":"DELETE","Id":"a"}').join(",")}]}`);
+  expect((await parseBatch(body(3), 3)).commands.length).toBe(3);
+  await expect(parseBatch(body(4), 3)).rejects.toThrow("setting Http.MaxBatchCommands");
 });

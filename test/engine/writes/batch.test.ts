@@ -30,12 +30,18 @@ const batchOf = (...Commands: object[]) => parseBatch(Buffer.from(JSON.stringify
 describe("executeBatch", () => {
   test("deletes by prefix what an earlier batch stored that is not durable yet", async () => {
     const database = await open();
-    await executeBatch(database, batchOf({ Type: "PUT", Id: "a/0", Document: {} }));
+    await executeBatch(database, await batchOf({ Type: "PUT", Id: "a/0", Document: {} }));
     const stored = executeBatch(
       database,
-      batchOf({ Type: "PUT", Id: "A/1", Document: {} }, { Type: "PUT", Id: "b/1", Document: {} }),
+      await batchOf(
+        { Type: "PUT", Id: "A/1", Document: {} },
+        { Type: "PUT", Id: "b/1", Document: {} },
+      ),
     );
-    const deleted = executeBatch(database, batchOf({ Type: "DELETE", Id: "a/", IdPrefixed: true }));
+    const deleted = executeBatch(
+      database,
+      await batchOf({ Type: "DELETE", Id: "a/", IdPrefixed: true }),
+    );
     await Promise.all([stored, deleted]);
     expect([database.find("a/0"), database.find("a/1")]).toEqual([-1, -1]);
     expect(database.find("b/1")).toBeGreaterThanOrEqual(0);
@@ -50,7 +56,7 @@ describe("executeBatch", () => {
     const Operations = [{ Type: "Increment", CounterName: "n", Delta: 2 }];
     await executeBatch(
       database,
-      batchOf(
+      await batchOf(
         { Type: "PUT", Id: "d", Document: { a: 1 } },
         { Type: "AttachmentPUT", Id: "d", Name: "f", ContentType: "t" },
         { Type: "Counters", Id: "d", Counters: { DocumentId: "d", Operations } },
