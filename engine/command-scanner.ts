@@ -10,6 +10,7 @@
  * - Each byte is looked at a fixed number of times, however the pieces are cut.
  * - A command is at most `commandBytesMax` long; no more than that is held.
  */
+
 import { EngineError } from "./errors.ts";
 import {
   byteArrayClose,
@@ -22,6 +23,7 @@ import {
   skipSpace,
 } from "./json/bytes.ts";
 import { misplaced, unexpected } from "./json/raw-scan.ts";
+import { largeBuffer } from "./large-buffer.ts";
 import { documentBytesMax } from "./limits.ts";
 import { BatchCommand } from "./writes/batch-parser.ts";
 
@@ -40,6 +42,11 @@ export class CommandScanner {
   #lookAt = 0;
   #isInString = false;
 
+  /** Bytes of what came and is not used up. */
+  get heldBytes(): number {
+    return this.#end - this.#at;
+  }
+
   /** More of the body. The chunk is kept: it must not change. */
   push(chunk: Buffer): void {
     const held = this.#end - this.#at;
@@ -54,7 +61,7 @@ export class CommandScanner {
     }
     // Given-out commands are in the old buffer: only behind its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
+      const larger = largeBuffer(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
       this.#bytes.copy(larger, 0, this.#at, this.#end);
       this.#lookAt -= this.#at;
       this.#bytes = larger;

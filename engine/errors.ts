@@ -73,6 +73,7 @@ export type ErrorCode =
   | "subscription-name-invalid"
   | "subscription-changed" // another definition than the one that its worker knows
   // waiting
+  | "overloaded" // there is no memory for it beside what others do; later there may be
   | "timeout";
 
 /** An error for the caller. `details` are extra fields of an error reply (ids, change vectors, ...). */

@@ -6,8 +6,10 @@
  * - The limit of size holds for the decoded bytes too, so a small body cannot unfold into a large one.
  * - A body that stands still for `idleMs` fails. Collected whole, it must also keep to `bytesPerSecondMin`.
  */
+
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
+import { largeBuffer } from "../engine/large-buffer.ts";
 import { pressedStallMs } from "../engine/limits.ts";
 import { nextTurn, turnIsOver } from "../engine/turns.ts";
 import { BodyRoom } from "./body-room.ts";
@@ -153,7 +155,7 @@ class BodyCollector {
     this.#room = room;
     this.#signal = signal;
     // Its pages come to be as they are written: what is only announced takes no memory.
-    this.#whole = declared >= inPlaceBytesMin ? Buffer.allocUnsafeSlow(declared) : undefined;
+    this.#whole = declared >= inPlaceBytesMin ? largeBuffer(declared) : undefined;
   }
 
   whole(): Promise<Buffer> {
@@ -224,7 +226,7 @@ const copiedBytesMax = 4 * 1024 * 1024;
 /** The chunks as one, copied in slices; large chunks are let go meanwhile. */
 async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
   if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
-  const whole = Buffer.allocUnsafeSlow(length);
+  const whole = largeBuffer(length);
   let at = 0;
   let copied = 0;
   for (let position = 0; position < chunks.length; position++) {
@@ -289,7 +291,7 @@ async function unfold(
   }
   if (length <= keptUnfoldedBytes) return joined(chunks, length);
   await room.grow(raw.length + length, true, signal);
-  const whole = Buffer.allocUnsafeSlow(length);
+  const whole = largeBuffer(length);
   let at = 0;
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     at += chunk.copy(whole, at);

@@ -31,7 +31,7 @@ export const settingTable = {
   "Security.UnsecuredAccessAllowed": { kind: "text", fallback: "Local" },
   "Security.WellKnownCertificates.Admin": { kind: "text", fallback: "" },
   "Testing.ParentProcessId": { kind: "count", fallback: undefined },
-  "Http.MaxRequestBodySizeInMb": { kind: "count", fallback: "256" },
+  "Http.MaxRequestBodySizeInMb": { kind: "count", fallback: "160" },
   "Http.MaxRequestHeadersSizeInKb": { kind: "count", fallback: "32" },
   "Http.MaxRequestLineSizeInKb": { kind: "count", fallback: "16" },
   "Http.Http2.MaxStreamsPerConnection": { kind: "count", fallback: "250" },

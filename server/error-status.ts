@@ -141,5 +141,6 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     type: `${client}.Documents.Subscriptions.SubscriptionChangeVectorUpdateConcurrencyException`,
   },
 
+  overloaded: { status: 503, type: `${client}.RavenException` },
   timeout: { status: 408, type: `${client}.RavenTimeoutException` },
 };

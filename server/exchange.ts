@@ -336,7 +336,7 @@ export abstract class Exchange {
 export const unwatchedBytesMax = 64 * 1024;
 
 /** Replies that are compressed as they are written, at once. */
-const compressorsMax = 8;
+const compressorsMax = 2;
 
 /** Statuses whose replies have no body by definition. */
 export function isBodyless(status: number): boolean {

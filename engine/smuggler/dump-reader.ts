@@ -11,7 +11,9 @@
  * - What was given out does not change.
  * - A value is at most `dumpItemBytesMax` long; no more than that, and one piece of the source, is held.
  */
+
 import { EngineError } from "../errors.ts";
+import { HeldPieces } from "../held-pieces.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -24,6 +26,7 @@ import {
   skipSpace,
 } from "../json/bytes.ts";
 import { parsedText, tokenName } from "../json/raw-scan.ts";
+import { largeBuffer } from "../large-buffer.ts";
 import { dumpItemBytesMax } from "../limits.ts";
 
 const noBytes = Buffer.alloc(0);
@@ -31,6 +34,7 @@ const bufferBytesMin = 64 * 1024;
 
 export class DumpReader {
   readonly #source: AsyncIterator<Buffer>;
+  readonly #pieces: HeldPieces;
   /** What came and is not used up: `#bytes[#at, #end)`. */
   #bytes: Buffer = noBytes;
   #at = 0;
@@ -41,6 +45,7 @@ export class DumpReader {
 
   constructor(source: AsyncIterable<Buffer>) {
     this.#source = source[Symbol.asyncIterator]();
+    this.#pieces = new HeldPieces(this.#source);
   }
 
   /** Bytes that were used up: where in the dump the reader is. */
@@ -117,6 +122,7 @@ export class DumpReader {
 
   /** Lets go of the source. */
   close(): void {
+    this.#pieces.release();
     // Not awaited: it may be waiting for a piece that never comes.
     this.#source.return?.().catch(() => undefined);
   }
@@ -200,7 +206,7 @@ export class DumpReader {
 
   /** @returns false at the end of the source */
   async #more(): Promise<boolean> {
-    const next = await this.#source.next();
+    const next = await this.#pieces.next(this.#end - this.#at);
     if (next.done) return false;
     const chunk = next.value;
     const held = this.#end - this.#at;
@@ -213,7 +219,7 @@ export class DumpReader {
     }
     // What was given out is in the old buffer: only behind its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
+      const larger = largeBuffer(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
       this.#bytes.copy(larger, 0, this.#at, this.#end);
       this.#before += this.#at;
       this.#bytes = larger;

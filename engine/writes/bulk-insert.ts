@@ -12,6 +12,7 @@ import type { Lease } from "../blob-store.ts";
 import { CommandScanner } from "../command-scanner.ts";
 import type { Database } from "../database.ts";
 import { EngineError } from "../errors.ts";
+import { HeldPieces } from "../held-pieces.ts";
 import { truncated } from "../json/raw-scan.ts";
 import { bulkInsertBatchBytes, bulkInsertBatchCommands } from "../limits.ts";
 import { bulkResult, type OperationFigures } from "../operations.ts";
@@ -71,11 +72,12 @@ export class BulkInsert {
   ): Promise<OperationFigures> {
     this.#progress = progress;
     const iterator = chunks[Symbol.asyncIterator]();
+    const pieces = new HeldPieces(iterator);
     const onAbort = () =>
       this.#fail(new EngineError("operation-cancelled", "Bulk insert was aborted by the user."));
     signal.addEventListener("abort", onAbort);
     try {
-      await this.#readAll(iterator);
+      await this.#readAll(pieces);
       while (this.#committing !== null || this.#gathered.length > 0) {
         this.#pump();
         await this.#committing;
@@ -89,6 +91,7 @@ export class BulkInsert {
       throw this.#explained(error);
     } finally {
       signal.removeEventListener("abort", onAbort);
+      pieces.release();
       // Not awaited: it resolves when the client sends more, or goes.
       iterator.return?.().catch(() => undefined);
       for (const { content } of this.#gathered) content?.release();
@@ -96,19 +99,19 @@ export class BulkInsert {
     }
   }
 
-  async #readAll(iterator: AsyncIterator<Buffer>): Promise<void> {
+  async #readAll(pieces: HeldPieces): Promise<void> {
     for (;;) {
       const command = this.#scanner.next();
       if (command === "end") return;
       if (command === "more") {
-        await this.#receive(iterator);
+        await this.#receive(pieces);
         continue;
       }
       if (command.type === "HeartBeat") continue;
       checkCommand(command);
       const content =
         command.type === "AttachmentPUT"
-          ? await this.#database.blobs.store(this.#contentOf(command, iterator))
+          ? await this.#database.blobs.store(this.#contentOf(command, pieces))
           : undefined;
       this.#gathered.push({ command, content });
       this.#gatheredBytes += command.endAt - command.startAt;
@@ -124,10 +127,7 @@ export class BulkInsert {
   }
 
   /** The raw bytes behind an attachment's command. */
-  async *#contentOf(
-    command: BatchCommand,
-    iterator: AsyncIterator<Buffer>,
-  ): AsyncGenerator<Buffer> {
+  async *#contentOf(command: BatchCommand, pieces: HeldPieces): AsyncGenerator<Buffer> {
     const length = command.value("ContentLength");
     if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
       throw new EngineError("invalid-argument", "AttachmentPUT: 'ContentLength' must be a size.");
@@ -136,7 +136,7 @@ export class BulkInsert {
       const part = this.#scanner.raw(left);
       left -= part.length;
       if (part.length > 0) yield part;
-      else await this.#receive(iterator);
+      else await this.#receive(pieces);
     }
   }
 
@@ -144,12 +144,12 @@ export class BulkInsert {
    * Waits for more of the body, or until a batch fails or the insert is stopped. When none is there yet, what has gathered
    * is committed meanwhile; of a body that is cut off and came at once nothing is, as on RavenDB 7.2.7.
    */
-  async #receive(iterator: AsyncIterator<Buffer>): Promise<void> {
+  async #receive(pieces: HeldPieces): Promise<void> {
     this.#check();
     const failed = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
-    const chunk = iterator.next();
+    const chunk = pieces.next(this.#scanner.heldBytes);
     let received = await Promise.race([chunk, failed, late()]);
     if (received === isLate) {
       this.#pump();

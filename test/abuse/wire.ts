@@ -232,7 +232,9 @@ const replyCases: readonly AbuseCase[] = [
       for (let n = 0; n < 10; n++) {
         const socket = await server.connect();
         socket.resume();
-        socket.write(`OPTIONS ${server.database}/docs HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(3000));
+        socket.write(
+          `OPTIONS ${server.database}/docs HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(3000),
+        );
       }
       await sleep(2000);
       return answersStill(server);
@@ -366,6 +368,18 @@ const bodyCases: readonly AbuseCase[] = [
     async attack(server) {
       const head = `POST ${server.database}/bulk_docs HTTP/1.1`;
       for (let n = 0; n < 4; n++) await beginBody(server, head, 200 * megabyte, 1000);
+      await sleep(4000);
+      return answersStill(server);
+    },
+    check: assertAnswers,
+  },
+  {
+    name: "4 POSTs of 150 MB that are begun",
+    area,
+    who: "anybody let in",
+    async attack(server) {
+      const head = `POST ${server.database}/bulk_docs HTTP/1.1`;
+      for (let n = 0; n < 4; n++) await beginBody(server, head, 150 * megabyte, 1000);
       await sleep(4000);
       return answersStill(server);
     },
@@ -576,7 +590,8 @@ const connectionCases: readonly AbuseCase[] = [
     async attack(server) {
       for (let n = 0; n < server.count(2000, 500); n++) {
         const socket = await server.connect();
-        if (n % 2 === 0) socket.write(`GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: localhost\r\nX:`);
+        if (n % 2 === 0)
+          socket.write(`GET ${server.database}/docs?id=a HTTP/1.1\r\nHost: localhost\r\nX:`);
       }
       await sleep(1000);
       return answersStill(server);

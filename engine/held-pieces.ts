@@ -1,0 +1,80 @@
+/**
+ * The pieces of a body whose reader can use only whole commands or items, and holds what is not whole: that is counted in the
+ * memory of the process, and a sender who stops in the middle of much gives way to others.
+ *
+ * Invariants:
+ * - A reader that holds little is never held up.
+ */
+import { EngineError } from "./errors.ts";
+import { pressedStallMs, roomWaitMs } from "./limits.ts";
+import { processMemory } from "./memory-budget.ts";
+
+/** Bytes that any reader may hold. */
+const freeBytes = 256 * 1024;
+
+export class HeldPieces {
+  readonly #source: AsyncIterator<Buffer>;
+  #bytes = 0;
+
+  constructor(source: AsyncIterator<Buffer>) {
+    this.#source = source;
+  }
+
+  /**
+   * The next piece. `heldBytes`: of the reader's buffer, which may become twice as large by it.
+   * @throws EngineError overloaded, and what the source throws
+   */
+  async next(heldBytes: number): Promise<IteratorResult<Buffer, unknown>> {
+    const wanted = heldBytes <= freeBytes ? 0 : 2 * heldBytes;
+    if (wanted < this.#bytes) this.release();
+    if (wanted > this.#bytes) await this.#grow(wanted - this.#bytes);
+    const next = this.#source.next();
+    return this.#bytes === 0 ? next : await this.#unlessPressed(next);
+  }
+
+  /** Gives back its room; nothing is held any more. */
+  release(): void {
+    processMemory.give("bodies", this.#bytes);
+    this.#bytes = 0;
+  }
+
+  async #grow(bytes: number): Promise<void> {
+    const isTaken =
+      processMemory.tryTake("bodies", bytes, this.#bytes) ||
+      (await processMemory.take("bodies", bytes, AbortSignal.timeout(roomWaitMs)));
+    if (!isTaken) {
+      throw new EngineError(
+        "overloaded",
+        "There is no memory for so large a command beside the other bodies that are under way " +
+          "(setting Http.MaxHeldBodiesInMb). Try again.",
+      );
+    }
+    this.#bytes += bytes;
+  }
+
+  #unlessPressed<T>(next: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setInterval(() => {
+        if (processMemory.waitersOf("bodies") === 0) return;
+        clearInterval(timer);
+        reject(
+          new EngineError(
+            "overloaded",
+            `Nothing came for ${pressedStallMs / 1000} seconds in the middle of a large command, while others wait for the ` +
+              "memory that it takes (setting Http.MaxHeldBodiesInMb).",
+          ),
+        );
+      }, pressedStallMs).unref();
+      next.then(
+        (value) => {
+          clearInterval(timer);
+          resolve(value);
+        },
+        (error: unknown) => {
+          clearInterval(timer);
+          reject(error);
+        },
+      );
+    });
+  }
+}

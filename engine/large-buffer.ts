@@ -1,0 +1,17 @@
+/**
+ * Memory for large things that live for a request: given back to the system when it is collected.
+ *
+ * The C library keeps what is freed in blocks of up to 32 MiB for later, and cannot give it back while something behind it is
+ * in use. What is larger than that has pages of its own, and pages that nobody writes to take no memory.
+ */
+
+/** Bytes from which on the C library always takes pages from the system. */
+const ownPagesBytes = 33 * 1024 * 1024;
+/** Bytes from which on it is worth it: each such buffer counts as `ownPagesBytes` for the collector. */
+const largeBytes = 4 * 1024 * 1024;
+
+/** A buffer of `length` bytes whose content is not defined. */
+export function largeBuffer(length: number): Buffer {
+  if (length < largeBytes) return Buffer.allocUnsafeSlow(length);
+  return Buffer.allocUnsafeSlow(Math.max(length, ownPagesBytes)).subarray(0, length);
+}
