@@ -51,6 +51,16 @@ export const shapeFieldCountMax = 512;
 export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 /** Compressed bytes of an export that are gathered before its reply is begun: what fails before is answered as an error. */
 export const exportHeldBytesMax = 1024 * 1024;
+/** Statements of one run of a script when its limits are not lifted. */
+export const scriptStepsMax = 10_000;
+/** Milliseconds of processor time of one run of a script: nothing else is served meanwhile. Nobody lifts it. */
+export const scriptMsMax = 25;
+/** Units of work of scripts in a millisecond: what one is thought to cost is about 10 ns. */
+export const scriptWorkPerMs = 100_000;
+/** Bytes of values that one run of a script makes, and of what it stores. Nobody lifts it. */
+export const scriptBytesMax = 64 * 1024 * 1024;
+/** UTF-16 units of a string that a script makes. */
+export const scriptTextLengthMax = 16 * 1024 * 1024;
 /** Compiled scripts that are kept. */
 export const compiledScriptsMax = 2_048;
 /** Automatic indexes of one database: for one more, the one that was not queried for longest goes. */

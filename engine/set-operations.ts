@@ -74,6 +74,8 @@ interface DocumentChange {
   readonly isDeletion: boolean;
   /** Does many at once, up to the first that only `apply` can do; null: there is nothing quicker than `apply`. */
   readonly bytes: BytePatch | null;
+  /** Did the last `apply` take so long that the clock must be looked at? */
+  readonly isLong: boolean;
   apply(transaction: Transaction, document: number, hasDetails: boolean): object | null;
 }
 
@@ -187,6 +189,7 @@ function changeOf(query: AnalyzedQuery, options: SetOperationOptions): DocumentC
 const deletion: DocumentChange = {
   isDeletion: true,
   bytes: null,
+  isLong: false,
   apply(transaction, document, hasDetails) {
     if (!transaction.exists(document)) return null;
     const id = storedIdOf(transaction, document);
@@ -205,6 +208,10 @@ class PatchChange implements DocumentChange {
   constructor(patch: ScriptPatch, bytes: BytePatch | null) {
     this.#patch = patch;
     this.bytes = bytes;
+  }
+
+  get isLong(): boolean {
+    return this.#patch.isLong;
   }
 
   apply(transaction: Transaction, document: number, hasDetails: boolean): object | null {
@@ -474,6 +481,7 @@ class Slice {
       while (range.at < range.end) {
         bytes?.run(transaction, range);
         if (range.at < range.end) this.#apply(transaction, range);
+        if (this.#change.isLong) break;
       }
     }
     this.count = range.count;

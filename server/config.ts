@@ -6,7 +6,15 @@
  * - Names are compared without regard to letter case; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
  * - A value that cannot be read is an error; a name that is not known, or does nothing here, is named in a line.
  */
-import { batchCommandsMax, folderSilenceMs, folderSilenceMsMin } from "../engine/limits.ts";
+import {
+  batchCommandsMax,
+  folderSilenceMs,
+  folderSilenceMsMin,
+  scriptBytesMax,
+  scriptMsMax,
+  scriptStepsMax,
+} from "../engine/limits.ts";
+import type { ScriptSettings } from "../engine/scripting/script-values.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";
@@ -55,6 +63,12 @@ export const settingTable = {
   "Databases.MaxIdleTimeInSec": { kind: "seconds", fallback: "900" },
   "Databases.FrequencyToCheckForIdleInSec": { kind: "seconds", fallback: "30" },
   "Tombstones.CleanupIntervalInMin": { kind: "seconds", fallback: "5" },
+  "Patching.MaxStepsForScript": { kind: "count", fallback: `${scriptStepsMax}` },
+  "Patching.MaxTimeForScriptInMs": { kind: "count", fallback: `${scriptMsMax}` },
+  "Patching.MaxMemoryForScriptInMb": {
+    kind: "count",
+    fallback: `${scriptBytesMax / 1024 / 1024}`,
+  },
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settingTable;
@@ -99,6 +113,8 @@ export interface Config {
   readonly wellKnownAdmins: readonly string[];
   readonly parentProcessId: number | undefined;
   readonly limits: HttpLimits;
+  /** Of one run of a script. */
+  readonly scripts: ScriptSettings;
   readonly shutdownTimeoutMs: number;
   /** After how long without a sign of life of this process another may take its data folder. */
   readonly folderSilenceMs: number;
@@ -334,6 +350,11 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
     parentProcessId:
       text("Testing.ParentProcessId") === undefined ? undefined : number("Testing.ParentProcessId"),
     limits: readLimits(number, text),
+    scripts: {
+      stepsMax: number("Patching.MaxStepsForScript"),
+      msMax: number("Patching.MaxTimeForScriptInMs"),
+      bytesMax: number("Patching.MaxMemoryForScriptInMb") * 1024 * 1024,
+    },
     shutdownTimeoutMs: number("Server.ShutdownTimeoutInSec") * 1000,
     folderSilenceMs: readSilence(number("Server.FolderSilenceInSec") * 1000),
     databaseIdleMs: number("Databases.MaxIdleTimeInSec") * 1000,

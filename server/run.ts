@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { bareHost } from "../certs/hosts.ts";
+import { setScriptLimits } from "../engine/scripting/script-values.ts";
 import { CertificateStore } from "./certificate-store.ts";
 import { CommandIndex } from "./command-index.ts";
 import type { Config, UnsecuredAccess } from "./config.ts";
@@ -50,6 +51,7 @@ export interface StartOptions {
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { config } = options;
   checkScheme(config);
+  setScriptLimits(config.scripts);
   // First of all, so that nobody makes certificates in a folder that is another's.
   const storage = await options.openStorage(config);
   let shown: ShownCertificate | undefined;

@@ -174,7 +174,7 @@ function split(run: Run, self: Value, args: Value[]): Value {
     const by = wantedIn(run, text, separator);
     run.grow(by === "" ? text.length * 8 : text.length);
     // One part more than can be paid for ends the run, before the host has made them all.
-    const affordable = Math.floor(Math.min(run.bytesLeft / 24, run.workLeft / partWork));
+    const affordable = Math.floor(Math.min(run.bytesLeft / 24, run.affordableWork / partWork));
     parts = text.split(by, Math.min(limit, affordable + 1));
   }
   run.burn(parts.length * partWork);

@@ -7,14 +7,7 @@
 
 import type { Node } from "./script-parser.ts";
 import type { Binding, Scope } from "./script-scope.ts";
-import {
-  ABSENT,
-  type Run,
-  type Slot,
-  stepsExceeded,
-  throwError,
-  type Value,
-} from "./script-values.ts";
+import { ABSENT, type Run, type Slot, throwError, type Value } from "./script-values.ts";
 
 /** The variables of one call, or of one turn of a loop. ABSENT: not initialised yet. */
 export class Frame {
@@ -62,7 +55,7 @@ export function tick(run: Run, at: number, weight: number): void {
   run.at = at;
   run.stepsLeft -= 1;
   run.workLeft -= weight;
-  if (run.stepsLeft < 0 || run.workLeft < 0) throw stepsExceeded(run.limits);
+  if (run.stepsLeft < 0 || run.workLeft < 0) run.payStretch();
 }
 
 /** The slot of an expression that is only a variable of the frame at hand, which needs no check; else -1. */

@@ -36,7 +36,6 @@ import {
   ScriptFunction,
   ScriptObject,
   type Slot,
-  stepsExceeded,
   throwError,
   traitsOf,
   type Value,
@@ -247,7 +246,7 @@ function paid(value: Expression, at: number, weight: number, steps: number): Exp
     run.at = at;
     run.stepsLeft -= steps;
     run.workLeft -= weight;
-    if (run.stepsLeft < 0 || run.workLeft < 0) throw stepsExceeded(run.limits);
+    if (run.stepsLeft < 0 || run.workLeft < 0) run.payStretch();
     return value(frame);
   };
 }
@@ -282,7 +281,7 @@ function makeFunction(code: FunctionCode, frame: Frame): ScriptFunction {
     // A block is a statement; an expression is paid for by `paid`.
     if (code.value === null) {
       run.stepsLeft -= 1;
-      if (run.stepsLeft < 0) throw stepsExceeded(run.limits);
+      if (run.stepsLeft < 0) run.payStretch();
     }
     const inner = enterFunction(code, made, frame, run, self, args);
     let result: Value;

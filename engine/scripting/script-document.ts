@@ -170,10 +170,10 @@ export class ScriptDocument implements Elsewhere {
     if (!this.root.written && !changedDeep(this.root)) return null;
     const { run } = this;
     const isPrinted = run !== null && this.printCount === printer.printCount;
-    if (isPrinted && this.printedAt === run.workLeft) return printer;
+    if (isPrinted && this.printedAt === run.affordableWork) return printer;
     printer.printBody(run, this.root);
     this.printCount = printer.printCount;
-    this.printedAt = run === null ? 0 : run.workLeft;
+    this.printedAt = run === null ? 0 : run.affordableWork;
     return printer;
   }
 

@@ -16,6 +16,8 @@
  */
 
 import { EngineError } from "../errors.ts";
+import { scriptBytesMax, scriptMsMax, scriptStepsMax, scriptWorkPerMs } from "../limits.ts";
+import { ScriptClock } from "./script-clock.ts";
 import type { KeyNode } from "./shape-hint.ts";
 
 /** A property that is not there: a deleted one that keeps its place, or a hole of an array. */
@@ -237,27 +239,52 @@ export interface ScriptLimits {
   readonly stepsMax: number;
   /** Units of work of about 10 ns: what statements and built-ins do, in proportion to their input. */
   readonly workMax: number;
+  /** Milliseconds of processor time, where work takes longer than it is thought to. */
+  readonly msMax: number;
   /** Bytes of strings, arrays and objects made during the run, whether or not they are still held. */
   readonly bytesMax: number;
   /** Calls inside each other that still pass. */
   readonly depthMax: number;
 }
 
-/** The limits of a patch when nothing is said: `Patching.MaxStepsForScript` is 10,000. */
-export const defaultLimits: ScriptLimits = {
-  stepsMax: 10_000,
-  workMax: 4_000_000,
-  bytesMax: 64 * 1024 * 1024,
-  depthMax: 65,
-};
+type Settable = { -readonly [Name in keyof ScriptLimits]: ScriptLimits[Name] };
 
-/** The limits when the maximum of steps is lifted: still an end, after seconds. */
-export const liftedLimits: ScriptLimits = {
-  stepsMax: Number.MAX_SAFE_INTEGER,
-  workMax: 400_000_000,
-  bytesMax: 512 * 1024 * 1024,
+const usual: Settable = {
+  stepsMax: scriptStepsMax,
+  workMax: scriptMsMax * scriptWorkPerMs,
+  msMax: scriptMsMax,
+  bytesMax: scriptBytesMax,
   depthMax: 65,
 };
+const lifted: Settable = { ...usual, stepsMax: Number.MAX_SAFE_INTEGER };
+
+/** The limits of a patch when nothing is said: `Patching.MaxStepsForScript` is 10,000. */
+export const defaultLimits: ScriptLimits = usual;
+
+/**
+ * The limits when the maximum of steps is lifted. Time and memory stay as they are: while a script runs, the process does
+ * nothing else.
+ */
+export const liftedLimits: ScriptLimits = lifted;
+
+/** What an operator may change; `server/` does so at the start, for all scripts of the process. */
+export interface ScriptSettings {
+  readonly stepsMax: number;
+  readonly msMax: number;
+  readonly bytesMax: number;
+}
+
+export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): void {
+  usual.stepsMax = stepsMax;
+  for (const limits of [usual, lifted]) {
+    limits.msMax = msMax;
+    limits.workMax = msMax * scriptWorkPerMs;
+    limits.bytesMax = bytesMax;
+  }
+}
+
+/** Work after which the clock is looked at. */
+const workOfStretch = 20_000;
 
 /** Levels of nested closures that all calls together may hold on the host's stack. */
 export const stackLevelsMax = 1_600;
@@ -270,7 +297,10 @@ const stepsOfSurroundings = 5;
 /** One run of a script: its account and its surroundings. */
 export class Run implements Account {
   stepsLeft: number;
+  /** Work until the clock is looked at: `payStretch`. */
   workLeft: number;
+  /** Work that is left behind that. */
+  workBehind: number;
   bytesLeft: number;
   depthLeft: number;
   levelsLeft = stackLevelsMax;
@@ -284,21 +314,28 @@ export class Run implements Account {
   readonly context: unknown;
   /** Values of the parameters, by name without `$`. */
   readonly parameters: ScriptObject;
+  private clock: ScriptClock | null = null;
 
   constructor(limits: ScriptLimits, context: unknown, parameters: ScriptObject) {
     this.limits = limits;
     this.stepsLeft = limits.stepsMax - stepsOfSurroundings;
-    this.workLeft = limits.workMax;
+    this.workLeft = Math.min(limits.workMax, workOfStretch);
+    this.workBehind = limits.workMax - this.workLeft;
     this.bytesLeft = limits.bytesMax;
     this.depthLeft = limits.depthMax;
     this.context = context;
     this.parameters = parameters;
   }
 
+  /** Work that can still be paid for. */
+  get affordableWork(): number {
+    return this.workLeft + this.workBehind;
+  }
+
   /** Pays for `units` of work. @throws EngineError script-failed when there is none left. */
   burn(units: number): void {
     this.workLeft -= units;
-    if (!(this.workLeft >= 0)) throw stepsExceeded(this.limits);
+    if (!(this.workLeft >= 0)) this.payStretch();
   }
 
   /** Pays for `bytes` of new memory, and for the work of filling them. @throws EngineError script-failed */
@@ -306,24 +343,45 @@ export class Run implements Account {
     this.bytesLeft -= bytes;
     this.workLeft -= bytes / 16;
     if (!(this.bytesLeft >= 0)) throw memoryExceeded(this.limits);
-    if (!(this.workLeft >= 0)) throw stepsExceeded(this.limits);
+    if (!(this.workLeft >= 0)) this.payStretch();
+  }
+
+  /** Goes on when steps, work or time of a stretch are used up, and there are more. @throws EngineError script-failed */
+  payStretch(): void {
+    const { limits } = this;
+    if (this.stepsLeft < 0) throw stepsExceeded(limits);
+    const taken = Math.min(this.workBehind, workOfStretch - this.workLeft);
+    this.workBehind -= taken;
+    this.workLeft += taken;
+    if (!(this.workLeft >= 0)) throw timeExceeded(limits);
+    if (this.clock === null) this.clock = new ScriptClock();
+    else if (this.clock.hasRun(limits.msMax)) throw timeExceeded(limits);
   }
 }
 
 /** The error of a run that has used up its steps. */
-export function stepsExceeded(limits: ScriptLimits): EngineError {
+function stepsExceeded({ stepsMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
-    "The maximum number of statements executed have been reached - " +
-      `${Math.min(limits.stepsMax, limits.workMax)}. You can configure it by modifying the ` +
+    `The maximum number of statements executed have been reached - ${stepsMax}. You can configure it by modifying the ` +
       "configuration option: 'Patching.MaxStepsForScript'.",
   );
 }
 
-function memoryExceeded(limits: ScriptLimits): EngineError {
+function timeExceeded({ msMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
-    `The script made values of more than ${limits.bytesMax} bytes.`,
+    `The script was stopped: it may take ${msMax} ms of processor time for one document, because nothing else is ` +
+      "served while it runs. Let it do less for each document. You can configure it by modifying the configuration " +
+      "option: 'Patching.MaxTimeForScriptInMs'.",
+  );
+}
+
+function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
+  return new EngineError(
+    "script-failed",
+    `The script was stopped: it may make and store values of ${Math.round(bytesMax / 1024 / 1024)} MB. You can ` +
+      "configure it by modifying the configuration option: 'Patching.MaxMemoryForScriptInMb'.",
   );
 }
 

@@ -3,6 +3,7 @@
  */
 import { assert } from "../assert.ts";
 import { bodyStartOf } from "../document.ts";
+import { scriptWorkPerMs } from "../limits.ts";
 import type { AnalyzedQuery, LoadStep } from "../rql/analyzed-query.ts";
 import { idsAtPath } from "../rql/execute-load.ts";
 import type { ParameterValue } from "../rql/query-parameters.ts";
@@ -25,6 +26,9 @@ import {
 import { putParsed, putPrinted } from "./documents.ts";
 import { deletedMeanwhile, isToStore, shownText } from "./patch.ts";
 
+/** Units of work of a run that others may feel: a tenth of a millisecond. */
+const longWork = scriptWorkPerMs / 10;
+
 /** What a patch did, with texts as replies show them. */
 export interface WatchedPatch {
   readonly isPatched: boolean;
@@ -40,6 +44,8 @@ export class ScriptPatch {
   readonly #query: AnalyzedQuery;
   readonly #limits: ScriptLimits;
   readonly #parameters: ScriptParameters;
+  /** Did the last run take so long that it is time to look at the clock? */
+  isLong = false;
 
   /** @throws EngineError script-syntax */
   constructor(query: AnalyzedQuery, liftsLimits: boolean) {
@@ -92,7 +98,10 @@ export class ScriptPatch {
     const args: Value[] = [target.root];
     if (this.#query.load.length > 0) args.push(...this.#loaded(transaction, host, document));
     const input = { host, document: target, parameters: this.#parameters, limits: this.#limits };
-    this.script.run(this.script.options.parameters?.length === 0 ? input : { ...input, args });
+    const { run } = this.script.run(
+      this.script.options.parameters?.length === 0 ? input : { ...input, args },
+    );
+    this.isLong = run.affordableWork < this.#limits.workMax - longWork;
     if (!transaction.exists(document)) {
       if (target.changed()) throw deletedMeanwhile(target, target.id ?? "");
       return false;

@@ -11,9 +11,12 @@ import type { Exchange } from "../exchange.ts";
 import { queryOfBody, wrappedQueryOfBody } from "../query-request.ts";
 import { jsonContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
+import { refuseLifting } from "../script-rights.ts";
 import type { Database } from "../services.ts";
 
 const path = "/databases/:database/queries";
+
+const liftsParameter = "ignoreMaxStepsForScript";
 
 const timed = { kind: "database", isTimed: true } as const;
 
@@ -25,6 +28,7 @@ export const setOperationRoutes: readonly Route[] = [
 
 /** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: the handle of an operation */
 async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  if (exchange.query.bool(liftsParameter, false)) refuseLifting(exchange, liftsParameter);
   const options = await optionsOf(exchange, database);
   const { text, options: asked } = await wrappedQueryOfBody(exchange);
   const { parametersText = null } = asked;
@@ -68,7 +72,7 @@ async function optionsOf(
     staleTimeoutMs: query.timeSpanMs("staleTimeout", undefined),
     operationsPerSecondMax: query.int("maxOpsPerSec", undefined),
     hasDetails: query.bool("details", false),
-    liftsLimits: query.bool("ignoreMaxStepsForScript", false),
+    liftsLimits: query.bool(liftsParameter, false),
   };
 }
 

@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { EngineError } from "../../engine/errors.ts";
 import { exportHeldBytesMax } from "../../engine/limits.ts";
+import { defaultLimits } from "../../engine/scripting/script-values.ts";
 import {
   type DumpOptions,
   parseDumpOptions,
@@ -25,6 +26,7 @@ import { multipartBoundary, multipartContents } from "../multipart.ts";
 import { typed } from "../operation-reply.ts";
 import type { ReplyStream } from "../reply-stream.ts";
 import type { DatabaseContext, Route } from "../route.ts";
+import { refuseLifting } from "../script-rights.ts";
 import type { Database } from "../services.ts";
 
 const path = "/databases/:database/smuggler";
@@ -58,7 +60,7 @@ const gzipChunkBytes = 256 * 1024;
 /** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): the dump */
 async function postExport(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const options = exportOptions(exchange, await exchange.body());
-  transformOf(options, () => 0);
+  checkTransform(exchange, options);
   const result = new SmugglerResult(() => database.state.nowMicros());
   const started = database.operations.startWithId(
     await operationId(exchange, database),
@@ -75,6 +77,13 @@ async function postExport(exchange: Exchange, { database }: DatabaseContext): Pr
   if (!exchange.isReplied) throw error;
   // The client must not take what it has for a whole dump.
   exchange.abort();
+}
+
+/** @throws EngineError script-syntax, RequestError when more steps are asked for than the caller may */
+function checkTransform(exchange: Exchange, options: DumpOptions): void {
+  const isScript = transformOf(options, () => 0) !== undefined;
+  const isLifted = options.scriptStepsMax > defaultLimits.stepsMax;
+  if (isScript && isLifted) refuseLifting(exchange, "MaxStepsForTransformScript");
 }
 
 /**
@@ -160,7 +169,7 @@ async function postImport(exchange: Exchange, context: DatabaseContext): Promise
   const sent = await parts.next();
   if (sent.done) throw noFile();
   const options = parseDumpOptions(parseObject(await collected(sent.value)));
-  transformOf(options, () => 0);
+  checkTransform(exchange, options);
   const file = await parts.next();
   if (file.done) throw noFile();
   await importInto(exchange, context, options, file.value);

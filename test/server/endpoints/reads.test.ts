@@ -154,6 +154,22 @@ describe("POST multi_get", () => {
     ]);
   });
 
+  test("has no other in it, however its path is spelled", async () => {
+    const spellings = ["multi_get?", "multi_get?x=1", "%6Dulti_get", "multi%5Fget"];
+    const Requests: unknown[] = [];
+    const nested = spellings.map((path) => ({
+      Url: `/databases/db/${path}`,
+      Query: "",
+      Method: "POST",
+      Content: { Requests },
+    }));
+    const results = await get(...nested);
+    expect(results.map(({ StatusCode }) => StatusCode)).toEqual([400, 400, 400, 400]);
+    const refused = { Type: "Raven.Client.Exceptions.BadRequestException" };
+    expect(results[0]?.["Result"]).toMatchObject(refused);
+    expect(results[1]?.["Result"]).toMatchObject(refused);
+  });
+
   test("does no writes, and has no other in it", async () => {
     const results = await get(
       { Url: url, Query: "?id=w", Method: "PUT", Content: "{}" },
