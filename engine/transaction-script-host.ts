@@ -274,12 +274,17 @@ class TransactionTimeSeries implements ScriptTimeSeries {
     });
   }
 
-  entries(from: number | null, to: number | null): readonly ScriptTimeSeriesEntry[] {
+  entries(
+    from: number | null,
+    to: number | null,
+    pay: (count: number) => void,
+  ): readonly ScriptTimeSeriesEntry[] {
     const Name = this.#name;
     const source = segmentsIn(this.#transaction);
     const bounds = { from: from ?? undefined, to: to ?? undefined };
     const found: ScriptTimeSeriesEntry[] = [];
     for (const slice of pageOf(source, segmentPrefix(this.#id, Name), bounds).slices) {
+      pay(slice.to - slice.from);
       const entries = slice.segment.unpack();
       for (let i = slice.from; i < slice.to; i++) {
         const entry = { ...entries.entry(i), isRollup: false };

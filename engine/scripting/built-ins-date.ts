@@ -95,6 +95,14 @@ function localeText(run: Run, self: Value, options: Intl.DateTimeFormatOptions):
 const numericDate = { year: "numeric", month: "numeric", day: "numeric" } as const;
 const numericTime = { hour: "numeric", minute: "numeric", second: "numeric" } as const;
 
+/** What making a date's text, or reading one, costs at most. */
+const textUnits = 60;
+
+function paidDate(run: Run, text: string): number {
+  run.burn(textUnits + (text.length >> 4));
+  return parseDate(text);
+}
+
 const methods: Record<string, Native> = {
   getTime: (_run, self) => dateSelf(self).time,
   valueOf: (_run: Run, self: Value) => dateSelf(self).time,
@@ -103,19 +111,28 @@ const methods: Record<string, Native> = {
     return dateSelf(self).time;
   },
   getTimezoneOffset: () => 0,
-  toISOString: (_run, self) => isoText(self),
-  toJSON: (_run, self) => (Number.isNaN(dateSelf(self).time) ? null : isoText(self)),
-  toString: (_run: Run, self: Value) => dateString(dateSelf(self).time),
-  toUTCString: (_run, self) => hostDate(self).toUTCString(),
-  toDateString: (_run, self) => dateString(dateSelf(self).time).slice(0, 15),
-  toTimeString: (_run, self) => dateString(dateSelf(self).time).slice(16),
+  toISOString: (run, self) => isoText(run, self),
+  toJSON: (run, self) => (Number.isNaN(dateSelf(self).time) ? null : isoText(run, self)),
+  toString: (run: Run, self: Value) => longText(run, self),
+  toUTCString(run, self) {
+    run.burn(textUnits);
+    return hostDate(self).toUTCString();
+  },
+  toDateString: (run, self) => longText(run, self).slice(0, 15),
+  toTimeString: (run, self) => longText(run, self).slice(16),
   toLocaleDateString: (run, self) => localeText(run, self, numericDate),
   toLocaleTimeString: (run, self) => localeText(run, self, numericTime),
   toLocaleString: (run: Run, self: Value) =>
     localeText(run, self, { ...numericDate, ...numericTime }),
 };
 
-function isoText(self: Value): string {
+function longText(run: Run, self: Value): string {
+  run.burn(textUnits * 2);
+  return dateString(dateSelf(self).time);
+}
+
+function isoText(run: Run, self: Value): string {
+  run.burn(textUnits);
   const date = hostDate(self);
   if (Number.isNaN(date.getTime())) throwError("RangeError", "Invalid time value");
   return date.toISOString();
@@ -133,9 +150,9 @@ function timeOf(run: Run, args: Value[], now: () => number): number {
   if (args.length === 0) return now();
   if (args.length > 1) return utc(run, args);
   if (isReference(value) && value.kind === kinds.date) return value.time;
-  if (typeof value === "string") return parseDate(value);
+  if (typeof value === "string") return paidDate(run, value);
   return new Date(
-    isReference(value) ? parseDate(toText(run, value)) : toNumber(run, value),
+    isReference(value) ? paidDate(run, toText(run, value)) : toNumber(run, value),
   ).getTime();
 }
 
@@ -149,7 +166,7 @@ export function defineDates(nowOf: (run: Run) => number): ScriptFunction {
   };
   maker.properties = namespaceOf({
     now: (run) => nowOf(run),
-    parse: (run, _self, [value]) => parseDate(toText(run, value)),
+    parse: (run, _self, [value]) => paidDate(run, toText(run, value)),
     UTC: (run, _self, args) => utc(run, args),
   });
   return maker;

@@ -23,6 +23,13 @@ import {
   type Value,
 } from "./script-values.ts";
 
+/** The names that a list of names says. */
+function namesOf(run: Run, { items }: ScriptArray): ReadonlySet<string> {
+  run.grow(items.length * 16);
+  run.burn(items.length * 8);
+  return new Set(items.map((item) => toText(run, item as Value)));
+}
+
 /** Writes one value; `open` are the containers that are being written. */
 class JsonWriter {
   private readonly run: Run;
@@ -35,9 +42,7 @@ class JsonWriter {
     this.run = run;
     this.indent = indent;
     this.replacer = isFunction(replacer) ? replacer : null;
-    this.only = isArray(replacer)
-      ? new Set(replacer.items.map((item) => toText(run, item as Value)))
-      : null;
+    this.only = isArray(replacer) ? namesOf(run, replacer) : null;
   }
 
   /** JSON text, or undefined for what JSON leaves out. */
@@ -70,7 +75,10 @@ class JsonWriter {
   private primitive(value: Value): string | undefined {
     if (value === undefined) return undefined;
     if (typeof value === "number") return Number.isFinite(value) ? String(value) : "null";
-    if (typeof value === "string") this.run.grow(value.length);
+    if (typeof value === "string") {
+      this.run.grow(value.length);
+      this.run.burn(value.length >> 2);
+    }
     return JSON.stringify(value);
   }
 
@@ -143,11 +151,13 @@ function stringify(run: Run, _self: Value, [value, replacer, space]: Value[]): V
 function parse(run: Run, _self: Value, [value, reviver]: Value[]): Value {
   const text = toText(run, value);
   run.grow(text.length * 2);
-  run.burn(text.length);
+  run.burn(60 + text.length);
   let host: unknown;
   try {
     host = JSON.parse(text);
   } catch (error) {
+    // The host's error looks at its stack.
+    run.burn(500);
     return throwError("SyntaxError", (error as Error).message);
   }
   const result = valueOfHost(run, host);

@@ -7,8 +7,8 @@
 import { EngineError } from "../errors.ts";
 import { builtIn, defineAll, namespaceOf, newArray, newString } from "./built-in.ts";
 import { bounded } from "./built-ins-array.ts";
-import { compilePattern } from "./regular-expression.ts";
-import { stringLengthMax, toInteger, toNumber, toText } from "./script-operators.ts";
+import { compilePattern, instructionBytes, instructionUnits } from "./regular-expression.ts";
+import { stringLengthMax, toInteger, toNumber, tooLong, toText } from "./script-operators.ts";
 import { methodTables } from "./script-properties.ts";
 import {
   callFunction,
@@ -27,6 +27,7 @@ import {
   traitsOf,
   type Value,
 } from "./script-values.ts";
+import { payForCase, payForNormalizing, payForOrder, payForSearch } from "./text-costs.ts";
 
 /** The text that a method is called on; its characters are paid for. */
 function textSelf(run: Run, self: Value): string {
@@ -35,20 +36,21 @@ function textSelf(run: Run, self: Value): string {
   return text;
 }
 
+/** As `textSelf`, for what looks at every character. */
+function paidText(run: Run, self: Value): string {
+  const text = textSelf(run, self);
+  run.burn(text.length >> 4);
+  return text;
+}
+
 function isPattern(value: Value): value is ScriptPattern {
   return isReference(value) && value.kind === kinds.pattern;
 }
 
-/**
- * The text that is looked for in a text. The search is paid for at its worst: a text of which parts are found all over
- * is compared again and again, and backwards the host looks for it in the plainest way.
- */
+/** The text that is looked for in a text. */
 function wantedIn(run: Run, text: string, wanted: Value, isBackward = false): string {
   const part = toText(run, wanted);
-  if (part.length > 1) {
-    run.burn(isBackward ? (text.length * part.length) / 16 : text.length / 2);
-    run.burn(part.length >> 4);
-  }
+  payForSearch(run, text, part, isBackward);
   return part;
 }
 
@@ -81,14 +83,27 @@ const searching: Record<string, Native> = {
   },
   localeCompare: (run, self, [other]) => {
     const text = textSelf(run, self);
-    run.burn(text.length >> 2);
-    return text.localeCompare(toText(run, other));
+    const otherText = toText(run, other);
+    payForOrder(run, text, otherText);
+    return text.localeCompare(otherText);
   },
   charAt: (run, self, [position]) => textSelf(run, self).charAt(toInteger(run, position)),
   charCodeAt: (run, self, [position]) => textSelf(run, self).charCodeAt(toInteger(run, position)),
   codePointAt: (run, self, [position]) => textSelf(run, self).codePointAt(toInteger(run, position)),
   at: (run, self, [position]) => textSelf(run, self).at(toInteger(run, position)),
 };
+
+function upperCase(run: Run, self: Value): string {
+  const text = textSelf(run, self);
+  payForCase(run, text);
+  return newString(run, text.toUpperCase());
+}
+
+function lowerCase(run: Run, self: Value): string {
+  const text = textSelf(run, self);
+  payForCase(run, text);
+  return newString(run, text.toLowerCase());
+}
 
 const cutting: Record<string, Native> = {
   slice(run, self, args) {
@@ -108,18 +123,18 @@ const cutting: Record<string, Native> = {
     const count = args[1] === undefined ? text.length : toInteger(run, args[1]);
     return newString(run, text.slice(start, start + Math.max(0, count)));
   },
-  trim: (run, self) => newString(run, textSelf(run, self).trim()),
-  trimStart: (run, self) => newString(run, textSelf(run, self).trimStart()),
-  trimEnd: (run, self) => newString(run, textSelf(run, self).trimEnd()),
-  toUpperCase: (run, self) => newString(run, textSelf(run, self).toUpperCase()),
-  toLowerCase: (run, self) => newString(run, textSelf(run, self).toLowerCase()),
-  toLocaleUpperCase: (run, self) => newString(run, textSelf(run, self).toUpperCase()),
-  toLocaleLowerCase: (run, self) => newString(run, textSelf(run, self).toLowerCase()),
+  trim: (run, self) => newString(run, paidText(run, self).trim()),
+  trimStart: (run, self) => newString(run, paidText(run, self).trimStart()),
+  trimEnd: (run, self) => newString(run, paidText(run, self).trimEnd()),
+  toUpperCase: upperCase,
+  toLowerCase: lowerCase,
+  toLocaleUpperCase: upperCase,
+  toLocaleLowerCase: lowerCase,
   normalize(run, self, [form]) {
     const text = textSelf(run, self);
     const name = form === undefined ? "NFC" : toText(run, form);
     if (!/^NFK?[CD]$/.test(name)) throwError("RangeError", `The normalization form is one of NFC`);
-    run.burn(text.length);
+    payForNormalizing(run, text, name);
     return newString(run, text.normalize(name));
   },
   toString: (run: Run, self: Value) => textSelf(run, self),
@@ -148,7 +163,7 @@ const cutting: Record<string, Native> = {
 /** Pays for a string before it is made. @throws ScriptThrow when it is too long */
 function checkLength(run: Run, length: number): void {
   run.grow(32 + length);
-  if (length > stringLengthMax) throwError("RangeError", "Invalid string length");
+  if (length > stringLengthMax) tooLong();
 }
 
 function pad(run: Run, self: Value, args: Value[], start: boolean): string {
@@ -276,7 +291,10 @@ function makePattern(run: Run, source: string, flags: string): ScriptPattern {
   run.burn(600);
   run.grow(256 + source.length * 32);
   try {
-    return new ScriptPattern(compilePattern(source, flags));
+    const matcher = compilePattern(source, flags);
+    run.burn(matcher.size * instructionUnits);
+    run.grow(matcher.size * instructionBytes);
+    return new ScriptPattern(matcher);
   } catch (error) {
     if (error instanceof EngineError && error.code === "regex-invalid") {
       throwError("SyntaxError", error.message);
@@ -370,9 +388,7 @@ function replaceParts(run: Run, text: string, parts: Part[], replacement: Value)
       ? toText(run, callReplacement(run, text, match, names, replacement))
       : expand(run, template, text, match, names);
     checkLength(run, start - done + made.length);
-    if (result.length + made.length > stringLengthMax) {
-      throwError("RangeError", "Invalid string length");
-    }
+    if (result.length + made.length > stringLengthMax) tooLong();
     result += text.slice(done, start) + made;
     done = end;
   }

@@ -158,9 +158,13 @@ function numberSelf(run: Run, self: Value): number {
     : throwError("TypeError", "The method is called on something that is no number");
 }
 
+/** Work of writing a number in another way than the usual one, when it is a long one. */
+const numberTextUnits = 300;
+
 /** Digits that a number is written with. @throws ScriptThrow outside the bounds */
 function digits(run: Run, value: Value, least: number, most: number, method: string): number {
   const count = toInteger(run, value);
+  run.burn(numberTextUnits);
   if (count < least || count > most) {
     throwError("RangeError", `${method}() digits argument must be between ${least} and ${most}`);
   }
@@ -185,6 +189,7 @@ const ofNumber: Record<string, Native> = {
     const base = radix === undefined ? 10 : toInteger(run, radix);
     if (base < 2 || base > 36)
       throwError("RangeError", "toString() radix must be between 2 and 36");
+    if (base !== 10) run.burn(numberTextUnits);
     return numberSelf(run, self).toString(base);
   },
   toLocaleString(run: Run, self: Value): Value {

@@ -34,6 +34,7 @@ import {
   setOwn,
   type Value,
 } from "./script-values.ts";
+import { payForCase, payForComparing } from "./text-costs.ts";
 import { valueOfText } from "./text-source.ts";
 import { metadataKey } from "./value-printer.ts";
 import { numberText } from "./value-text.ts";
@@ -58,6 +59,24 @@ function writable(run: Run): ScriptHost {
 
 /** What a host call costs at least: it looks things up outside. */
 const hostCallUnits = 50;
+/** What a change costs: it is checked, staged, written to the log, committed, and told to who listens. */
+const changeUnits = 1_000;
+/** A document is parsed and written once more for each byte of it. */
+const unitsPerByte = 1;
+/** Bytes that a change takes until it is durable, beside what it writes. */
+const changeBytes = 512;
+/** An entry of a time series is put into its segment, which is packed anew. */
+const seriesChangeUnits = 3_000;
+const seriesReadUnits = 100;
+const seriesEntryBytes = 256;
+/** An id of an include is kept until the reply is made. */
+const includedBytes = 64;
+
+/** Pays for a change, and for what is kept of it until it is durable. */
+function payForChange(run: Run, text: string, units = changeUnits): void {
+  run.burn(units + text.length * unitsPerByte);
+  run.grow(changeBytes + text.length * 2);
+}
 
 function loadOne(run: Run, id: string): Value {
   run.burn(hostCallUnits);
@@ -142,14 +161,12 @@ function put(run: Run, _self: Value, args: Value[]): Value {
     );
   }
   const host = writable(run);
-  run.burn(hostCallUnits);
-  const object = isObject(value) ? value : listAsObject(value);
-  return host.put(
-    id ?? null,
-    documentText(run, object),
-    putMetadata(run, object),
-    changeVectorOf(changeVector, String(id)),
-  );
+  const object = isObject(value) ? value : listAsObject(run, value);
+  const text = documentText(run, object);
+  const metadata = putMetadata(run, object);
+  payForChange(run, text);
+  if (metadata !== null) payForChange(run, metadata, 0);
+  return host.put(id ?? null, text, metadata, changeVectorOf(changeVector, String(id)));
 }
 
 function putMetadata(run: Run, object: ScriptObject): string | null {
@@ -160,9 +177,11 @@ function putMetadata(run: Run, object: ScriptObject): string | null {
 }
 
 /** An array as a document has its positions and its length as names; other things have no properties. */
-function listAsObject(value: Value): ScriptObject {
+function listAsObject(run: Run, value: Value): ScriptObject {
   const made = newObject();
   if (isArray(value)) {
+    run.grow(value.items.length * 64);
+    run.burn(value.items.length * 10);
     for (const [i, item] of value.items.entries()) addOwn(made, String(i), item);
     addOwn(made, "length", value.items.length);
   }
@@ -175,7 +194,7 @@ function del(run: Run, _self: Value, args: Value[]): Value {
     refuse("delete(id, changeVector) must be called with at least one parameter");
   }
   if (typeof id !== "string") refuse("delete(id, changeVector) id argument must be a string");
-  run.burn(hostCallUnits);
+  payForChange(run, id);
   const expected = typeof changeVector === "string" ? changeVector : undefined;
   return writable(run).delete(id, expected);
 }
@@ -189,21 +208,23 @@ function id(_run: Run, _self: Value, args: Value[]): Value {
   return document === null ? null : document.id;
 }
 
-function getMetadata(_run: Run, _self: Value, args: Value[]): Value {
+function getMetadata(run: Run, _self: Value, args: Value[]): Value {
   const [value] = args;
   const message = "metadataFor(doc) must be called with a single entity argument";
   if (args.length !== 1) refuse(message);
   if (!isReference(value)) refuse("The value is not an object", "invalid-argument");
   const document = ScriptDocument.of(value);
   if (document === null) refuse(message);
+  run.burn(hostCallUnits);
   return document.metadata();
 }
 
-function lastModified(_run: Run, _self: Value, args: Value[]): Value {
+function lastModified(run: Run, _self: Value, args: Value[]): Value {
   const [value] = args;
   if (args.length !== 1) refuse("lastModified(doc) must be called with a single argument");
   if (value === null || value === undefined) return undefined;
   if (!isReference(value)) refuse("lastModified(doc) must be called with an object argument");
+  run.burn(hostCallUnits * 4);
   const metadata = ScriptDocument.of(value)?.metadata();
   const text = isObject(metadata) ? getOwn(metadata, "@last-modified") : undefined;
   return typeof text === "string" ? Date.parse(text) : undefined;
@@ -264,13 +285,13 @@ const counters: Record<string, Native> = {
     if (!Number.isFinite(delta)) {
       refuse(`${signature}: 'value' must be a finite number, but is ${delta}`);
     }
-    run.burn(hostCallUnits);
+    payForChange(run, name);
     writable(run).incrementCounter(document, name, Math.trunc(delta));
     return true;
   },
   deleteCounter(run, _self, args) {
     const [document, name] = counterArguments(args, "deleteCounter");
-    run.burn(hostCallUnits);
+    payForChange(run, name);
     writable(run).deleteCounter(document, name);
     return true;
   },
@@ -301,7 +322,10 @@ function optionalTime(value: Value): number | null {
 
 function seriesValues(run: Run, value: Value): number[] {
   if (typeof value === "number") return [value];
-  if (isArray(value)) return value.items.map((item) => toNumber(run, item as Value));
+  if (isArray(value)) {
+    run.burn(value.items.length * 4);
+    return value.items.map((item) => toNumber(run, item as Value));
+  }
   return refuse("append: 'values' must be a number or an array of numbers", "invalid-argument");
 }
 
@@ -320,7 +344,7 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
   const series = (): ScriptTimeSeries => hostOf(run).timeSeries(document, name);
   return namespaceOf({
     append(inner, _self, [time, values, tag]) {
-      inner.burn(hostCallUnits);
+      payForChange(inner, name, seriesChangeUnits);
       writable(inner);
       if (tag !== undefined && tag !== null && typeof tag !== "string") {
         const where = "timeseries(doc, name).append(timestamp, values, tag)";
@@ -330,7 +354,7 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
       return undefined;
     },
     increment(inner, _self, given) {
-      inner.burn(hostCallUnits);
+      payForChange(inner, name, seriesChangeUnits);
       writable(inner);
       const [time, values] = given.length === 1 ? [undefined, given[0]] : given;
       const at = time === undefined ? hostOf(inner).now() : seriesTime(time);
@@ -338,7 +362,7 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
       return undefined;
     },
     delete(inner, _self, [from, to]) {
-      inner.burn(hostCallUnits);
+      payForChange(inner, name, seriesChangeUnits);
       writable(inner);
       series().delete(optionalTime(from), optionalTime(to));
       return undefined;
@@ -356,8 +380,12 @@ function seriesEntries(
   to: number | null,
 ): Value {
   run.burn(hostCallUnits);
-  const rows = series.entries(from, to).map((entry) => {
-    run.grow(160 + entry.values.length * 8);
+  const pay = (count: number) => {
+    run.burn(count * seriesReadUnits);
+    run.grow(count * seriesEntryBytes);
+  };
+  const rows = series.entries(from, to, pay).map((entry) => {
+    run.grow(entry.values.length * 8);
     const row = newObject();
     setOwn(row, "Timestamp", isoTime(entry.time));
     setOwn(row, "Tag", entry.tag);
@@ -401,6 +429,7 @@ function include(run: Run, _self: Value, args: Value[]): Value {
       refuse("include(doc) must be called with an string or string array argument");
     }
     run.burn(hostCallUnits);
+    run.grow(includedBytes + item.length);
     hostOf(run).include(item);
   }
   return undefined;
@@ -418,7 +447,8 @@ export function outputText(run: Run, value: Value): string {
 
 function output(run: Run, _self: Value, [value]: Value[]): Value {
   const text = outputText(run, value);
-  run.grow(text.length);
+  run.burn(hostCallUnits);
+  run.grow(64 + text.length);
   hostOf(run).output(text);
   return undefined;
 }
@@ -434,12 +464,14 @@ function twoTexts(method: string, second: string, args: Value[]): [string, strin
 const textTests: Record<string, Native> = {
   startsWith(run, _self, args) {
     const [text, start] = twoTexts("startsWith", "contained", args);
-    run.burn(start.length);
+    payForCase(run, start);
+    payForCase(run, start);
     return text.slice(0, start.length).toLowerCase() === start.toLowerCase();
   },
   endsWith(run, _self, args) {
     const [text, end] = twoTexts("endsWith", "contained", args);
-    run.burn(end.length);
+    payForCase(run, end);
+    payForCase(run, end);
     return end === "" || text.slice(-end.length).toLowerCase() === end.toLowerCase();
   },
   regex(run, _self, args) {
@@ -497,13 +529,14 @@ function compareScalars(a: Value, b: Value): number {
 }
 
 function extremeOf(name: string, sign: number): Native {
-  return (_run, _self, args) => {
+  return (run, _self, args) => {
     if (args.length !== 2)
       refuse(`${name}must be called with exactly two arguments`, "invalid-argument");
     const [a, b] = args;
     if (isReference(a) || isReference(b)) {
       refuse(`${name} cannot be called on an object`, "invalid-argument");
     }
+    if (typeof a === "string" && typeof b === "string") payForComparing(run, a, b);
     return compareScalars(a, b) * sign <= 0 ? a : b;
   };
 }
@@ -535,7 +568,7 @@ const dateComparisons: ReadonlyMap<string, (difference: bigint) => Value> = new 
   ["LessThanOrEqual", (difference) => difference <= 0n],
 ]);
 
-function compareDates(_run: Run, _self: Value, args: Value[]): Value {
+function compareDates(run: Run, _self: Value, args: Value[]): Value {
   if (args.length < 2 || args.length > 3) {
     refuse(
       `No overload for method 'compareDates' takes ${args.length} arguments. Supported overloads are : ` +
@@ -543,6 +576,7 @@ function compareDates(_run: Run, _self: Value, args: Value[]): Value {
     );
   }
   const [first, second, operation = "Subtract"] = args;
+  run.burn(formatUnits / 4);
   const compute = typeof operation === "string" ? dateComparisons.get(operation) : undefined;
   if (compute === undefined) {
     refuse(
@@ -561,9 +595,12 @@ function wholeNumber(value: Value, signature: string): bigint {
 }
 
 const spans: Record<string, Native> = {
-  convertJsTimeToTimeSpanString: (_run, _self, [value]) =>
-    timeSpanText(wholeNumber(value, "convertJsTimeToTimeSpanString(ticks)") * 10_000n),
-  convertToTimeSpanString(_run, _self, args) {
+  convertJsTimeToTimeSpanString(run, _self, [value]) {
+    run.burn(formatUnits);
+    return timeSpanText(wholeNumber(value, "convertJsTimeToTimeSpanString(ticks)") * 10_000n);
+  },
+  convertToTimeSpanString(run, _self, args) {
+    run.burn(formatUnits);
     const parts = args.map((arg) => wholeNumber(arg, "convertToTimeSpanString(ticks)"));
     const [first = 0n, ...rest] = parts;
     if (parts.length === 1) return timeSpanText(first);
@@ -583,6 +620,9 @@ const spans: Record<string, Native> = {
   },
 };
 
+/** What making a text by a format, or of a span of time, costs at most. */
+const formatUnits = 400;
+
 function toStringWithFormat(run: Run, _self: Value, args: Value[]): Value {
   if (args.length === 0 || args.length > 3) {
     refuse(
@@ -593,6 +633,7 @@ function toStringWithFormat(run: Run, _self: Value, args: Value[]): Value {
   }
   const [value, given] = args;
   const format = given === undefined ? null : toText(run, given).slice(0, 200);
+  run.burn(formatUnits);
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value === "number")
     return format === null ? numberText(value) : formatNumber(value, format);
@@ -695,9 +736,12 @@ export function definePatchFunctions(globals: Map<string, Value>): void {
     namespaceOf({
       document: include,
       cmpxchg(run, _self, [key]) {
-        run.burn(hostCallUnits);
         const keys = isArray(key) ? key.items : [key];
-        for (const each of keys) hostOf(run).includeCompareExchange(toText(run, each as Value));
+        for (const each of keys) {
+          run.burn(hostCallUnits);
+          run.grow(includedBytes);
+          hostOf(run).includeCompareExchange(toText(run, each as Value));
+        }
         return undefined;
       },
     }),

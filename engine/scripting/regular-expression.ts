@@ -17,6 +17,9 @@ import type { Account, Matcher, MatchSpans } from "./script-values.ts";
 
 /** Instructions of one pattern. */
 const programSizeMax = 5_000;
+/** Units of work of making an instruction, and bytes that it holds. */
+export const instructionUnits = 8;
+export const instructionBytes = 64;
 /** UTF-16 units of one pattern. */
 const patternLengthMax = 4_096;
 /** Groups inside each other. */
@@ -556,8 +559,12 @@ class PikeMatcher implements Matcher {
     this.program = new Program(source, node, this.fold);
   }
 
+  get size(): number {
+    return this.program.operations.length;
+  }
+
   match(text: string, from: number, account: Account): MatchSpans | null {
-    const size = this.program.operations.length;
+    const { size } = this;
     account.burn(size / 8 + 4);
     let current = new ThreadList(size);
     let next = new ThreadList(size);
@@ -729,5 +736,6 @@ export function compileTextTest(
   const flags = [...letters].filter((flag) => "ims".includes(flag)).join("");
   const rest = inline === null ? pattern : pattern.slice(inline[0].length);
   const matcher = compilePattern(rest, `${flags}u`);
+  account.burn(matcher.size * instructionUnits);
   return (text) => matcher.match(text, 0, account) !== null;
 }

@@ -28,7 +28,12 @@ export interface ScriptTimeSeries {
   append(time: number, values: readonly number[], tag: string | null): void;
   increment(time: number, values: readonly number[]): void;
   delete(from: number | null, to: number | null): void;
-  entries(from: number | null, to: number | null): readonly ScriptTimeSeriesEntry[];
+  /** `pay` is called with a count of entries before they are read: it throws what ends the script. */
+  entries(
+    from: number | null,
+    to: number | null,
+    pay: (count: number) => void,
+  ): readonly ScriptTimeSeriesEntry[];
   /** Null when there is no such series. */
   stats(): ScriptTimeSeriesStats | null;
 }

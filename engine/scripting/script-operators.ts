@@ -7,6 +7,7 @@
  * Invariant: work and memory in proportion to the operands are paid to the run.
  */
 
+import { scriptTextLengthMax } from "../limits.ts";
 import {
   ABSENT,
   callFunction,
@@ -82,6 +83,7 @@ function defaultText(run: Run, value: Reference): string {
     case kinds.function:
       return `function ${value.name}() { [code] }`;
     case kinds.date:
+      run.burn(120);
       return dateString(value.time);
     case kinds.map:
       return "[object Map]";
@@ -197,10 +199,13 @@ export function concat(run: Run, left: string, right: string): string {
 }
 
 /** UTF-16 units of a string that a script makes. */
-export const stringLengthMax = 64 * 1024 * 1024;
+export const stringLengthMax = scriptTextLengthMax;
 
-function tooLong(): never {
-  return throwError("RangeError", "Invalid string length");
+export function tooLong(): never {
+  return throwError(
+    "RangeError",
+    `Invalid string length: a script's texts have at most ${stringLengthMax} characters`,
+  );
 }
 
 export function strictEquals(run: Run, left: Value, right: Value): boolean {

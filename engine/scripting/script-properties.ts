@@ -65,7 +65,7 @@ export const methodTables: Record<
 };
 
 /** Items of one array. */
-const arrayLengthMax = 8_000_000;
+const arrayLengthMax = 2_000_000;
 
 const cannotConvert = "Cannot convert undefined or null to object";
 
@@ -274,7 +274,10 @@ export function setLength(run: Run, array: ScriptArray, length: number): void {
   // Paid before it is made: a length of billions must not get so far.
   run.grow((length - items.length) * 8);
   if (length > arrayLengthMax) throwError("RangeError", "Invalid array length");
-  while (items.length < length) items.push(ABSENT);
+  run.burn(length - items.length);
+  // Many at once: pushed one by one, the host would copy the list again and again.
+  const holes = new Array<typeof ABSENT>(length - items.length).fill(ABSENT);
+  array.items = items.length === 0 ? holes : items.concat(holes);
 }
 
 /** `delete base[key]`. @throws ScriptThrow as `setProperty` */
@@ -284,7 +287,8 @@ export function deleteProperty(run: Run, base: Value, key: Value): boolean {
   if (base.kind === kinds.object) {
     const name = toKey(run, key);
     if (base.frozen) readOnly(name);
-    run.burn(base.keys.length / 8);
+    // Where there are many, they are looked up in a table that is made anew.
+    run.burn(base.keys.length * (base.keys.length > 8 ? 10 : 1));
     deleteOwn(base, name);
   } else if (base.kind === kinds.array) {
     if (base.frozen) readOnly(toKey(run, key));

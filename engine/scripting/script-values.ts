@@ -212,6 +212,8 @@ export interface Matcher {
   readonly flags: string;
   readonly groupCount: number;
   readonly groupNames: ReadonlyMap<string, number>;
+  /** Instructions: what making it took, and what it holds, is in proportion. */
+  readonly size: number;
   /** First match at or after `from` (exactly at `from` when sticky), or null. `account` pays for the work. */
   match(text: string, from: number, account: Account): MatchSpans | null;
 }

@@ -11,6 +11,7 @@
  */
 
 import { EngineError } from "../errors.ts";
+import { scriptWorkPerMs } from "../limits.ts";
 import { globals } from "./built-ins.ts";
 import { csharpGlobals } from "./csharp-functions.ts";
 import { indexGlobals } from "./index-functions.ts";
@@ -249,14 +250,19 @@ export function compileScript(source: string, options: ScriptOptions): CompiledS
   return new CompiledScript(source, options);
 }
 
+/** Characters of a thrown text that are told. */
+const thrownLengthMax = 4096;
+/** What printing a thrown value may take: it comes when a script has used up what it may. */
+const thrownLimits = { ...defaultLimits, workMax: scriptWorkPerMs, bytesMax: 64 * 1024 };
+
 /** A thrown value as the reference prints it: primitives as text, others as JSON of their properties. */
 function thrownText(value: Value): string {
   if (typeof value === "number") return String(value);
-  if (!isReference(value)) return String(value);
-  const run = new Run(defaultLimits, null, newObject());
+  if (!isReference(value)) return String(value).slice(0, thrownLengthMax);
+  const run = new Run(thrownLimits, null, newObject());
   try {
     if (isFunction(value)) return JSON.stringify({ length: value.length, name: value.name });
-    if (isArray(value)) return valueText(run, arrayAsObject(value));
+    if (isArray(value)) return valueText(run, arrayAsObject(run, value));
     return valueText(run, value);
   } catch {
     // It is too large, or holds what cannot be printed: the script has failed all the same.
@@ -264,7 +270,8 @@ function thrownText(value: Value): string {
   }
 }
 
-function arrayAsObject(array: ScriptArray): ScriptObject {
+function arrayAsObject(run: Run, array: ScriptArray): ScriptObject {
+  run.grow(array.items.length * 64);
   const made = newObject();
   for (const [i, item] of array.items.entries()) setOwn(made, String(i), item as Value);
   setOwn(made, "length", array.items.length);

@@ -62,6 +62,8 @@ const outputBytesKept = 4 * 1024 * 1024;
 const unpaidBytesMax = 4096;
 /** Longer strings are looked through by the host before they are written. */
 const shortStringMax = 64;
+/** Work of writing a number that is not whole. */
+const doubleUnits = 8;
 /** Characters of a long string that are written at once. */
 const stringPieceMax = 4096;
 /** Below this many bytes a loop is faster than the native copy, which has a fixed cost. */
@@ -224,7 +226,9 @@ export class ValuePrinter {
 
   private longString(text: string): void {
     this.byte(quote);
+    this.run?.burn(text.length >> 2);
     if (needsCare.test(text)) {
+      this.run?.burn(text.length);
       for (let from = 0; from < text.length; ) {
         let to = Math.min(text.length, from + stringPieceMax);
         // Both halves of a pair are written at once.
@@ -251,8 +255,10 @@ export class ValuePrinter {
   private number(value: number, asDouble: boolean): void {
     this.need(numberBytesMax);
     let end = -1;
-    if (asDouble || !Number.isInteger(value)) end = writeDouble(this.bytes, this.length, value);
-    else if (Number.isSafeInteger(value)) end = writeWhole(this.bytes, this.length, value);
+    if (asDouble || !Number.isInteger(value)) {
+      this.run?.burn(doubleUnits);
+      end = writeDouble(this.bytes, this.length, value);
+    } else if (Number.isSafeInteger(value)) end = writeWhole(this.bytes, this.length, value);
     if (end >= 0) this.length = end;
     else this.ascii(asDouble ? doubleText(value) : numberText(value));
   }
