@@ -36,7 +36,7 @@ import { type Attachment, attachmentKey } from "./keyspaces/attachments.ts";
 import { counterKey } from "./keyspaces/counters.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { indexEntriesPerDocumentMax } from "./limits.ts";
-import { QueryRows } from "./query-rows.ts";
+import { nextTurn, QueryRows } from "./query-rows.ts";
 import { ReadingScriptHost } from "./query-scripts.ts";
 import type { AttachmentScriptHost } from "./scripting/attachment-functions.ts";
 import { listedText, resultText } from "./scripting/csharp-values.ts";
@@ -57,11 +57,13 @@ import {
   isArray,
   isFunction,
   isObject,
+  memoryExceeded,
   newObject,
   ownKeys,
   type Run,
   ScriptArray,
   type ScriptFunction,
+  ScriptLate,
   type ScriptLimits,
   type ScriptObject,
   setOwn,
@@ -76,6 +78,13 @@ import { scriptDocumentOf } from "./transaction-script-host.ts";
 const runsPerDeclaration = 1_024;
 /** C# counts no statements: what a map may cost is bounded by its work. */
 const csharpStepsMax = 1_000_000;
+/** Runs of a map that take too long by the clock before the document is one that failed. */
+const lateRunsMax = 6;
+/** What an entry of an index costs, and each of its fields: terms are made of it, found and counted. */
+const entryUnits = 60;
+const fieldUnits = 60;
+/** Of the memory of a script, the part that the values of one reduce may be: they are texts, which are read. */
+const reducedShare = 1 / 8;
 /** What one more value that is reduced may cost. */
 const stepsPerValue = 200;
 
@@ -124,6 +133,10 @@ class ScriptProgram implements IndexProgram {
   /** How what functions gave is written; of C# what is not there differs from what is null. */
   readonly #writer: ValueWriter;
   readonly #limits: ScriptLimits;
+  /** Of the document that is being mapped: its maps, and the keys of what they give, share one. */
+  #account: Run | null = null;
+  /** The last row whose maps took too long, and how often. */
+  #late = { docNum: -1, etag: 0, count: 0 };
   /** Is what is not there found as null? Then an entry without fields is one. */
   readonly #keepsEmpty: boolean;
 
@@ -160,6 +173,7 @@ class ScriptProgram implements IndexProgram {
   map(row: StoredRow): MapResult {
     const host = this.#host;
     host.begin();
+    this.#account = null;
     const entries: MappedEntry[] = [];
     const values: ReducedValue[] = [];
     let failure: EngineError | null = null;
@@ -181,15 +195,25 @@ class ScriptProgram implements IndexProgram {
       if (error instanceof RecordNotResident) throw this.#awaited(error);
       if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
+      if (error instanceof ScriptLate && this.#mayTryAgain(row)) throw new RecordAwaited(nextTurn);
       failure = error;
     }
     host.contents.clear();
     host.fetched.clear();
+    this.#account = null;
     const { references, compareExchangeKeys } = host;
     if (failure !== null)
       return { entries: [], values: [], references, compareExchangeKeys, failure };
     const result = { entries, values, references, compareExchangeKeys, failure };
     return items === undefined ? result : { ...result, items };
+  }
+
+  /** May a map that took too long be tried again, in another turn of the event loop? */
+  #mayTryAgain({ docNum, etag }: StoredRow): boolean {
+    const late = this.#late;
+    if (late.docNum !== docNum || late.etag !== etag) this.#late = { docNum, etag, count: 1 };
+    else late.count++;
+    return this.#late.count < lateRunsMax;
   }
 
   /** Maps each counter of a document; one that fails leaves the others alone. */
@@ -234,6 +258,8 @@ class ScriptProgram implements IndexProgram {
 
   reduce(key: string, values: readonly string[]): string | null {
     const declared = this.#reduce as Declared<IndexReduce>;
+    const length = values.reduce((sum, text) => sum + text.length, 0);
+    if (length > this.#limits.bytesMax * reducedShare) throw memoryExceeded(this.#limits);
     const group = newObject();
     setOwn(group, "key", valueOfText(key));
     setOwn(group, "values", new ScriptArray(values.map(valueOfText)));
@@ -262,7 +288,9 @@ class ScriptProgram implements IndexProgram {
     entries: MappedEntry[],
     values: ReducedValue[],
   ): void {
-    const { value, run } = script.call(map, { ...input, limits: this.#limits });
+    const limits = this.#limits;
+    const { value, run } = script.call(map, { ...input, limits, after: this.#account });
+    this.#account = run;
     const outputs = isArray(value) ? value.items : [value];
     if (entries.length + values.length + outputs.length > indexEntriesPerDocumentMax) {
       throw new EngineError(
@@ -271,6 +299,7 @@ class ScriptProgram implements IndexProgram {
       );
     }
     for (const output of outputs as Value[]) {
+      run.burn(entryUnits);
       if (output === null || output === undefined) continue;
       if (!isObject(output)) {
         throw new EngineError(
@@ -295,9 +324,8 @@ class ScriptProgram implements IndexProgram {
   }
 
   #keyed(run: Run, output: ScriptObject): ReducedValue {
-    const declared = this.#reduce as Declared<IndexReduce>;
-    const input: RunInput = { host: this.#host, args: [output], limits: this.#limits };
-    const { value } = declared.script.call(declared.current.groupBy, input);
+    const { script, current } = this.#reduce as Declared<IndexReduce>;
+    const value = script.continue(run, current.groupBy, [output]);
     // A key that is not there is one that is null.
     const { plainText, objectText } = this.#writer;
     const key = isObject(value) ? objectText(run, value) : plainText(run, value);
@@ -512,6 +540,7 @@ function mappedEntry(
     if (dynamic !== null) {
       for (const one of dynamic) addDynamic(run, one, fields, writer);
     } else if (value !== undefined && !isFunction(value)) {
+      run.burn(fieldUnits);
       fields.push({ name: key, text: writer.fieldText(run, value), dynamic: null });
     }
   }
@@ -538,6 +567,7 @@ function addDynamic(
 ): void {
   const value = getOwn(field, "$value");
   if (value === undefined) return;
+  run.burn(fieldUnits);
   fields.push({
     name: String(getOwn(field, "$name")),
     text: writer.fieldText(run, value),

@@ -329,6 +329,14 @@ export class Run implements Account {
     this.parameters = parameters;
   }
 
+  /** Goes on with what another run has left of its work, time and memory. */
+  continueFrom({ workLeft, workBehind, bytesLeft, clock }: Run): void {
+    this.workLeft = workLeft;
+    this.workBehind = workBehind;
+    this.bytesLeft = bytesLeft;
+    this.clock = clock;
+  }
+
   /** Work that can still be paid for. */
   get affordableWork(): number {
     return this.workLeft + this.workBehind;
@@ -357,7 +365,7 @@ export class Run implements Account {
     this.workLeft += taken;
     if (!(this.workLeft >= 0)) throw timeExceeded(limits);
     if (this.clock === null) this.clock = new ScriptClock();
-    else if (this.clock.hasRun(limits.msMax)) throw timeExceeded(limits);
+    else if (this.clock.hasRun(limits.msMax)) throw new ScriptLate(limits);
   }
 }
 
@@ -370,16 +378,27 @@ function stepsExceeded({ stepsMax }: ScriptLimits): EngineError {
   );
 }
 
-function timeExceeded({ msMax }: ScriptLimits): EngineError {
-  return new EngineError(
-    "script-failed",
+function timeText({ msMax }: ScriptLimits): string {
+  return (
     `The script was stopped: it may take ${msMax} ms of processor time for one document, because nothing else is ` +
-      "served while it runs. Let it do less for each document. You can configure it by modifying the configuration " +
-      "option: 'Patching.MaxTimeForScriptInMs'.",
+    "served while it runs. Let it do less for each document. You can configure it by modifying the configuration " +
+    "option: 'Patching.MaxTimeForScriptInMs'."
   );
 }
 
-function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
+function timeExceeded(limits: ScriptLimits): EngineError {
+  return new EngineError("script-failed", timeText(limits));
+}
+
+/** The same error where the clock says it: code that the host has not seen often runs slower than it will soon. */
+export class ScriptLate extends EngineError {
+  constructor(limits: ScriptLimits) {
+    super("script-failed", timeText(limits));
+  }
+}
+
+/** The error of a run that has used up its memory. */
+export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
     `The script was stopped: it may make and store values of ${Math.round(bytesMax / 1024 / 1024)} MB. You can ` +

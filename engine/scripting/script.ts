@@ -93,6 +93,8 @@ export interface RunInput {
   readonly args?: readonly Value[];
   readonly parameters?: ScriptParameters;
   readonly limits?: ScriptLimits;
+  /** An earlier run for the same document: both together may take what one may. */
+  readonly after?: Run | null;
 }
 
 /** What a run gave. */
@@ -184,11 +186,28 @@ export class CompiledScript {
     const parameters = (input.parameters ?? ScriptParameters.none).values();
     const context: ScriptContext = { host: input.host, document, loadedHint: this.loadedHint };
     const run = new Run(input.limits ?? defaultLimits, context, parameters);
+    if (input.after) run.continueFrom(input.after);
     const args = [...(input.args ?? [])];
     try {
       return { value: callFunction(run, callee, undefined, args), run };
     } catch (error) {
       throw this.failure(error, run, document);
+    }
+  }
+
+  /**
+   * Calls a function on the account of an earlier run, but for its steps: what is made of a map's outputs is paid for by
+   * the document that was mapped.
+   */
+  continue(run: Run, callee: ScriptFunction, args: Value[]): Value {
+    const { stepsLeft } = run;
+    run.stepsLeft = run.limits.stepsMax;
+    try {
+      return callFunction(run, callee, undefined, args);
+    } catch (error) {
+      throw this.failure(error, run, null);
+    } finally {
+      run.stepsLeft = stepsLeft;
     }
   }
 
