@@ -14,6 +14,8 @@ import { gunzip } from "node:zlib";
 import type { SeriesEntry } from "../engine/keyspaces/series-segment.ts";
 import { encodeSeriesBlob } from "../engine/smuggler/series-blob.ts";
 
+import { TurnPacer } from "../engine/turn-pacer.ts";
+
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];
 /** `…At` are days, `2020-01-31`. The last is there when the order goes to another address than its company's. */
@@ -102,6 +104,14 @@ const indexes: readonly Json[] = [
 
 /** The dump, piece by piece. @throws Error when the package lacks its file */
 export async function* sampleDump(): AsyncGenerator<Buffer> {
+  const pacer = new TurnPacer();
+  for await (const piece of pieces()) {
+    yield piece;
+    if (pacer.isOver) await pacer.next();
+  }
+}
+
+async function* pieces(): AsyncGenerator<Buffer> {
   const file = await readSampleFile();
   yield* section('{"BuildVersion":72051,"Docs":[', documents(file));
   yield* section('],"RevisionDocuments":[', revisions(file));

@@ -19,10 +19,12 @@ import {
   importBatchBytes,
   importBatchItems,
   importsInFlightMax,
+  sliceMs,
 } from "../limits.ts";
 import type { OperationFigures } from "../operations.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import { TurnPacer } from "../turn-pacer.ts";
 import type { DumpItemType, DumpOptions } from "./dump-options.ts";
 import { DumpReader, dumpValue } from "./dump-reader.ts";
 import { recordChange } from "./dump-record.ts";
@@ -154,6 +156,7 @@ class DumpImport {
   readonly #progress: (figures: OperationFigures) => void;
   readonly #signal: AbortSignal | undefined;
   readonly #transform: DocumentTransform | undefined;
+  readonly #pacer = new TurnPacer();
   readonly #contents: DumpedContents;
   readonly #inFlight: Promise<void>[] = [];
   #batch: ImportItem[] = [];
@@ -609,6 +612,8 @@ class DumpImport {
     for (;;) {
       const bytes = await this.#reader.nextItem(section);
       if (bytes === undefined) return;
+      // A dump that is there already is read without a wait.
+      if (this.#pacer.isOver) await this.#pacer.next();
       yield bytes;
     }
   }
@@ -640,13 +645,18 @@ class DumpImport {
     const items = this.#batch;
     this.#batch = [];
     this.#batchBytes = 0;
-    if (items.length > 0) {
-      const written = this.#write(items).catch((error: unknown) => {
+    for (let from = 0; from < items.length && this.#failure === null; ) {
+      if (this.#pacer.isOver) await this.#pacer.next();
+      const part = new ImportPart(items, from);
+      const written = this.#write(part).catch((error: unknown) => {
         this.#failure ??= { error };
       });
       this.#inFlight.push(written);
+      // The order of the dump is kept when it has to wait.
+      if (!part.isDone) await written;
+      from = part.end;
+      while (this.#inFlight.length > importsInFlightMax) await this.#inFlight.shift();
     }
-    while (this.#inFlight.length > importsInFlightMax) await this.#inFlight.shift();
     this.#tell();
     this.#check();
   }
@@ -665,9 +675,9 @@ class DumpImport {
     await Promise.all(this.#inFlight);
   }
 
-  async #write(items: readonly ImportItem[]): Promise<void> {
-    const refused = await this.#database.write((transaction) => applyAll(transaction, items));
-    this.#committed += items.length - refused.length;
+  async #write(part: ImportPart): Promise<void> {
+    const refused = await this.#database.write((transaction) => part.apply(transaction));
+    this.#committed += part.count - refused.length;
     for (const { item, message } of refused) {
       item.counts.erroredCount++;
       this.#result.add("ERROR", message);
@@ -706,20 +716,44 @@ interface RefusedItem {
   readonly message: string;
 }
 
-/** Applies items in order; those of documents that are not there are passed over. */
-function applyAll(transaction: Transaction, items: readonly ImportItem[]): RefusedItem[] {
-  const refused: RefusedItem[] = [];
-  for (const item of items) {
-    try {
-      item.apply(transaction);
-    } catch (error) {
-      if (!(error instanceof EngineError)) throw error;
-      const isPassedOver = error.code === "document-missing" || error.code === "counter-overflow";
-      if (!isPassedOver) throw placed(error, item);
-      refused.push({ item, message: error.message });
-    }
+/** One transaction: items of a batch from `from` on, until the time of a turn is up. It may be run again. */
+class ImportPart {
+  readonly #items: readonly ImportItem[];
+  readonly #from: number;
+  /** The first item that was left out. */
+  end: number;
+  isDone = false;
+
+  constructor(items: readonly ImportItem[], from: number) {
+    this.#items = items;
+    this.#from = from;
+    this.end = from;
   }
-  return refused;
+
+  get count(): number {
+    return this.end - this.#from;
+  }
+
+  /** Applies items in order; those of documents that are not there are passed over. */
+  apply(transaction: Transaction): RefusedItem[] {
+    const refused: RefusedItem[] = [];
+    const stopMs = performance.now() + sliceMs;
+    this.end = this.#from;
+    while (this.end < this.#items.length) {
+      if (this.end > this.#from && performance.now() >= stopMs) break;
+      const item = this.#items[this.end++] as ImportItem; // end < length
+      try {
+        item.apply(transaction);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        const isPassedOver = error.code === "document-missing" || error.code === "counter-overflow";
+        if (!isPassedOver) throw placed(error, item);
+        refused.push({ item, message: error.message });
+      }
+    }
+    this.isDone = true;
+    return refused;
+  }
 }
 
 /** Names the item, unless the message does. */

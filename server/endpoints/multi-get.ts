@@ -6,6 +6,7 @@
  */
 import { EngineError } from "../../engine/errors.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
+import { TurnPacer } from "../../engine/turn-pacer.ts";
 import type { Exchange } from "../exchange.ts";
 import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
 import { jsonBody } from "../json-body.ts";
@@ -46,8 +47,10 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
     throw new EngineError("invalid-format", "'Requests' must be an array.");
   }
   const text = new ReplyText(4096).addText('{"Results":[');
+  const pacer = new TurnPacer();
   for (const [position, request] of requests.entries()) {
     if (position > 0) text.addText(",");
+    if (pacer.isOver) await pacer.next();
     const item = itemOf(request);
     if (item === undefined) {
       text.addText("{}");
