@@ -119,6 +119,8 @@ export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
   readonly documents: TransactionDocuments;
+  /** Units of work that its scripts took so far: all of it is done in one turn of the event loop. */
+  scriptWork = 0;
   // Made when the first one comes: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;

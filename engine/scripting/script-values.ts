@@ -17,6 +17,7 @@
 
 import { EngineError } from "../errors.ts";
 import { scriptBytesMax, scriptMsMax, scriptStepsMax, scriptWorkPerMs } from "../limits.ts";
+import { processMemory } from "../memory-budget.ts";
 import { ScriptClock } from "./script-clock.ts";
 import type { KeyNode } from "./shape-hint.ts";
 
@@ -285,6 +286,8 @@ export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): 
   }
 }
 
+/** Less memory than this is not told to the process's account. */
+const heldStepBytes = 1024 * 1024;
 /** Work after which the clock is looked at. */
 const workOfStretch = 20_000;
 
@@ -317,6 +320,8 @@ export class Run implements Account {
   /** Values of the parameters, by name without `$`. */
   readonly parameters: ScriptObject;
   private clock: ScriptClock | null = null;
+  private heldBytes = 0;
+  private isEnded = false;
 
   constructor(limits: ScriptLimits, context: unknown, parameters: ScriptObject) {
     this.limits = limits;
@@ -327,6 +332,22 @@ export class Run implements Account {
     this.depthLeft = limits.depthMax;
     this.context = context;
     this.parameters = parameters;
+  }
+
+  /** The process's account of memory has what the run made, as far as it was looked at, until `end`. */
+  private holdMemory(): void {
+    const made = this.limits.bytesMax - this.bytesLeft;
+    if (this.isEnded || made - this.heldBytes < heldStepBytes) return;
+    processMemory.force("scripts", made - this.heldBytes);
+    this.heldBytes = made;
+  }
+
+  /** What it made is another's now, or garbage. */
+  end(): void {
+    this.isEnded = true;
+    if (this.heldBytes === 0) return;
+    processMemory.give("scripts", this.heldBytes);
+    this.heldBytes = 0;
   }
 
   /** Goes on with what another run has left of its work, time and memory. */
@@ -364,6 +385,7 @@ export class Run implements Account {
     this.workBehind -= taken;
     this.workLeft += taken;
     if (!(this.workLeft >= 0)) throw timeExceeded(limits);
+    this.holdMemory();
     if (this.clock === null) this.clock = new ScriptClock();
     else if (this.clock.hasRun(limits.msMax)) throw new ScriptLate(limits);
   }

@@ -177,6 +177,8 @@ export class CompiledScript {
       return { value: this.execute(run, document, input.args ?? noArguments), run };
     } catch (error) {
       throw this.failure(error, run, document);
+    } finally {
+      run.end();
     }
   }
 
@@ -192,6 +194,8 @@ export class CompiledScript {
       return { value: callFunction(run, callee, undefined, args), run };
     } catch (error) {
       throw this.failure(error, run, document);
+    } finally {
+      run.end();
     }
   }
 

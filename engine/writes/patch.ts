@@ -6,7 +6,7 @@ import { EngineError } from "../errors.ts";
 import { scriptCache } from "../script-cache.ts";
 import { type RunInput, ScriptParameters } from "../scripting/script.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
-import { getOwn, isObject, type ScriptLimits } from "../scripting/script-values.ts";
+import { defaultLimits, getOwn, isObject, type ScriptLimits } from "../scripting/script-values.ts";
 import type { Transaction } from "../transaction.ts";
 import {
   type ScriptActions,
@@ -77,7 +77,7 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
   const host = new TransactionScriptHost(transaction);
   const wasTouched = transaction.isTouched(document);
   const etag = transaction.etagOf(document);
-  run(request.patch, { host, document: target }, request.limits);
+  run(transaction, request.patch, { host, document: target }, request.limits);
   const { actions } = host;
   const modified = shownText(target);
   const exists = transaction.exists(document);
@@ -115,7 +115,7 @@ function createDocument(transaction: Transaction, request: PatchRequest): PatchR
   let target: ScriptDocument;
   if (request.ifMissing !== undefined) {
     target = ScriptDocument.fromText("{}", null, null);
-    run(request.ifMissing, { host, document: target }, request.limits);
+    run(transaction, request.ifMissing, { host, document: target }, request.limits);
   } else if (request.createIfMissing !== undefined) {
     target = ScriptDocument.fromText(request.createIfMissing, null, null);
   } else {
@@ -150,11 +150,26 @@ function writtenOf(transaction: Transaction, stored: StoredDocument): Written {
   };
 }
 
-function run(patch: PatchScript, input: RunInput, limits: ScriptLimits | undefined): void {
+/** @throws EngineError script-failed, also when the scripts of the transaction have taken too much together */
+function run(
+  transaction: Transaction,
+  patch: PatchScript,
+  input: RunInput,
+  limits: ScriptLimits = defaultLimits,
+): void {
   if (patch.script.trim() === "") return;
+  if (transaction.scriptWork > limits.workMax) throw tooManyScripts(limits);
   const parameters = new ScriptParameters(patch.values);
-  compiled(patch).run(
-    limits === undefined ? { ...input, parameters } : { ...input, parameters, limits },
+  const { run: account } = compiled(patch).run({ ...input, parameters, limits });
+  transaction.scriptWork += limits.workMax - account.affordableWork;
+}
+
+function tooManyScripts({ msMax }: ScriptLimits): EngineError {
+  return new EngineError(
+    "script-failed",
+    `The scripts of one batch may take ${msMax} ms of processor time together, because nothing else is served while ` +
+      "they run. Send fewer patches at once, or patch by a query. You can configure it by modifying the configuration " +
+      "option: 'Patching.MaxTimeForScriptInMs'.",
   );
 }
 
