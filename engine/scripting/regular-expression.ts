@@ -5,7 +5,8 @@
  *
  * It has classes, quantifiers (greedy and lazy), groups (also named), alternation, anchors, `\b`, `\d \w \s`,
  * `\p{L}`-like categories, and the flags d g i m s u y. It has no back references and no lookaround: they
- * cannot be done in linear time, and are refused by name. It serves scripts and RQL's `regex()`.
+ * cannot be done in linear time, and are refused by name. It serves scripts and RQL's `regex()`, which wants to know only
+ * whether there is a match: text-automaton.ts.
  *
  * Invariants:
  * - a program has at most `programSizeMax` instructions, whatever the repetitions in the pattern say;
@@ -14,6 +15,12 @@
 
 import { EngineError } from "../errors.ts";
 import type { Account, Matcher, MatchSpans } from "./script-values.ts";
+import {
+  type AutomatonProgram,
+  AutomatonSpace,
+  type Side,
+  TextAutomaton,
+} from "./text-automaton.ts";
 
 /** Instructions of one pattern. */
 const programSizeMax = 5_000;
@@ -535,7 +542,7 @@ class PikeMatcher implements Matcher {
   readonly flags: string;
   readonly groupCount: number;
   readonly groupNames: ReadonlyMap<string, number>;
-  private readonly program: Program;
+  readonly program: Program;
   private readonly fold: boolean;
   private readonly multiline: boolean;
   private readonly dotAll: boolean;
@@ -601,7 +608,7 @@ class PikeMatcher implements Matcher {
     code: number,
     width: number,
   ): readonly number[] | null {
-    const { operations, first } = this.program;
+    const { operations } = this.program;
     const folded = this.fold && code >= 0 ? foldCase(code) : code;
     for (let i = 0; i < current.count; i += 1) {
       const instruction = current.instructions[i] as number;
@@ -609,16 +616,19 @@ class PikeMatcher implements Matcher {
       const operation = operations[instruction];
       if (operation === ops.match) return captures;
       if (code < 0) continue;
-      const operand = first[instruction] as number;
-      const passes =
-        operation === ops.char
-          ? folded === operand
-          : operation === ops.any
-            ? this.dotAll || !isLineEnd(code)
-            : this.inClass(this.program.sets[operand] as CharacterSet, code, folded);
-      if (passes) this.add(next, instruction + 1, captures, text, at + width);
+      if (this.passes(instruction, code, folded))
+        this.add(next, instruction + 1, captures, text, at + width);
     }
     return null;
+  }
+
+  /** Does an instruction take this character? `folded`: without its case, if that does not count. */
+  passes(instruction: number, code: number, folded = this.fold ? foldCase(code) : code): boolean {
+    const operand = this.program.first[instruction] as number;
+    const operation = this.program.operations[instruction];
+    if (operation === ops.any) return this.dotAll || !isLineEnd(code);
+    if (operation === ops.char) return folded === operand;
+    return this.inClass(this.program.sets[operand] as CharacterSet, code, folded);
   }
 
   private inClass(set: CharacterSet, code: number, folded: number): boolean {
@@ -718,24 +728,129 @@ export function compilePattern(source: string, flags: string): Matcher {
   return new PikeMatcher(source, [...flags].sort().join(""));
 }
 
-/** A query's regex() is bounded by the linear time itself. */
+/** Compiles a pattern to the question whether it matches anywhere in a text. */
+function compileAutomaton(source: string, flags: string, space: AutomatonSpace): TextAutomaton {
+  if (source.length > patternLengthMax) throw patternError(source.slice(0, 60), "It is too long");
+  const tests = new PatternTests(source, flags);
+  return new TextAutomaton(tests, sideOf, space);
+}
+
+function sideOf(code: number): Side {
+  return sides[(isWord(code) ? 1 : 0) + (isLineEnd(code) ? 2 : 0)] as Side;
+}
+
+const sides: readonly Side[] = [0, 1, 2].map((which) => ({
+  isEdge: false,
+  isWord: which === 1,
+  isLineEnd: which === 2,
+}));
+
+const automatonKinds = {
+  [ops.char]: "consume",
+  [ops.set]: "consume",
+  [ops.any]: "consume",
+  [ops.split]: "split",
+  [ops.jump]: "jump",
+  [ops.save]: "pass",
+  [ops.assert]: "assert",
+  [ops.match]: "match",
+} as const;
+
+/** A program as an automaton wants to see it. */
+class PatternTests implements AutomatonProgram {
+  private readonly program: Program;
+  private readonly matcher: PikeMatcher;
+  private readonly multiline: boolean;
+  /** By instruction: the number of its test. */
+  private readonly tests: Int32Array;
+  /** By test: an instruction that has it. */
+  private readonly testers: number[] = [];
+
+  constructor(source: string, flags: string) {
+    this.matcher = new PikeMatcher(source, flags);
+    this.program = this.matcher.program;
+    this.multiline = flags.includes("m");
+    const known = new Map<unknown, number>();
+    this.tests = Int32Array.from(this.program.operations, (operation, at) => {
+      if (automatonKinds[operation as keyof typeof automatonKinds] !== "consume") return -1;
+      const operand = this.program.first[at] as number;
+      const key =
+        operation === ops.set
+          ? this.program.sets[operand]
+          : operation === ops.any
+            ? "any"
+            : operand;
+      const test = known.get(key) ?? this.testers.push(at) - 1;
+      known.set(key, test);
+      return test;
+    });
+  }
+
+  get size(): number {
+    return this.program.operations.length;
+  }
+
+  get testCount(): number {
+    return this.testers.length;
+  }
+
+  kindOf(instruction: number) {
+    const operation = this.program.operations[instruction] as keyof typeof automatonKinds;
+    return automatonKinds[operation];
+  }
+
+  firstOf(instruction: number): number {
+    return this.program.first[instruction] as number;
+  }
+
+  secondOf(instruction: number): number {
+    return this.program.second[instruction] as number;
+  }
+
+  testOf(instruction: number): number {
+    return this.tests[instruction] as number;
+  }
+
+  passes(test: number, code: number): boolean {
+    return this.matcher.passes(this.testers[test] as number, code);
+  }
+
+  holds(instruction: number, before: Side, after: Side): boolean {
+    const what = this.program.assertions[this.firstOf(instruction)];
+    switch (what) {
+      case "lineStart":
+        return before.isEdge || (this.multiline && before.isLineEnd);
+      case "lineEnd":
+        return after.isEdge || (this.multiline && after.isLineEnd);
+      case "textStart":
+        return before.isEdge;
+      case "textEnd":
+        return after.isEdge;
+      default:
+        return (before.isWord !== after.isWord) === (what === "boundary");
+    }
+  }
+}
+
+/** Somebody whom nothing is charged to. */
 const nobody: Account = { burn: () => undefined };
 
 /**
  * Compiles a .NET-like pattern for RQL's `regex()`: found anywhere in the text, without regard to case; `(?-i)`,
- * `(?m)`, `(?s)` and their combinations at the start are flags.
+ * `(?m)`, `(?s)` and their combinations at the start are flags. `space` is shared by the patterns of one request.
  * @throws EngineError regex-invalid
  */
 export function compileTextTest(
   pattern: string,
   account: Account = nobody,
+  space = new AutomatonSpace(),
 ): (text: string) => boolean {
   const inline = /^\(\?([imsnx]*)(?:-([imsnx]+))?\)/.exec(pattern);
   const letters = new Set(`i${inline?.[1] ?? ""}`);
   for (const letter of inline?.[2] ?? "") letters.delete(letter);
   const flags = [...letters].filter((flag) => "ims".includes(flag)).join("");
   const rest = inline === null ? pattern : pattern.slice(inline[0].length);
-  const matcher = compilePattern(rest, `${flags}u`);
-  account.burn(matcher.size * instructionUnits);
-  return (text) => matcher.match(text, 0, account) !== null;
+  const automaton = compileAutomaton(rest, `${flags}u`, space);
+  account.burn(automaton.size * instructionUnits);
+  return (text) => automaton.test(text, account);
 }

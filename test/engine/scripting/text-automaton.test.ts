@@ -1,0 +1,108 @@
+/**
+ * The automaton of a pattern is compared with the machine that walks all threads, over patterns and texts made at random.
+ */
+import { describe, expect, it } from "vitest";
+import { EngineError } from "../../../engine/errors.ts";
+import { compilePattern, compileTextTest } from "../../../engine/scripting/regular-expression.ts";
+import { AutomatonSpace } from "../../../engine/scripting/text-automaton.ts";
+import { SeededRandom } from "../../support/random.ts";
+
+const nobody = { burn: () => undefined };
+const atoms = [
+  "a",
+  "b",
+  ".",
+  "[ab]",
+  "[^a]",
+  "\\b",
+  "\\B",
+  "^",
+  "$",
+  "\\w",
+  "\\s",
+  "(a|b)",
+  "\\z",
+  "é",
+];
+const quantifiers = ["", "", "", "*", "+", "?", "{2}", "{1,3}", "*?"];
+const letters = ["a", "b", "A", " ", "\n", "é", "😀", "_"];
+
+function randomPattern(random: SeededRandom, depth: number): string {
+  let pattern = "";
+  for (let i = random.below(4); i >= 0; i--) {
+    const isGroup = depth > 0 && random.below(4) === 0;
+    const atom = isGroup
+      ? `(?:${randomPattern(random, depth - 1)}|${randomPattern(random, depth - 1)})`
+      : (atoms[random.below(atoms.length)] as string);
+    const isAssertion = /^(\\[bBz]|[\^$])$/.test(atom);
+    pattern += atom + (isAssertion ? "" : quantifiers[random.below(quantifiers.length)]);
+  }
+  return pattern;
+}
+
+function randomText(random: SeededRandom): string {
+  let text = "";
+  for (let i = random.below(8); i > 0; i--) text += letters[random.below(letters.length)];
+  return text;
+}
+
+describe("the automaton of a pattern", () => {
+  it.each(["", "(?m)", "(?s)", "(?-i)", "(?ms-i)"])(
+    "finds what the threads find, with %s",
+    (inline) => {
+      const random = new SeededRandom(7 + inline.length);
+      for (let round = 0; round < 400; round++) {
+        const pattern = randomPattern(random, 2);
+        const flags = inline.includes("-i") ? "" : "i";
+        const others = [..."ms"].filter((flag) => inline.includes(flag)).join("");
+        const threads = compilePattern(pattern, `${flags}${others}u`);
+        // Small enough that states are thrown away now and then.
+        const test = compileTextTest(
+          inline + pattern,
+          nobody,
+          new AutomatonSpace(round % 2 === 0 ? 400 : 1e6),
+        );
+        for (let i = 0; i < 12; i++) {
+          const text = randomText(random);
+          const expected = threads.match(text, 0, nobody) !== null;
+          expect(test(text), `${inline}${pattern} on ${JSON.stringify(text)}`).toBe(expected);
+        }
+      }
+    },
+  );
+
+  it("walks a text in little more than its length, whatever the pattern", () => {
+    let units = 0;
+    const account = {
+      burn: (more: number) => {
+        units += more;
+      },
+    };
+    const test = compileTextTest("(a{1,40}){1,40}b", account);
+    expect(test("a".repeat(2_000))).toBe(false);
+    const first = units;
+    expect(test("a".repeat(100_000))).toBe(false);
+    expect(units - first).toBeLessThan(100_000);
+    expect(test(`${"a".repeat(100_000)}b`)).toBe(true);
+  });
+
+  it("ends with the error of whoever pays", () => {
+    const account = {
+      burn: () => {
+        throw new EngineError("work-limit", "enough");
+      },
+    };
+    expect(() => compileTextTest("a+b", account)("aaa")).toThrow("enough");
+  });
+
+  it("keeps no more states than it has space for", () => {
+    const space = new AutomatonSpace(20_000);
+    const test = compileTextTest("(a|b)*a(a|b){14}c", nobody, space);
+    const random = new SeededRandom(3);
+    let text = "";
+    for (let i = 0; i < 20_000; i++) text += random.below(2) === 0 ? "a" : "b";
+    expect(test(text)).toBe(false);
+    expect(space.numbers).toBeLessThan(25_000);
+    expect(test(`${text}abbbbbbbbbbbbbbc`)).toBe(true);
+  });
+});
