@@ -97,11 +97,6 @@ export class ChangeFeed {
     return () => this.#indexListeners.delete(listener);
   }
 
-  /** Does anybody wait to be told of the database's end? Connections that follow changes do. */
-  get isFollowed(): boolean {
-    return this.#endListeners.size > 0;
-  }
-
   /** Is told when the database is disabled, closed or deleted; perhaps more than once. */
   listenToEnd(listener: EndListener): () => void {
     this.#endListeners.add(listener);

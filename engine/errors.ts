@@ -46,6 +46,9 @@ export type ErrorCode =
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
   | "record-damaged" // one record's checksum is wrong; the message names the document
   | "read-failed" // a file could not be read just now; nothing is known of what is in it, and it may be tried again
+  // work
+  | "work-limit" // one request wants more work or memory than it may have; the message names the setting
+  | "memory-full" // the memory for work is in use by other requests
   // queries and scripts
   | "query-syntax"
   | "query-invalid"

@@ -78,6 +78,16 @@ export const indexTextLengthMax = 1024 * 1024;
 export const indexEntriesPerDocumentMax = 32_768;
 /** Bytes of an object's text that a deployed index finds it by; a longer one is only known to be there. */
 export const objectTermBytesMax = 16 * 1024;
+/** Units of work of one query: terms, entries, steps of an expression looked at. A million take some 10 milliseconds. */
+export const queryWorkMax = 2_000_000_000;
+/** Bytes that one query may hold for what it gathers. */
+export const queryBytesMax = 128 * 1024 * 1024;
+/** UTF-16 units of a query's text. */
+export const queryTextLengthMax = 1024 * 1024;
+/** UTF-16 units of the JSON text of a query's parameters. */
+export const queryParametersLengthMax = 16 * 1024 * 1024;
+/** Conditions, and other items, of one query's text. */
+export const queryClausesMax = 16_384;
 /** Documents of reduced objects that are stored or deleted in one transaction. */
 export const outputDocumentsPerWrite = 1_024;
 /** Bytes of attachments that the map of one document may look at. */

@@ -47,6 +47,8 @@ export interface QueryOptions {
   readonly skipDuplicateChecking?: boolean;
   /** The etag of an answer that the caller has: when it is still good, nothing is run. */
   readonly unlessEtag?: number | undefined;
+  /** Aborted when nobody wants the answer any more: then the query ends. */
+  readonly signal?: AbortSignal | undefined;
   /** Told the reply's etag before the first row. Not called when documents may change under it. */
   readonly onEtag?: (etag: number) => void;
 }
@@ -181,6 +183,7 @@ export class DatabaseQueries {
       isMetadataOnly: options.metadataOnly === true,
       projectionBehavior: options.projectionBehavior,
       keepsDuplicates: options.skipDuplicateChecking === true,
+      signal: options.signal,
       tellsScores: ({ name }) => {
         const index = this.indexes.byName(name);
         return index !== undefined && searchEngineOf(settings, index) === "Lucene";

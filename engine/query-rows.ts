@@ -23,8 +23,6 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { RecordReader } from "./record-reader.ts";
 import { xxHash64 } from "./rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
-import { nextTurn } from "./turns.ts";
-
 export { nextTurn } from "./turns.ts";
 
 const noExtra = Buffer.alloc(0);
@@ -230,10 +228,6 @@ export class QueryRows implements RowSource {
 
   nowMicros(): number {
     return this.#clock.nowMicros();
-  }
-
-  yieldTurn(): Promise<void> {
-    return nextTurn();
   }
 
   #collectionId(collection: string): number {

@@ -45,9 +45,11 @@ import {
   type Value,
 } from "./scripting/script-values.ts";
 import type { ShapeHint } from "./scripting/shape-hint.ts";
+import { AutomatonSpace } from "./scripting/text-automaton.ts";
 import { valueOfText } from "./scripting/text-source.ts";
 import { RecordNotResident } from "./transaction.ts";
 import { scriptDocumentOf } from "./transaction-script-host.ts";
+import type { WorkBudget } from "./work-budget.ts";
 
 /** The name of the document in scripts of queries without an alias; no query can write it. */
 const rowName = "__document";
@@ -61,6 +63,7 @@ const fetchedMax = 64;
 export class DatabaseScripts implements ScriptProvider {
   readonly #host: ReadingScriptHost;
   readonly #state: DatabaseState;
+  readonly #space = new AutomatonSpace();
 
   readonly #fetch: FetchRecord;
 
@@ -74,8 +77,8 @@ export class DatabaseScripts implements ScriptProvider {
     return new ScriptsOfQuery(query, this.#host, this.#state, this.#fetch);
   }
 
-  textTest(pattern: string): (text: string) => boolean {
-    return compileTextTest(pattern);
+  textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean {
+    return compileTextTest(pattern, budget, this.#space);
   }
 }
 

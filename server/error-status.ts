@@ -76,6 +76,9 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
   "record-damaged": { status: 500, type: "System.IO.InvalidDataException" },
   "read-failed": { status: 503, type: "System.IO.IOException" },
 
+  "work-limit": { status: 400, type: `${client}.RavenException` },
+  "memory-full": { status: 503, type: `${client}.ServerLoadFailureException` },
+
   "query-syntax": {
     status: 400,
     type: "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException",

@@ -101,8 +101,9 @@ export async function streamQuery(
   const framing =
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, database, framing);
+  const asked = { ...options, timeoutMs, signal: exchange.signal };
   try {
-    const outcome = await database.queries.execute(query, { ...options, timeoutMs }, sink);
+    const outcome = await database.queries.execute(query, asked, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query, database));
   } catch (error) {
     if (sink.fail()) return;

@@ -9,6 +9,8 @@
  * Knows nothing of fields, indexes or queries.
  */
 
+import type { Work, WorkBudget } from "../work-budget.ts";
+
 /** Called for each word in order. Words that are not indexed keep no place: "war peace" finds "war and peace". */
 export type WordVisitor = (word: string) => void;
 
@@ -285,6 +287,9 @@ export function findAnalyzer(name: string): Analyzer | undefined {
   return analyzers.get(plain.slice(plain.lastIndexOf(".") + 1).toLowerCase());
 }
 
+/** What it costs to begin with a piece of a search text. */
+const pieceUnits = 16;
+
 /** A piece of a search text. */
 export type SearchPiece =
   | { readonly kind: "words"; readonly words: readonly string[] }
@@ -300,9 +305,15 @@ export type SearchPiece =
  * The pieces of a search text: split at white space, `"…"` is one piece, `\` takes the next character as it is.
  * A piece with a star at an end is a wildcard; any other is analysed, and left out when no word remains.
  */
-export function parseSearchText(text: string, analyze: Analyzer): SearchPiece[] {
+export function* parseSearchText(
+  text: string,
+  analyze: Analyzer,
+  budget: WorkBudget,
+): Work<SearchPiece[]> {
   const pieces: SearchPiece[] = [];
   for (const { source, isPhrase } of splitSearchText(text)) {
+    budget.spend(pieceUnits + source.length);
+    if (budget.isDue) yield;
     const startsOpen = source.startsWith("*");
     const endsOpen = source.length > 1 && source.endsWith("*");
     if (!isPhrase && (startsOpen || endsOpen)) {
@@ -317,23 +328,20 @@ export function parseSearchText(text: string, analyze: Analyzer): SearchPiece[] 
   return pieces;
 }
 
-function splitSearchText(text: string): { source: string; isPhrase: boolean }[] {
-  const pieces: { source: string; isPhrase: boolean }[] = [];
+function* splitSearchText(text: string): Generator<{ source: string; isPhrase: boolean }> {
   let current = "";
   let inPhrase = false;
-  const end = (isPhrase: boolean) => {
-    if (current !== "") pieces.push({ source: current, isPhrase });
-    current = "";
-  };
   for (let i = 0; i < text.length; i++) {
     const character = text.charAt(i);
     if (character === "\\" && i + 1 < text.length) current += text.charAt(++i);
     else if (character === '"') {
-      end(inPhrase);
+      if (current !== "") yield { source: current, isPhrase: inPhrase };
+      current = "";
       inPhrase = !inPhrase;
-    } else if (!inPhrase && /\s/u.test(character)) end(false);
-    else current += character;
+    } else if (!inPhrase && /\s/u.test(character)) {
+      if (current !== "") yield { source: current, isPhrase: false };
+      current = "";
+    } else current += character;
   }
-  end(false);
-  return pieces;
+  if (current !== "") yield { source: current, isPhrase: false };
 }

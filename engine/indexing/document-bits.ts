@@ -13,6 +13,10 @@ export class DocumentBits {
     return this.#count;
   }
 
+  has(docNum: number): boolean {
+    return ((this.#words[docNum >>> 5] ?? 0) & (1 << (docNum & 31))) !== 0;
+  }
+
   add(docNum: number): void {
     const at = docNum >>> 5;
     if (at >= this.#words.length) {

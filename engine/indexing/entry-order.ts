@@ -7,8 +7,9 @@
  *
  * Hot: bench/query.bench.ts.
  */
+import type { Work, WorkBudget } from "../work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";
-import { sortByKey } from "./packed.ts";
+import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
 import { gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";
 import type { OrderKind } from "./term-order.ts";
 
@@ -26,36 +27,68 @@ export interface FieldSort {
 const missingRank = 0;
 const nullRank = 1;
 const valueRank = 2;
+/** What it costs to put a term into a set, and to compare two alphanumerically. */
+const setUnits = 4;
+const alphaNumericUnits = 64;
 /** A term in this many of a dictionary at least must be sought, before its whole order is made for it. */
 const orderShare = 16;
 
 /** The sort key of each of `entries`, by position: ascending keys are the order that `sort` asks for. */
-export function fieldSortKeys(
+export function* fieldSortKeys(
   column: FieldColumn | undefined,
   entries: Uint32Array,
   sort: FieldSort,
-): Uint32Array {
+  budget: WorkBudget,
+): Work<Uint32Array> {
   const keys = new Uint32Array(entries.length);
-  if (column !== undefined) fillRanks(column, entries, sort.form, keys);
+  if (column !== undefined) yield* fillRanks(column, entries, sort.form, keys, budget);
   if (!sort.isOnly)
     for (let i = 0; i < keys.length; i++) if (keys[i] === missingRank) keys[i] = nullRank;
   return directed(keys, sort);
 }
 
 /** Keys that sort by any numbers, by position, descending when asked for; NaN sorts as the smallest. */
-export function numberSortKeys(values: Float64Array, isDescending: boolean): Uint32Array {
-  const distinct = [...new Set(values)].sort((a, b) => a - b);
-  const ranks = new Map(distinct.map((value, rank) => [value, rank]));
+export function* numberSortKeys(
+  values: Float64Array,
+  isDescending: boolean,
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  const compare = (left: number, right: number) =>
+    compareNumbers(values[left] as number, values[right] as number);
+  const order = yield* slicedSort(positionsOf(values.length), compare, budget);
   const keys = new Uint32Array(values.length);
-  for (let i = 0; i < values.length; i++) keys[i] = ranks.get(values[i] as number) ?? 0;
+  let rank = 0;
+  for (let i = 0; i < order.length; i++) {
+    if (i > 0 && compare(order[i - 1] as number, order[i] as number) !== 0) rank++;
+    keys[order[i] as number] = rank;
+  }
   return isDescending ? mirrored(keys) : keys;
 }
 
+function compareNumbers(left: number, right: number): number {
+  if (left === right) return 0;
+  if (Number.isNaN(left) || Number.isNaN(right)) {
+    return Number(Number.isNaN(right)) - Number(Number.isNaN(left));
+  }
+  return left < right ? -1 : 1;
+}
+
 /** Positions 0 … n-1 in the order of several keys, the first of which decides; ties keep positions' order. */
-export function sortPositions(count: number, keys: readonly Uint32Array[]): Uint32Array {
+export function* sortPositions(
+  count: number,
+  keys: readonly Uint32Array[],
+  budget: WorkBudget,
+): Work<Uint32Array> {
+  let positions = positionsOf(count);
+  for (let k = keys.length - 1; k >= 0; k--) {
+    positions = yield* slicedSortByKey(positions, keys[k] as Uint32Array, budget);
+  }
+  return positions;
+}
+
+export function positionsOf(count: number): Uint32Array {
   const positions = new Uint32Array(count);
   for (let i = 0; i < count; i++) positions[i] = i;
-  for (let k = keys.length - 1; k >= 0; k--) sortByKey(positions, count, keys[k] as Uint32Array);
   return positions;
 }
 
@@ -79,12 +112,13 @@ function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
   return sort.isDescending ? mirrored(keys) : keys;
 }
 
-function fillRanks(
+function* fillRanks(
   column: FieldColumn,
   entries: Uint32Array,
   form: SortForm,
   keys: Uint32Array,
-): void {
+  budget: WorkBudget,
+): Work<void> {
   const { starts, terms } = column;
   const sought = new Uint32Array(entries.length);
   for (let i = 0; i < entries.length; i++) {
@@ -92,12 +126,14 @@ function fillRanks(
     const from = starts[entry] as number;
     sought[i] = from === starts[entry + 1] ? gapTerm : (terms[from] as number);
   }
+  budget.spend(entries.length * 2);
+  if (budget.isDue) yield;
   const kind = orderKind(column, form);
   const isMixed = kind !== "bytes" && column.dictionary.textCount > 0;
   const ranks =
     form === "alphaNumeric"
-      ? alphaNumericRanks(column, sought)
-      : termRanks(column, sought, kind, form);
+      ? yield* alphaNumericRanks(column, sought, budget)
+      : yield* termRanks(column, sought, kind, form, budget);
   for (let i = 0; i < sought.length; i++) {
     const term = sought[i] as number;
     if (term === gapTerm) keys[i] = missingRank;
@@ -118,31 +154,35 @@ function orderKind(column: FieldColumn, form: SortForm): OrderKind {
 type Ranks = (term: number) => number;
 
 /** The rank of a term in an order; -1 when the order has no such term. */
-function termRanks(
+function* termRanks(
   column: FieldColumn,
   sought: Uint32Array,
   kind: OrderKind,
   form: SortForm,
-): Ranks {
+  budget: WorkBudget,
+): Work<Ranks> {
   const { dictionary } = column;
   const isLong = form === "long";
   if (!isLong && !column.hasOrder(kind) && sought.length * orderShare < dictionary.count) {
     const order = column.emptyOrder(kind);
     const fits = kind === "bytes" ? () => true : kindTest(column, kind);
-    return localRanks(sought, fits, (left, right) => order.compare(left, right));
+    const compare = (left: number, right: number) => order.compare(left, right);
+    return yield* localRanks(sought, fits, compare, budget);
   }
   if (isLong && dictionary.hasInexact) {
     const fits = kindTest(column, "number");
     const order = column.emptyOrder("number");
     const { values } = dictionary;
-    return localRanks(sought, fits, (left, right) => {
+    const compare = (left: number, right: number) => {
       const a = Math.trunc(values[left] as number);
       const b = Math.trunc(values[right] as number);
       if (a !== b) return a - b;
       return Number.isSafeInteger(a) ? 0 : order.compare(left, right);
-    });
+    };
+    return yield* localRanks(sought, fits, compare, budget);
   }
-  const { ranks } = column.order(kind);
+  const order = yield* column.orderInSlices(kind, budget);
+  const ranks = yield* order.ranks(budget);
   const fits = kind === "bytes" ? null : kindTest(column, kind);
   return (term) => (fits === null || fits(term) ? (ranks[term] as number) : -1);
 }
@@ -154,31 +194,51 @@ function kindTest(column: FieldColumn, kind: OrderKind): (term: number) => boole
 }
 
 /** Ranks of the terms that occur, by comparing them. */
-function localRanks(
+function* localRanks(
   sought: Uint32Array,
   fits: (term: number) => boolean,
   compare: (left: number, right: number) => number,
-): Ranks {
-  const distinct = [...new Set(sought)].filter((term) => term > objectTerm && fits(term));
-  distinct.sort((a, b) => compare(a, b) || a - b);
+  budget: WorkBudget,
+): Work<Ranks> {
+  const occurring = yield* distinctTerms(sought, budget);
+  const byText = (left: number, right: number) => compare(left, right) || left - right;
+  const distinct = yield* slicedSort(occurring.filter(fits), byText, budget);
   const ranks = new Map<number, number>();
   let rank = 0;
   for (let i = 0; i < distinct.length; i++) {
     if (i > 0 && compare(distinct[i - 1] as number, distinct[i] as number) !== 0) rank++;
     ranks.set(distinct[i] as number, rank);
+    budget.spend(setUnits);
+    if (budget.isDue) yield;
   }
   return (term) => ranks.get(term) ?? -1;
 }
 
-function alphaNumericRanks(column: FieldColumn, sought: Uint32Array): Ranks {
-  const texts = new Map<number, string>();
-  for (const term of sought) {
-    if (term > objectTerm && !texts.has(term)) texts.set(term, column.dictionary.textOf(term));
+/** The terms with a text among `terms`, each once, in the order in which they come. */
+function* distinctTerms(terms: Uint32Array, budget: WorkBudget): Work<Uint32Array> {
+  const seen = new Set<number>();
+  for (const term of terms) {
+    if (term > objectTerm) seen.add(term);
+    budget.spend(setUnits);
+    if (budget.isDue) yield;
   }
-  return localRanks(
+  return Uint32Array.from(seen);
+}
+
+function* alphaNumericRanks(
+  column: FieldColumn,
+  sought: Uint32Array,
+  budget: WorkBudget,
+): Work<Ranks> {
+  const { dictionary } = column;
+  return yield* localRanks(
     sought,
     () => true,
-    (left, right) => compareAlphaNumeric(texts.get(left) ?? "", texts.get(right) ?? ""),
+    (left, right) => {
+      budget.spend(alphaNumericUnits);
+      return compareAlphaNumeric(dictionary.textOf(left), dictionary.textOf(right));
+    },
+    budget,
   );
 }
 

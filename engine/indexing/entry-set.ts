@@ -82,6 +82,17 @@ export class EntrySetBuilder {
     this.#list[this.#count++] = entry;
   }
 
+  /** Adds all of a set. */
+  addSet({ list, words: added }: EntrySet): void {
+    if (added === null) {
+      for (const entry of list as Uint32Array) this.add(entry);
+      return;
+    }
+    if (this.#words === null) this.#toWords();
+    const words = this.#words as unknown as Uint32Array;
+    for (let i = 0; i < added.length; i++) words[i] = (words[i] as number) | (added[i] as number);
+  }
+
   finish(): EntrySet {
     if (this.#words !== null) return EntrySet.ofWords(this.#words);
     const list = this.#list.subarray(0, this.#count);

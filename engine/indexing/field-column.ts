@@ -15,6 +15,7 @@
  * Hot: bench/query.bench.ts.
  */
 import { assert } from "../assert.ts";
+import type { Work, WorkBudget } from "../work-budget.ts";
 import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride, type StoreColumn } from "./store-column.ts";
@@ -68,14 +69,14 @@ export class FieldColumn implements StoreColumn {
     this.starts[entry + 1] = this.valueCount;
   }
 
-  /** The order of this kind with every term in it. */
-  order(kind: OrderKind): TermOrder {
+  /** The order of this kind with every term in it that is there now. */
+  *orderInSlices(kind: OrderKind, budget: WorkBudget): Work<TermOrder> {
     let order = this.#orders.get(kind);
     if (order === undefined) {
       order = new TermOrder(kind, this.dictionary);
       this.#orders.set(kind, order);
     }
-    order.refresh();
+    if (!order.isCurrent) yield* order.refresh(budget);
     return order;
   }
 
@@ -84,7 +85,7 @@ export class FieldColumn implements StoreColumn {
     return new TermOrder(kind, this.dictionary);
   }
 
-  /** True when `order(kind)` costs nothing. */
+  /** True when `orderInSlices(kind)` costs nothing. */
   hasOrder(kind: OrderKind): boolean {
     return this.#orders.get(kind)?.isCurrent === true;
   }

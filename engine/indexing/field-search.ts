@@ -1,14 +1,16 @@
 /**
  * What a condition on one field of one index finds: from terms to entries. Only living entries come out.
  *
- * Knows nothing of queries' syntax: values come as text with what they are.
+ * Knows nothing of queries' syntax: values come as text with what they are. What may look at many terms or entries is
+ * work that pauses (work-budget.ts); terms and entries that come meanwhile are not seen.
  *
  * Hot: bench/query.bench.ts.
  */
+import type { Work, WorkBudget } from "../work-budget.ts";
 import { lowerInvariant, type SearchPiece } from "./analyzer.ts";
 import { parseInstant, termsOfInstant } from "./date-terms.ts";
-import { EntrySet, EntrySetBuilder, intersection, union } from "./entry-set.ts";
-import type { EntryStore } from "./entry-store.ts";
+import { EntrySet, EntrySetBuilder, intersection } from "./entry-set.ts";
+import type { EntryView } from "./entry-view.ts";
 import type { FieldColumn } from "./field-column.ts";
 import {
   dateKind,
@@ -19,7 +21,8 @@ import {
   objectTerm,
   textKind,
 } from "./term-dictionary.ts";
-import type { TermOrder } from "./term-order.ts";
+import type { OrderKind } from "./term-order.ts";
+import { containsAny, type WildcardPiece } from "./wildcard-automaton.ts";
 
 /** One end of a range. */
 export interface Bound {
@@ -27,66 +30,68 @@ export interface Bound {
   readonly isInclusive: boolean;
 }
 
+/** A value of a list, as text; null is null. `isText`: it is text that may be a date, and its case does not count. */
+export type ListedValue = { readonly text: string; readonly isText: boolean } | null;
+
 const kinds = [textKind, numberKind, dateKind];
+const nullTerms = [nullTerm];
+/** What it costs to look up a value of a list. */
+const listedUnits = 16;
 
 /** Characters of `yyyy-MM-dd`. */
 const dayLength = 10;
 
+/** Values of one term that are taken without a look at the budget. */
+const valueStride = 4096;
+/** Terms, or values of an entry, between two looks at the budget. */
+const stride = 256;
+
 export class FieldSearch {
-  readonly #store: EntryStore;
+  readonly #view: EntryView;
   readonly #column: FieldColumn;
   /** Terms of this field keep their case. */
   readonly #isExact: boolean;
+  readonly #budget: WorkBudget;
 
-  constructor(store: EntryStore, column: FieldColumn, isExact: boolean) {
-    this.#store = store;
+  constructor(view: EntryView, column: FieldColumn, isExact: boolean, budget: WorkBudget) {
+    this.#view = view;
     this.#column = column;
     this.#isExact = isExact;
+    this.#budget = budget;
   }
 
-  isNull(): EntrySet {
+  isNull(): Work<EntrySet> {
     return this.#entriesOf([nullTerm]);
   }
 
   /** Entries with any term, null and objects included. */
-  exists(): EntrySet {
-    const builder = new EntrySetBuilder(this.#store.entryCount);
-    const { starts } = this.#column;
-    for (let entry = 0; entry < this.#store.entryCount; entry++) {
-      if (starts[entry] !== starts[entry + 1] && this.#store.isLive(entry)) builder.add(entry);
+  *exists(): Work<EntrySet> {
+    const builder = this.#builder();
+    const { size } = this.#view;
+    for (let from = 0; from < size; from += valueStride) {
+      const { starts } = this.#column;
+      const to = Math.min(size, from + valueStride);
+      for (let entry = from; entry < to; entry++) {
+        if (starts[entry] !== starts[entry + 1] && this.#view.isLive(entry)) builder.add(entry);
+      }
+      this.#budget.spend(to - from);
+      if (this.#budget.isDue) yield;
     }
     return builder.finish();
   }
 
   /** A string: a date is compared as an instant, anything else as a term, whatever it was made from. */
-  equalsText(text: string): EntrySet {
-    const instant = parseInstant(text);
-    if (instant !== null) {
-      const { dictionary } = this.#column;
-      return this.#entriesOf(
-        termsOfInstant(instant).map((term) => dictionary.findText(dateKind, term)),
-      );
-    }
-    return this.equalsTerm(this.#folded(text));
-  }
-
-  /** A string in a list: a date is the term that it would be indexed as, so that a day is no moment. */
-  equalsListedText(text: string): EntrySet {
-    const instant = parseInstant(text);
-    if (instant === null) return this.equalsTerm(this.#folded(text));
-    const isDay = text.length === dayLength;
-    const terms = termsOfInstant(instant).filter((term) => (term.length === dayLength) === isDay);
-    const { dictionary } = this.#column;
-    return this.#entriesOf(terms.map((term) => dictionary.findText(dateKind, term)));
+  equalsText(text: string): Work<EntrySet> {
+    return this.#entriesOf(this.#termsOfText(text));
   }
 
   /** Any term of exactly this text. */
-  equalsTerm(text: string): EntrySet {
-    return this.#entriesOf(kinds.map((kind) => this.#column.dictionary.findText(kind, text)));
+  equalsTerm(text: string): Work<EntrySet> {
+    return this.#entriesOf(this.#termsOf(text));
   }
 
   /** Numbers whose whole part is this integer, given by its digits. */
-  equalsLong(digits: string): EntrySet {
+  equalsLong(digits: string): Work<EntrySet> {
     const { dictionary } = this.#column;
     if (!dictionary.hasInexact) {
       return this.#entriesOf([dictionary.findText(numberKind, BigInt(digits).toString())]);
@@ -95,13 +100,32 @@ export class FieldSearch {
   }
 
   /** Numbers whose double is this one. */
-  equalsDouble(value: number): EntrySet {
+  equalsDouble(value: number): Work<EntrySet> {
     const text = value.toString();
     return this.rangeDouble({ text, isInclusive: true }, { text, isInclusive: true });
   }
 
+  /** Entries with one of the values of a list (`isAll`: with every one). */
+  *listed(values: Iterable<ListedValue>, isAll: boolean): Work<EntrySet> {
+    let all: EntrySet | null = null;
+    let builder = this.#builder();
+    for (const value of values) {
+      for (const term of this.#termsOfListed(value)) {
+        if (term >= 0) yield* this.#addEntries(builder, term);
+      }
+      this.#budget.spend(listedUnits);
+      if (this.#budget.isDue) yield;
+      if (!isAll) continue;
+      const found = builder.finish();
+      all = all === null ? found : intersection(all, found);
+      if (all.count === 0) return all;
+      builder = this.#builder();
+    }
+    return isAll ? (all ?? EntrySet.empty) : builder.finish();
+  }
+
   /** Numbers by their whole parts. Null: no bound on that side. */
-  rangeLong(low: Bound | null, high: Bound | null): EntrySet {
+  rangeLong(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const { dictionary } = this.#column;
     const compare = (digits: string) => {
       const sought = BigInt(digits);
@@ -113,20 +137,20 @@ export class FieldSearch {
         : wholePart(dictionary.textOf(term));
       return whole < sought ? -1 : whole > sought ? 1 : 0;
     };
-    return this.#range(this.#column.order("number"), low, high, compare);
+    return this.#range("number", low, high, compare);
   }
 
-  rangeDouble(low: Bound | null, high: Bound | null): EntrySet {
-    const { values } = this.#column.dictionary;
+  rangeDouble(low: Bound | null, high: Bound | null): Work<EntrySet> {
+    const { dictionary } = this.#column;
     const compare = (text: string) => {
       const sought = Number(text);
-      return (term: number) => (values[term] as number) - sought;
+      return (term: number) => (dictionary.values[term] as number) - sought;
     };
-    return this.#range(this.#column.order("number"), low, high, compare);
+    return this.#range("number", low, high, compare);
   }
 
   /** Dates as instants when every bound is one, else all terms by their bytes. */
-  rangeText(low: Bound | null, high: Bound | null): EntrySet {
+  rangeText(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const isDates = [low, high].every(
       (bound) => bound === null || parseInstant(bound.text) !== null,
     );
@@ -136,88 +160,122 @@ export class FieldSearch {
       const sought = Buffer.from(this.#folded(text));
       return (term: number) => dictionary.compareTo(term, sought);
     };
-    return this.#range(this.#column.order("bytes"), low, high, compare);
+    return this.#range("bytes", low, high, compare);
   }
 
-  startsWith(text: string): EntrySet {
-    const prefix = Buffer.from(this.#folded(text));
-    if (prefix.length === 0) return this.equalsTerm("");
-    const { dictionary } = this.#column;
-    const order = this.#column.order("bytes");
-    const builder = new EntrySetBuilder(this.#store.entryCount);
-    const from = order.lowerBound((term) => dictionary.compareTo(term, prefix));
-    for (let i = from; i < order.terms.length; i++) {
-      const term = order.terms[i] as number;
-      if (!dictionary.startsWith(term, prefix)) break;
-      this.#addEntries(builder, term);
-    }
+  *startsWith(text: string): Work<EntrySet> {
+    const builder = this.#builder();
+    yield* this.#addPrefixed(builder, text);
     return builder.finish();
   }
 
-  endsWith(text: string): EntrySet {
+  endsWith(text: string): Work<EntrySet> {
     const suffix = Buffer.from(this.#folded(text));
     const { dictionary } = this.#column;
     return this.#scanTerms((term) => dictionary.endsWith(term, suffix));
   }
 
-  /** Entries with a term whose text fulfils `test`. Cost: one call for each distinct term. */
-  matching(test: (text: string) => boolean): EntrySet {
+  /** Entries with a term whose text fulfils one of the tests. Cost: a call of each for each distinct term. */
+  matching(...tests: readonly ((text: string) => boolean)[]): Work<EntrySet> {
     const { dictionary } = this.#column;
-    return this.#scanTerms((term) => test(dictionary.textOf(term)));
+    const [first] = tests;
+    if (tests.length === 1 && first !== undefined) {
+      return this.#scanTerms((term) => first(dictionary.textOf(term)));
+    }
+    return this.#scanTerms((term) => {
+      const text = dictionary.textOf(term);
+      this.#budget.spend(tests.length);
+      return tests.some((test) => test(text));
+    });
   }
 
-  /** Full text: entries that any piece (`isAll`: every piece) is found in. */
-  search(pieces: readonly SearchPiece[], isAll: boolean): EntrySet {
+  /** Full text: entries that any piece (`isAll`: every piece) is found in. Equal pieces are sought once. */
+  *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
+    const distinct = distinctPieces(pieces);
+    if (!isAll) return yield* this.#searchAny(distinct);
     let result: EntrySet | null = null;
-    for (const piece of pieces) {
-      const found = this.#searchPiece(piece);
-      if (result === null) result = found;
-      else result = isAll ? intersection(result, found) : union(result, found);
+    for (const piece of distinct) {
+      const found = yield* this.#searchAny([piece]);
+      result = result === null ? found : intersection(result, found);
+      if (result.count === 0) return result;
     }
     return result ?? EntrySet.empty;
   }
 
-  #searchPiece(piece: SearchPiece): EntrySet {
-    if (piece.kind === "words") {
-      return piece.words.length === 1
-        ? this.equalsTerm(piece.words[0] as string)
-        : this.phrase(piece.words, 0);
+  /** Everything that must walk over all terms does so in one walk. */
+  *#searchAny(pieces: readonly SearchPiece[]): Work<EntrySet> {
+    const builder = this.#builder();
+    const walked: WildcardPiece[] = [];
+    for (const piece of pieces) {
+      if (piece.kind === "words") {
+        builder.addSet(yield* this.#searchWords(piece.words));
+        this.#budget.spend(this.#view.size >>> 10);
+      } else if (!piece.startsOpen && piece.endsOpen) {
+        yield* this.#addPrefixed(builder, piece.text);
+      } else walked.push(piece);
+      if (this.#budget.isDue) yield;
     }
-    const { text, startsOpen, endsOpen } = piece;
-    if (!startsOpen && endsOpen) return this.startsWith(text);
-    if (startsOpen && !endsOpen) return this.endsWith(text);
-    return this.matching((term) => term.includes(text));
-  }
-
-  /** Entries with the words one behind the other. With `slop`: moved by at most so much, see `#isNear`. */
-  phrase(words: readonly string[], slop: number): EntrySet {
-    const { dictionary } = this.#column;
-    let candidates: EntrySet | null = null;
-    const terms: number[] = [];
-    for (const word of words) {
-      const text = dictionary.findText(textKind, word);
-      const term = text >= 0 ? text : dictionary.findText(numberKind, word);
-      if (term < 0) return EntrySet.empty;
-      terms.push(term);
-      const found = this.#entriesOf([term]);
-      candidates = candidates === null ? found : intersection(candidates, found);
-    }
-    const builder = new EntrySetBuilder(this.#store.entryCount);
-    for (const entry of (candidates ?? EntrySet.empty).toList()) {
-      if (slop === 0 ? this.#hasPhrase(entry, terms) : this.#isNear(entry, terms, slop)) {
-        builder.add(entry);
-      }
+    if (walked.length > 0) {
+      const test = yield* containsAny(walked, this.#budget);
+      const { dictionary } = this.#column;
+      builder.addSet(yield* this.#scanTerms((term) => test(dictionary.textOf(term))));
     }
     return builder.finish();
   }
 
-  #hasPhrase(entry: number, terms: readonly number[]): boolean {
+  #searchWords(words: readonly string[]): Work<EntrySet> {
+    return words.length === 1 ? this.equalsTerm(words[0] as string) : this.phrase(words, 0);
+  }
+
+  /** Entries with the words one behind the other. With `slop`: moved by at most so much, see `#isNear`. */
+  *phrase(words: readonly string[], slop: number): Work<EntrySet> {
+    const { dictionary } = this.#column;
+    let candidates: EntrySet | null = null;
+    const terms: number[] = [];
+    const sought = new Map<string, number>();
+    for (const word of words) {
+      this.#budget.spend(listedUnits);
+      if (this.#budget.isDue) yield;
+      let term = sought.get(word);
+      if (term === undefined) {
+        const text = dictionary.findText(textKind, word);
+        term = text >= 0 ? text : dictionary.findText(numberKind, word);
+        if (term < 0) return EntrySet.empty;
+        sought.set(word, term);
+        const found: EntrySet = yield* this.#entriesOf([term]);
+        candidates = candidates === null ? found : intersection(candidates, found);
+        if (candidates.count === 0) return candidates;
+      }
+      terms.push(term);
+    }
+    const builder = this.#builder();
+    const fallbacks = fallbacksOf(terms);
+    for (const entry of (candidates ?? EntrySet.empty).toList()) {
+      const isFound =
+        slop === 0
+          ? yield* this.#hasPhrase(entry, terms, fallbacks)
+          : yield* this.#isNear(entry, terms, slop);
+      if (isFound) builder.add(entry);
+      this.#budget.spend(listedUnits);
+      if (this.#budget.isDue) yield;
+    }
+    return builder.finish();
+  }
+
+  /** Each value of the entry is looked at once (Knuth, Morris and Pratt). */
+  *#hasPhrase(entry: number, terms: readonly number[], fallbacks: Uint32Array): Work<boolean> {
     const column = this.#column;
-    const end = (column.starts[entry + 1] as number) - terms.length;
-    for (let at = column.starts[entry] as number; at <= end; at++) {
-      let i = 0;
-      while (i < terms.length && column.terms[at + i] === terms[i]) i++;
-      if (i === terms.length) return true;
+    const start = column.starts[entry] as number;
+    const end = column.starts[entry + 1] as number;
+    let matched = 0;
+    for (let at = start; at < end; at++) {
+      const term = column.terms[at];
+      while (matched > 0 && terms[matched] !== term) matched = fallbacks[matched - 1] as number;
+      if (terms[matched] === term) matched++;
+      if (matched === terms.length) return true;
+      if ((at & (stride - 1)) !== 0) continue;
+      this.#budget.spend(stride);
+      if (this.#budget.isDue) yield;
     }
     return false;
   }
@@ -226,30 +284,59 @@ export class FieldSearch {
    * Is there a place for each word so that they stand as in the phrase, but for moves that together go at most `slop` far?
    * Two neighbours that changed places have moved by 2: as Lucene counts.
    */
-  #isNear(entry: number, terms: readonly number[], slop: number): boolean {
+  *#isNear(entry: number, terms: readonly number[], slop: number): Work<boolean> {
+    const begins: Float64Array[] = [];
+    for (const [word, term] of terms.entries()) {
+      begins.push(this.#placesOf(entry, term, word));
+      if (this.#budget.isDue) yield;
+    }
+    const isNear = yield* this.#hasNarrowRange(begins, slop);
+    for (const places of begins) this.#budget.release(places.byteLength);
+    return isNear;
+  }
+
+  /** Where the phrase would begin if its word at `position` stood at each of the places of `term`. */
+  #placesOf(entry: number, term: number, position: number): Float64Array {
     const column = this.#column;
     const start = column.starts[entry] as number;
     const end = column.starts[entry + 1] as number;
-    // By word: where the phrase would begin if this word of it stood there.
-    const begins = terms.map((term, word) => {
-      const places: number[] = [];
-      for (let at = start; at < end; at++) if (column.terms[at] === term) places.push(at - word);
-      return places;
-    });
+    this.#budget.spend(end - start);
+    let count = 0;
+    for (let at = start; at < end; at++) if (column.terms[at] === term) count++;
+    this.#budget.hold(count * Float64Array.BYTES_PER_ELEMENT);
+    const places = new Float64Array(count);
+    let i = 0;
+    for (let at = start; at < end; at++) {
+      if (column.terms[at] === term) places[i++] = at - position;
+    }
+    return places;
+  }
+
+  /** The narrowest range that holds a place of every word: whichever is the lowest moves on. */
+  *#hasNarrowRange(begins: readonly Float64Array[], slop: number): Work<boolean> {
     if (begins.some((places) => places.length === 0)) return false;
-    // The narrowest range that holds a place of every word: whichever is the lowest moves on.
-    const next = terms.map(() => 0);
+    const next = new Uint32Array(begins.length);
     for (;;) {
-      const now = begins.map((places, word) => places[next[word] as number] as number);
-      const lowest = Math.min(...now);
-      if (Math.max(...now) - lowest <= slop) return true;
-      const word = now.indexOf(lowest);
-      next[word] = (next[word] as number) + 1;
-      if ((next[word] as number) >= (begins[word]?.length ?? 0)) return false;
+      let lowest = 0;
+      let low = Number.POSITIVE_INFINITY;
+      let high = Number.NEGATIVE_INFINITY;
+      for (let word = 0; word < begins.length; word++) {
+        const place = begins[word]?.[next[word] as number] as number; // next is below its length
+        if (place < low) {
+          low = place;
+          lowest = word;
+        }
+        if (place > high) high = place;
+      }
+      if (high - low <= slop) return true;
+      next[lowest] = (next[lowest] as number) + 1;
+      if ((next[lowest] as number) >= (begins[lowest]?.length ?? 0)) return false;
+      this.#budget.spend(begins.length);
+      if (this.#budget.isDue) yield;
     }
   }
 
-  #rangeDates(low: Bound | null, high: Bound | null): EntrySet {
+  #rangeDates(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const { dictionary } = this.#column;
     const compare = (text: string) => {
       const sought = parseInstant(text);
@@ -260,17 +347,19 @@ export class FieldSearch {
         return dictionary.ticksOf(term) - sought.ticks;
       };
     };
-    return this.#range(this.#column.order("date"), low, high, compare);
+    return this.#range("date", low, high, compare);
   }
 
-  #range(
-    order: TermOrder,
+  *#range(
+    kind: OrderKind,
     low: Bound | null,
     high: Bound | null,
     compareWith: (text: string) => (term: number) => number,
-  ): EntrySet {
+  ): Work<EntrySet> {
+    const order = yield* this.#column.orderInSlices(kind, this.#budget);
+    const { terms } = order;
     let from = 0;
-    let to = order.terms.length;
+    let to = terms.length;
     if (low !== null) {
       const compare = compareWith(low.text);
       const { isInclusive } = low;
@@ -281,38 +370,149 @@ export class FieldSearch {
       const { isInclusive } = high;
       to = order.lowerBound((term) => compare(term) || (isInclusive ? -1 : 0));
     }
-    const builder = new EntrySetBuilder(this.#store.entryCount);
-    for (let i = from; i < to; i++) this.#addEntries(builder, order.terms[i] as number);
+    const builder = this.#builder();
+    for (let i = from; i < to; i++) {
+      const rest = this.#addStride(builder, this.#firstOf(terms[i] as number));
+      if (rest !== 0) yield* this.#addFrom(builder, rest);
+      if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
+    }
     return builder.finish();
   }
 
-  #scanTerms(test: (term: number) => boolean): EntrySet {
-    const builder = new EntrySetBuilder(this.#store.entryCount);
-    for (let term = firstTerm; term < this.#column.dictionary.count; term++) {
-      if (test(term)) this.#addEntries(builder, term);
+  *#addPrefixed(builder: EntrySetBuilder, text: string): Work<void> {
+    const prefix = Buffer.from(this.#folded(text));
+    if (prefix.length === 0) {
+      for (const term of this.#termsOf("")) if (term >= 0) yield* this.#addEntries(builder, term);
+      return;
+    }
+    const { dictionary } = this.#column;
+    const order = yield* this.#column.orderInSlices("bytes", this.#budget);
+    const { terms } = order;
+    const from = order.lowerBound((term) => dictionary.compareTo(term, prefix));
+    for (let i = from; i < terms.length; i++) {
+      const term = terms[i] as number;
+      if (!dictionary.startsWith(term, prefix)) break;
+      const rest = this.#addStride(builder, this.#firstOf(term));
+      if (rest !== 0) yield* this.#addFrom(builder, rest);
+      if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
+    }
+  }
+
+  *#scanTerms(test: (term: number) => boolean): Work<EntrySet> {
+    const builder = this.#builder();
+    const { dictionary } = this.#column;
+    const { count } = dictionary;
+    for (let term = firstTerm; term < count; term++) {
+      this.#budget.spend(1 + (dictionary.lengthOf(term) >>> 3));
+      if (this.#budget.isDue) yield;
+      if (!test(term)) continue;
+      const rest = this.#addStride(builder, this.#firstOf(term));
+      if (rest !== 0) yield* this.#addFrom(builder, rest);
     }
     return builder.finish();
   }
 
   /** Entries with one of the terms; -1 is none. */
-  #entriesOf(terms: readonly number[]): EntrySet {
-    const builder = new EntrySetBuilder(this.#store.entryCount);
-    for (const term of terms) if (term >= 0) this.#addEntries(builder, term);
+  *#entriesOf(terms: readonly number[]): Work<EntrySet> {
+    const builder = this.#builder();
+    for (const term of terms) if (term >= 0) yield* this.#addEntries(builder, term);
     return builder.finish();
   }
 
-  #addEntries(builder: EntrySetBuilder, term: number): void {
-    const { nexts, entries } = this.#column;
-    const store = this.#store;
-    for (let at = this.#column.firsts[term] ?? 0; at !== 0; at = nexts[at - 1] as number) {
-      const entry = entries[at - 1] as number;
-      if (store.isLive(entry)) builder.add(entry);
+  #addEntries(builder: EntrySetBuilder, term: number): Work<void> {
+    return this.#addFrom(builder, this.#firstOf(term));
+  }
+
+  /** Adds the entries of a term from one of its values on. */
+  *#addFrom(builder: EntrySetBuilder, first: number): Work<void> {
+    let at = first;
+    while (at !== 0) {
+      at = this.#addStride(builder, at);
+      if (at !== 0 && this.#budget.isDue) yield;
     }
+  }
+
+  /** The first value of a term, plus one. */
+  #firstOf(term: number): number {
+    return this.#column.firsts[term] ?? 0;
+  }
+
+  /** Adds the entries of some values of a term. @returns the value to go on with, plus one; 0: that was all */
+  #addStride(builder: EntrySetBuilder, first: number): number {
+    const { nexts, entries } = this.#column;
+    const view = this.#view;
+    const { size } = view;
+    let at = first;
+    let count = 1;
+    for (; at !== 0 && count < valueStride; at = nexts[at - 1] as number) {
+      const entry = entries[at - 1] as number;
+      if (entry >= size) {
+        at = 0;
+        break;
+      }
+      if (view.isLive(entry)) builder.add(entry);
+      count++;
+    }
+    this.#budget.spend(count);
+    return at;
+  }
+
+  #builder(): EntrySetBuilder {
+    return new EntrySetBuilder(this.#view.size);
+  }
+
+  #termsOf(text: string): number[] {
+    const { dictionary } = this.#column;
+    return kinds.map((kind) => dictionary.findText(kind, text));
+  }
+
+  #termsOfText(text: string): number[] {
+    const instant = parseInstant(text);
+    if (instant === null) return this.#termsOf(this.#folded(text));
+    const { dictionary } = this.#column;
+    return termsOfInstant(instant).map((term) => dictionary.findText(dateKind, term));
+  }
+
+  /** A date in a list is the term that it would be indexed as, so that a day is no moment. */
+  #termsOfListed(value: ListedValue): readonly number[] {
+    if (value === null) return nullTerms;
+    const { text, isText } = value;
+    const instant = isText ? parseInstant(text) : null;
+    if (instant === null) return this.#termsOf(isText ? this.#folded(text) : text);
+    const isDay = text.length === dayLength;
+    const terms = termsOfInstant(instant).filter((term) => (term.length === dayLength) === isDay);
+    const { dictionary } = this.#column;
+    return terms.map((term) => dictionary.findText(dateKind, term));
   }
 
   #folded(text: string): string {
     return this.#isExact ? text : lowerInvariant(text);
   }
+}
+
+/** By count of matched words: how many are matched when the next one is another (Knuth, Morris and Pratt). */
+function fallbacksOf(terms: readonly number[]): Uint32Array {
+  const fallbacks = new Uint32Array(terms.length);
+  let matched = 0;
+  for (let i = 1; i < terms.length; i++) {
+    while (matched > 0 && terms[matched] !== terms[i]) matched = fallbacks[matched - 1] as number;
+    if (terms[matched] === terms[i]) matched++;
+    fallbacks[i] = matched;
+  }
+  return fallbacks;
+}
+
+function distinctPieces(pieces: readonly SearchPiece[]): readonly SearchPiece[] {
+  if (pieces.length < 2) return pieces;
+  const distinct = new Map<string, SearchPiece>();
+  for (const piece of pieces) {
+    const key =
+      piece.kind === "words"
+        ? `w${piece.words.join("\0")}`
+        : `${piece.startsOpen ? 1 : 0}${piece.endsOpen ? 1 : 0}${piece.text}`;
+    distinct.set(key, piece);
+  }
+  return [...distinct.values()];
 }
 
 /** True for terms that have a text. */

@@ -1,32 +1,70 @@
 /**
- * One index as a query sees it: its entries, the fields to search and to sort by. Made for one query, which
- * runs to the end of its list of entries without giving the event loop back.
+ * One index as a query sees it: its entries, the fields to search and to sort by. Made for one query; whoever gives the
+ * event loop back while it is in use calls `freeze` before and asks `isCurrent` afterwards.
  */
+import { FreeBudget, type Work, type WorkBudget } from "../work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
+import { EntryView } from "./entry-view.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { FieldSearch } from "./field-search.ts";
 import type { EntryBoosts, FieldForm, FollowedIndex } from "./followed-index.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
+/** What it costs to look at an id, and to show a term. */
+const idUnits = 16;
+const termUnits = 16;
 /** How null is shown among terms. */
 const nullText = "NULL_VALUE";
 
 export class IndexReader {
   readonly store: EntryStore;
+  readonly budget: WorkBudget;
+  readonly view: EntryView;
   readonly #index: FollowedIndex;
   readonly #idOf: ((docNum: number) => string) | null;
 
   /** `idOf`: the lower-cased id of the document of an entry, null where entries come from no document. */
-  constructor(index: FollowedIndex, idOf: ((docNum: number) => string) | null) {
+  constructor(
+    index: FollowedIndex,
+    idOf: ((docNum: number) => string) | null,
+    budget: WorkBudget = new FreeBudget(),
+  ) {
     this.store = index.store;
+    this.view = new EntryView(index.store);
+    this.budget = budget;
     this.#index = index;
     this.#idOf = idOf;
   }
 
+  /** False: the index was compacted meanwhile, and what was found so far is worth nothing. */
+  get isCurrent(): boolean {
+    return this.#index.store === this.store;
+  }
+
+  /**
+   * The entry that stands for one that was found, which may be gone by now: the one of its document, or of its group,
+   * that is at its place; -1: none is.
+   */
+  currentOf(entry: number): number {
+    const { store } = this.#index;
+    if (store === this.store && store.isLive(entry)) return entry;
+    const { documents } = this.view;
+    const document = documents[entry] as number;
+    let place = 0;
+    while (entry > place && documents[entry - place - 1] === document) place++;
+    const first = store.firstOf(document);
+    return first >= 0 && store.documents[first + place] === document ? first + place : first;
+  }
+
+  /** Other work is about to run, which may change the index. */
+  freeze(): void {
+    this.view.freeze();
+  }
+
   all(): EntrySet {
-    return this.store.all();
+    return this.view.all();
   }
 
   complement(set: EntrySet): EntrySet {
@@ -37,7 +75,7 @@ export class IndexReader {
   field(name: string, form: FieldForm): FieldSearch | undefined {
     const column = this.column(name, form);
     if (column === undefined) return undefined;
-    return new FieldSearch(this.store, column, this.#index.keepsCase(name, form));
+    return new FieldSearch(this.view, column, this.#index.keepsCase(name, form), this.budget);
   }
 
   column(name: string, form: FieldForm): FieldColumn | undefined {
@@ -55,10 +93,12 @@ export class IndexReader {
   }
 
   /** Entries of the documents with these numbers; -1 is none. */
-  ofDocuments(docNums: readonly number[]): EntrySet {
-    const builder = new EntrySetBuilder(this.store.entryCount);
+  *ofDocuments(docNums: Iterable<number>): Work<EntrySet> {
+    const builder = new EntrySetBuilder(this.view.size);
     if (this.#idOf === null) return builder.finish();
     for (const docNum of docNums) {
+      this.budget.spend(1);
+      if (this.budget.isDue) yield;
       if (docNum < 0) continue;
       const first = this.store.firstOf(docNum);
       for (let entry = first; entry >= 0 && this.isOf(entry, docNum); entry++) builder.add(entry);
@@ -67,19 +107,18 @@ export class IndexReader {
   }
 
   isOf(entry: number, docNum: number): boolean {
-    return (
-      entry < this.store.entryCount &&
-      this.store.documents[entry] === docNum &&
-      this.store.isLive(entry)
-    );
+    const { view } = this;
+    return entry < view.size && view.documents[entry] === docNum && view.isLive(entry);
   }
 
   /** Entries whose document's lower-cased id fulfils `test`. Cost: one call for each entry. */
-  idsMatching(test: (id: string) => boolean): EntrySet {
-    const builder = new EntrySetBuilder(this.store.entryCount);
+  *idsMatching(test: (id: string) => boolean): Work<EntrySet> {
+    const builder = new EntrySetBuilder(this.view.size);
     if (this.#idOf === null) return builder.finish();
     for (const entry of this.all().toList()) {
-      if (test(this.#idOf(this.store.documents[entry] as number))) builder.add(entry);
+      if (test(this.#idOf(this.view.documents[entry] as number))) builder.add(entry);
+      this.budget.spend(idUnits);
+      if (this.budget.isDue) yield;
     }
     return builder.finish();
   }
@@ -104,18 +143,21 @@ export class IndexReader {
    * Terms of a field after `after` in the order of their bytes, at most `countMax`; undefined: no such field. Null is a
    * term here as RavenDB 7.2.7 shows it.
    */
-  termsOf(name: string, after: string, countMax: number): string[] | undefined {
-    if (name === "id()" && this.#idOf !== null) return this.#idTerms(after, countMax);
+  *termsOf(name: string, after: string, countMax: number): Work<string[] | undefined> {
+    if (name === "id()" && this.#idOf !== null) return yield* this.#idTerms(after, countMax);
     const column = this.#index.column(name);
     if (column === undefined) return undefined;
     const { dictionary } = column;
-    const order = column.order("bytes");
+    const order = yield* column.orderInSlices("bytes", this.budget);
+    const ordered = order.terms;
     const bytes = Buffer.from(after);
     let at = after === "" ? 0 : order.lowerBound((term) => dictionary.compareTo(term, bytes) || -1);
     const terms: string[] = [];
     let hasNull = after < nullText && this.#isUsed(column, nullTerm);
-    for (; at < order.terms.length && terms.length < countMax; at++) {
-      const term = order.terms[at] as number;
+    for (; at < ordered.length && terms.length < countMax; at++) {
+      this.budget.spend(termUnits);
+      if (this.budget.isDue) yield;
+      const term = ordered[at] as number;
       const text = dictionary.textOf(term);
       if (hasNull && text > nullText) {
         terms.push(nullText);
@@ -127,18 +169,22 @@ export class IndexReader {
     return terms.slice(0, countMax);
   }
 
-  #idTerms(after: string, countMax: number): string[] {
+  *#idTerms(after: string, countMax: number): Work<string[]> {
     const ids = new Set<string>();
     for (const entry of this.all().toList()) {
-      const id = this.#idOf?.(this.store.documents[entry] as number) ?? "";
+      const id = this.#idOf?.(this.view.documents[entry] as number) ?? "";
       if (id > after) ids.add(id);
+      this.budget.spend(idUnits);
+      if (this.budget.isDue) yield;
     }
     return [...ids].sort().slice(0, countMax);
   }
 
   #isUsed(column: FieldColumn, term: number): boolean {
     for (let at = column.firsts[term] ?? 0; at !== 0; at = column.nexts[at - 1] as number) {
-      if (this.store.isLive(column.entries[at - 1] as number)) return true;
+      const entry = column.entries[at - 1] as number;
+      if (entry < this.view.size && this.view.isLive(entry)) return true;
+      this.budget.spend(1);
     }
     return false;
   }

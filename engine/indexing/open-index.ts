@@ -2,8 +2,8 @@
  * One index of a database as it is administered and queried, of any kind: its name, its state, its times and how far it
  * is. What is in it and how it is kept in step is for its `FollowedIndex`.
  */
-
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../limits.ts";
+import type { WorkBudget } from "../work-budget.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";
@@ -150,11 +150,12 @@ export abstract class OpenIndex {
     return this.index.outputs;
   }
 
-  reader(): IndexReader {
+  /** `budget`: of whoever reads. */
+  reader(budget?: WorkBudget): IndexReader {
     this.queriedAtMicros = this.host.nowMicros();
     const { index } = this;
     const idOf = (docNum: number) => this.host.idOf(docNum).toLowerCase();
-    return new IndexReader(index, index.outputs === null ? idOf : null);
+    return new IndexReader(index, index.outputs === null ? idOf : null, budget);
   }
 
   stateAt(nowMicros: number): IndexState {

@@ -27,6 +27,10 @@ export const nullTerm = 1;
 export const objectTerm = 2;
 export const firstTerm = 3;
 
+/** Where short texts are written to be found; no text outlives the call. */
+const sought = Buffer.alloc(768);
+/** Bytes up to which a loop compares faster than the host. */
+const loopBytesMax = 64;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
 
@@ -59,6 +63,7 @@ export class TermDictionary {
   }
 
   findText(kind: number, text: string): number {
+    if (text.length * 3 <= sought.length) return this.find(kind, sought, sought.write(text));
     const bytes = Buffer.from(text);
     return this.find(kind, bytes, bytes.length);
   }
@@ -114,7 +119,11 @@ export class TermDictionary {
     let k = this.#starts[right] as number;
     const leftLength = (this.#starts[left + 1] as number) - i;
     const rightLength = (this.#starts[right + 1] as number) - k;
-    const end = i + Math.min(leftLength, rightLength);
+    const common = Math.min(leftLength, rightLength);
+    if (common > loopBytesMax) {
+      return slab.compare(slab, k, k + rightLength, i, i + leftLength);
+    }
+    const end = i + common;
     for (; i < end; i++, k++) {
       const difference = (slab[i] as number) - (slab[k] as number);
       if (difference !== 0) return difference;

@@ -1,6 +1,7 @@
 /**
  * The terms of a dictionary in an order: of their bytes, of their numbers, or of their dates. Kept lazily: terms that came
- * since the last use are sorted and merged in when the order is asked for.
+ * since the last use are sorted and merged in when the order is asked for, as work that pauses; terms that come meanwhile
+ * are for the next time.
  *
  * Invariants:
  * - `terms[0, count)` are all terms of the order's kind that the dictionary had at the last `refresh`, ascending.
@@ -8,15 +9,28 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import { sortByKey } from "./packed.ts";
+import type { Work, WorkBudget } from "../work-budget.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
+import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
 import { dateKind, firstTerm, numberKind, type TermDictionary } from "./term-dictionary.ts";
 
 /** bytes: every term as text; number, date: terms of that kind only. */
 export type OrderKind = "bytes" | "number" | "date";
 
+/** Terms between two looks at the budget. */
+const stride = 1024;
 /** Groups of equal keys up to this size are sorted by comparing, larger ones by their next bytes. */
 const compareCountMax = 48;
+
+/** What it costs to find the place of a term. */
+const mergedUnits = 16;
+
+/** Terms `[from, to)` of an order, which are equal in their first `depth` bytes. */
+interface SortGroup {
+  readonly from: number;
+  readonly to: number;
+  readonly depth: number;
+}
 
 export class TermOrder {
   readonly kind: OrderKind;
@@ -25,7 +39,6 @@ export class TermOrder {
   /** Terms below this number are in `terms`. */
   #seen = firstTerm;
   #ranks: Uint32Array | null = null;
-  #rankCount = 0;
 
   constructor(kind: OrderKind, dictionary: TermDictionary) {
     this.kind = kind;
@@ -48,36 +61,38 @@ export class TermOrder {
   }
 
   /** Takes in the terms that came since. Cost: sorting them, and a copy of the order. */
-  refresh(): void {
-    const dictionary = this.#dictionary;
-    if (this.#seen === dictionary.count) return;
-    const fresh = this.#freshTerms();
-    this.#seen = dictionary.count;
-    if (fresh.length === 0) return;
-    this.#sort(fresh, 0, fresh.length, 0);
-    this.terms = this.terms.length === 0 ? fresh : this.#merged(fresh);
-    this.#ranks = null;
+  *refresh(budget: WorkBudget): Work<void> {
+    while (!this.isCurrent) {
+      const { count } = this.#dictionary;
+      const seen = this.#seen;
+      const fresh = yield* this.#sorted(this.#freshTerms(count), budget);
+      const hasNone = fresh.length === 0;
+      const merged = hasNone ? this.terms : yield* this.#merged(this.terms, fresh, budget);
+      // Another query may have done so meanwhile.
+      if (this.#seen !== seen) continue;
+      this.#seen = count;
+      if (hasNone) return;
+      this.terms = merged;
+      this.#ranks = null;
+      return;
+    }
   }
 
-  /** See the invariants. Terms of another kind have rank 0, like the smallest. */
-  get ranks(): Uint32Array {
+  /** By term: see the invariants. Terms of another kind have rank 0, like the smallest. */
+  *ranks(budget: WorkBudget): Work<Uint32Array> {
     if (this.#ranks !== null) return this.#ranks;
+    const { terms } = this;
     const ranks = new Uint32Array(this.#dictionary.count);
-    const terms = this.terms;
     let rank = 0;
     for (let i = 0; i < terms.length; i++) {
       if (i > 0 && this.compare(terms[i - 1] as number, terms[i] as number) !== 0) rank++;
       ranks[terms[i] as number] = rank;
+      if ((i & (stride - 1)) !== 0) continue;
+      budget.spend(stride);
+      if (budget.isDue) yield;
     }
-    this.#ranks = ranks;
-    this.#rankCount = terms.length === 0 ? 0 : rank + 1;
+    if (terms === this.terms) this.#ranks = ranks;
     return ranks;
-  }
-
-  /** How many distinct ranks there are. */
-  get rankCount(): number {
-    void this.ranks;
-    return this.#rankCount;
   }
 
   /** The order of two terms: negative, 0 when they are equal in it, positive. */
@@ -93,119 +108,152 @@ export class TermOrder {
 
   /** The first position whose term is not below; `compareTo(term)` is the order of the term and what is sought. */
   lowerBound(compareTo: (term: number) => number): number {
-    let low = 0;
-    let high = this.terms.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (compareTo(this.terms[middle] as number) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return lowerBound(this.terms, compareTo);
   }
 
-  #freshTerms(): Uint32Array {
+  #freshTerms(end: number): Uint32Array {
     const dictionary = this.#dictionary;
     const wanted = this.kind === "number" ? numberKind : dateKind;
-    const fresh = new Uint32Array(dictionary.count - this.#seen);
+    const fresh = new Uint32Array(end - this.#seen);
     let count = 0;
-    for (let term = this.#seen; term < dictionary.count; term++) {
+    for (let term = this.#seen; term < end; term++) {
       if (this.kind === "bytes" || dictionary.kindOf(term) === wanted) fresh[count++] = term;
     }
     return fresh.slice(0, count);
   }
 
-  /** Sorts `terms[from, to)`, which are equal in their first `depth` bytes. */
-  #sort(terms: Uint32Array, from: number, to: number, depth: number): void {
-    if (to - from <= compareCountMax) {
-      terms.subarray(from, to).sort((a, b) => this.compare(a, b) || a - b);
-      return;
-    }
-    if (this.kind === "bytes") this.#sortBytes(terms, from, to, depth);
-    else this.#sortValues(terms.subarray(from, to));
+  *#sorted(terms: Uint32Array, budget: WorkBudget): Work<Uint32Array> {
+    if (terms.length <= compareCountMax) terms.sort((a, b) => this.compare(a, b) || a - b);
+    else if (this.kind === "bytes") yield* this.#sortBytes(terms, budget);
+    else yield* this.#sortValues(terms, budget);
+    return terms;
   }
 
-  /** One round of radix sorting by four bytes, then each group of equals by the next four. */
-  #sortBytes(terms: Uint32Array, from: number, to: number, depth: number): void {
-    const dictionary = this.#dictionary;
-    const keys = new Uint32Array(to - from);
-    const order = new Uint32Array(to - from);
-    const items = terms.slice(from, to);
-    for (let i = 0; i < items.length; i++) {
-      keys[i] = dictionary.bytesAt(items[i] as number, depth);
-      order[i] = i;
+  /** Rounds of radix sorting by four bytes: of all, then of each group of equals by the next four, and so on. */
+  *#sortBytes(terms: Uint32Array, budget: WorkBudget): Work<void> {
+    const groups = [{ from: 0, to: terms.length, depth: 0 }];
+    for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
+      const { from, to, depth } = group;
+      if (to - from <= compareCountMax || !this.#isLonger(terms, from, to, depth)) {
+        // Those that end within these bytes differ in their length (a byte 0 at the end) or in their kind.
+        terms.subarray(from, to).sort((a, b) => this.compare(a, b) || a - b);
+      } else yield* this.#sortRound(terms, group, groups, budget);
+      budget.spend(to - from);
+      if (budget.isDue) yield;
     }
-    sortByKey(order, order.length, keys);
+  }
+
+  *#sortRound(
+    terms: Uint32Array,
+    { from, to, depth }: SortGroup,
+    groups: SortGroup[],
+    budget: WorkBudget,
+  ): Work<void> {
+    const keys = this.#keysOf(terms, from, to, depth);
+    let order: Uint32Array = new Uint32Array(to - from);
+    for (let i = 0; i < order.length; i++) order[i] = i;
+    order = yield* slicedSortByKey(order, keys, budget);
+    const items = terms.slice(from, to);
     for (let i = 0; i < order.length; i++) terms[from + i] = items[order[i] as number] as number;
     let start = 0;
     for (let i = 1; i <= order.length; i++) {
       if (i < order.length && keys[order[i] as number] === keys[order[start] as number]) continue;
-      if (i - start > 1) this.#sortGroup(terms, from + start, from + i, depth + 4);
+      if (i - start > 1) groups.push({ from: from + start, to: from + i, depth: depth + 4 });
       start = i;
     }
   }
 
-  #sortGroup(terms: Uint32Array, from: number, to: number, depth: number): void {
+  #keysOf(terms: Uint32Array, from: number, to: number, depth: number): Uint32Array {
+    const dictionary = this.#dictionary;
+    const keys = new Uint32Array(to - from);
     for (let i = from; i < to; i++) {
-      if (this.#dictionary.lengthOf(terms[i] as number) > depth) {
-        this.#sort(terms, from, to, depth);
-        return;
-      }
+      keys[i - from] = dictionary.bytesAt(terms[i] as number, depth);
     }
-    // All end within these bytes: they differ in their length (a byte 0 at the end) or in their kind.
-    terms.subarray(from, to).sort((a, b) => this.compare(a, b) || a - b);
+    return keys;
   }
 
-  #sortValues(terms: Uint32Array): void {
+  #isLonger(terms: Uint32Array, from: number, to: number, depth: number): boolean {
+    for (let i = from; i < to; i++) {
+      if (this.#dictionary.lengthOf(terms[i] as number) > depth) return true;
+    }
+    return false;
+  }
+
+  *#sortValues(terms: Uint32Array, budget: WorkBudget): Work<void> {
+    const { high, low } = this.#valueKeys(terms);
+    let order: Uint32Array = new Uint32Array(terms.length);
+    for (let i = 0; i < order.length; i++) order[i] = i;
+    order = yield* slicedSortByKey(order, low, budget);
+    order = yield* slicedSortByKey(order, high, budget);
+    const items = terms.slice();
+    for (let i = 0; i < order.length; i++) terms[i] = items[order[i] as number] as number;
+    yield* this.#sortEqualValues(terms, budget);
+  }
+
+  #valueKeys(terms: Uint32Array): { readonly high: Uint32Array; readonly low: Uint32Array } {
     const { values } = this.#dictionary;
     const pairs = new Float64Array(terms.length);
     for (let i = 0; i < terms.length; i++) pairs[i] = values[terms[i] as number] as number;
     const high = new Uint32Array(terms.length);
     const low = new Uint32Array(terms.length);
     const words = new Uint32Array(pairs.buffer);
-    const order = new Uint32Array(terms.length);
     for (let i = 0; i < terms.length; i++) {
       // A double's bits order as integers once negatives are inverted and positives get the sign bit.
       const upper = words[2 * i + 1] as number;
       const lower = words[2 * i] as number;
       high[i] = upper >>> 31 === 1 ? ~upper : upper | 0x80000000;
       low[i] = upper >>> 31 === 1 ? ~lower : lower;
-      order[i] = i;
     }
-    sortByKey(order, order.length, low);
-    sortByKey(order, order.length, high);
-    const items = terms.slice();
-    for (let i = 0; i < order.length; i++) terms[i] = items[order[i] as number] as number;
-    this.#sortEqualValues(terms);
+    return { high, low };
   }
 
   /** Equal doubles may differ in their ticks, or in digits that a double does not hold. */
-  #sortEqualValues(terms: Uint32Array): void {
+  *#sortEqualValues(terms: Uint32Array, budget: WorkBudget): Work<void> {
     const { values } = this.#dictionary;
     let start = 0;
     for (let i = 1; i <= terms.length; i++) {
       if (i < terms.length && values[terms[i] as number] === values[terms[start] as number])
         continue;
-      if (i - start > 1) terms.subarray(start, i).sort((a, b) => this.compare(a, b) || a - b);
+      if (i - start > 1) {
+        const equal = terms.subarray(start, i);
+        const byText = (a: number, b: number) => this.compare(a, b) || a - b;
+        equal.set(yield* slicedSort(equal.slice(), byText, budget));
+      }
       start = i;
+      budget.spend(1);
+      if (budget.isDue) yield;
     }
   }
 
-  #merged(fresh: Uint32Array): Uint32Array {
-    const old = this.terms;
+  *#merged(old: Uint32Array, fresh: Uint32Array, budget: WorkBudget): Work<Uint32Array> {
+    if (old.length === 0) return fresh;
     const merged = new Uint32Array(old.length + fresh.length);
     let from = 0;
     let at = 0;
     for (let i = 0; i < fresh.length; i++) {
       const term = fresh[i] as number;
-      const bound = this.lowerBound((other) => this.compare(other, term) || other - term);
+      const bound = lowerBound(old, (other) => this.compare(other, term) || other - term);
       merged.set(old.subarray(from, bound), at);
       at += bound - from;
       from = bound;
       merged[at++] = term;
+      budget.spend(mergedUnits);
+      if (budget.isDue) yield;
     }
     merged.set(old.subarray(from), at);
     return merged;
   }
+}
+
+function lowerBound(terms: Uint32Array, compareTo: (term: number) => number): number {
+  let low = 0;
+  let high = terms.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareTo(terms[middle] as number) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function compareNumberTexts(dictionary: TermDictionary, left: number, right: number): number {

@@ -106,6 +106,22 @@ function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
   );
 }
 
+/** How many conditions a filter has, at least 1: what it costs to ask it. */
+export function conditionCount(expression: Expression): number {
+  switch (expression.kind) {
+    case "and":
+    case "or": {
+      let count = 0;
+      for (const operand of expression.operands) count += conditionCount(operand);
+      return count;
+    }
+    case "not":
+      return conditionCount(expression.operand);
+    default:
+      return 1;
+  }
+}
+
 /** @throws not-supported for functions that need an index. */
 export function compileFilter(expression: Expression, context: FilterContext): RowTest {
   switch (expression.kind) {
@@ -221,10 +237,10 @@ function compileTextTest(finder: FieldFinder, value: string): RowTest {
 function compileIn(expression: In, context: FilterContext): RowTest {
   const read = compileRead(expression.left, context);
   // A parameter that is an array stays one, and so equals nothing.
-  const values = expression.values.map((value) => seenValueOf(value, context));
-  if (expression.isAll || values.length === 0) return () => false;
+  const values = new Set(expression.values.map((value) => seenValueOf(value, context)));
+  if (expression.isAll || values.size === 0) return () => false;
   return function filterIn(row, body) {
-    return values.includes(read(row, body));
+    return values.has(read(row, body));
   };
 }
 

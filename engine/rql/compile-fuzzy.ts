@@ -2,17 +2,27 @@
  * fuzzy(): how alike a term must be, as Lucene counts it: 1 - edits / the shorter length, above the asked similarity.
  */
 
+import type { WorkBudget } from "../work-budget.ts";
+
 /** Longer terms are compared whole or not at all. */
 const lengthMax = 256;
 
 /** A test whether a term is at least as similar to `text` as `similarity`, from 0 to 1. */
-export function fuzzyTest(text: string, similarity: number): (term: string) => boolean {
+export function fuzzyTest(
+  text: string,
+  similarity: number,
+  budget: WorkBudget,
+): (term: string) => boolean {
   const sought = text.toLowerCase();
   return (term) => {
     if (term === sought) return true;
     if (term.length > lengthMax || sought.length > lengthMax) return false;
     const shorter = Math.min(term.length, sought.length);
     if (shorter === 0) return false;
+    // There are as many edits at least as one is longer than the other.
+    const longer = Math.max(term.length, sought.length);
+    if (1 - (longer - shorter) / shorter <= similarity) return false;
+    budget.spend(shorter * longer);
     return 1 - editDistance(term, sought) / shorter > similarity;
   };
 }

@@ -10,9 +10,16 @@
  */
 import { EngineError } from "../errors.ts";
 import { lowerInvariant, standardAnalyzer } from "../indexing/analyzer.ts";
-import { difference, EntrySet, intersection, union } from "../indexing/entry-set.ts";
+import {
+  difference,
+  EntrySet,
+  EntrySetBuilder,
+  intersection,
+  union,
+} from "../indexing/entry-set.ts";
 import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import type { Work, WorkBudget } from "../work-budget.ts";
 import { fuzzyTest } from "./compile-fuzzy.ts";
 
 type Occurrence = "must" | "should" | "must-not";
@@ -25,15 +32,24 @@ interface Clause {
 /** Lucene's own default of `word~`. */
 const similarityDefault = 0.5;
 const nestingMax = 64;
+/** What it costs to read a token. */
+const tokenUnits = 16;
 const token =
   /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
 
 /** The entries that a query text finds in a field. @throws query-invalid */
-export function searchLucene(text: string, field: FieldSearch, reader: IndexReader): EntrySet {
-  const tokens = (text.match(token) ?? []).filter(
-    (one) => one.trim() !== "" && !one.startsWith("^"),
-  );
-  return new LuceneQuery(tokens, field, reader).parse(0);
+export function* searchLucene(
+  text: string,
+  field: FieldSearch,
+  reader: IndexReader,
+): Work<EntrySet> {
+  const tokens: string[] = [];
+  for (const [one] of text.matchAll(token)) {
+    if (one.trim() !== "" && !one.startsWith("^")) tokens.push(one);
+    reader.budget.spend(tokenUnits);
+    if (reader.budget.isDue) yield;
+  }
+  return yield* new LuceneQuery(tokens, field, reader).parse(0);
 }
 
 class LuceneQuery {
@@ -48,7 +64,7 @@ class LuceneQuery {
     this.#reader = reader;
   }
 
-  parse(depth: number): EntrySet {
+  *parse(depth: number): Work<EntrySet> {
     if (depth > nestingMax)
       throw new EngineError("query-invalid", "A lucene() query is nested too deep.");
     const clauses: Clause[] = [];
@@ -63,13 +79,15 @@ class LuceneQuery {
         isAnd = true;
         continue;
       }
-      clauses.push(this.#clause(one, isAnd, depth));
+      clauses.push(yield* this.#clause(one, isAnd, depth));
+      this.#reader.budget.spend(tokenUnits);
+      if (this.#reader.budget.isDue) yield;
       isAnd = false;
     }
-    return this.#combined(clauses);
+    return yield* this.#combined(clauses);
   }
 
-  #clause(first: string, isAnd: boolean, depth: number): Clause {
+  *#clause(first: string, isAnd: boolean, depth: number): Work<Clause> {
     let occurrence: Occurrence = isAnd ? "must" : "should";
     let one = first;
     if (one === "+") occurrence = "must";
@@ -77,49 +95,80 @@ class LuceneQuery {
     if (one === "+" || one === "-" || one === "!" || one === "NOT") {
       one = this.#tokens[++this.#at] ?? "";
     }
-    if (one !== "(") return { occurrence, entries: this.#term(one) };
+    if (one !== "(") return { occurrence, entries: yield* this.#term(one) };
     this.#at++;
-    return { occurrence, entries: this.parse(depth + 1) };
+    return { occurrence, entries: yield* this.parse(depth + 1) };
   }
 
-  #combined(clauses: readonly Clause[]): EntrySet {
-    const of = (occurrence: Occurrence) =>
-      clauses.filter((clause) => clause.occurrence === occurrence).map((clause) => clause.entries);
-    const must = of("must");
-    const should = of("should");
+  *#combined(clauses: readonly Clause[]): Work<EntrySet> {
+    const has = (occurrence: Occurrence) =>
+      clauses.some((clause) => clause.occurrence === occurrence);
     let result = EntrySet.empty;
-    if (must.length > 0) result = must.reduce((left, right) => intersection(left, right));
-    else if (should.length > 0) result = should.reduce((left, right) => union(left, right));
+    if (has("must")) result = yield* this.#folded(clauses, "must", intersection);
+    else if (has("should")) result = yield* this.#united(clauses);
     else if (clauses.length > 0) result = this.#reader.all();
-    return of("must-not").reduce((left, right) => difference(left, right), result);
+    return has("must-not") ? yield* this.#folded(clauses, "must-not", difference, result) : result;
   }
 
-  #term(source: string): EntrySet {
+  *#folded(
+    clauses: readonly Clause[],
+    wanted: Occurrence,
+    join: (left: EntrySet, right: EntrySet) => EntrySet,
+    start: EntrySet | null = null,
+  ): Work<EntrySet> {
+    let result = start;
+    for (const { occurrence, entries } of clauses) {
+      if (occurrence !== wanted) continue;
+      result = result === null ? entries : join(result, entries);
+      yield* this.#pay();
+    }
+    return result ?? EntrySet.empty;
+  }
+
+  *#united(clauses: readonly Clause[]): Work<EntrySet> {
+    const builder = new EntrySetBuilder(this.#reader.view.size);
+    for (const { occurrence, entries } of clauses) {
+      if (occurrence === "should") builder.addSet(entries);
+      yield* this.#pay();
+    }
+    return builder.finish();
+  }
+
+  /** For joining two sets. */
+  *#pay(): Work<void> {
+    const { budget, view } = this.#reader;
+    budget.spend(1 + (view.size >>> 10));
+    if (budget.isDue) yield;
+  }
+
+  #term(source: string): Work<EntrySet> {
     if (source.startsWith('"')) return this.#phrase(source);
     if (source.startsWith("[") || source.startsWith("{")) return this.#range(source);
     const [, word = "", similarity] = /^(.*?)(?:~([\d.]*))?$/su.exec(source) ?? [];
     const plain = lowerInvariant(word.replace(/\\(.)/gsu, "$1"));
+    const { budget } = this.#reader;
     if (similarity !== undefined) {
-      return this.#field.matching(
-        fuzzyTest(plain, similarity === "" ? similarityDefault : Number(similarity)),
-      );
+      const least = similarity === "" ? similarityDefault : Number(similarity);
+      return this.#field.matching(fuzzyTest(plain, least, budget));
     }
     if (word === "*") return this.#field.exists();
-    if (/[*?]/.test(word)) return this.#field.matching(wildcardTest(lowerInvariant(word)));
+    if (/[*?]/.test(word)) {
+      return this.#field.matching(wildcardTest(lowerInvariant(word), budget));
+    }
     return this.#field.equalsTerm(plain);
   }
 
-  #phrase(source: string): EntrySet {
+  *#phrase(source: string): Work<EntrySet> {
     const end = source.lastIndexOf('"');
     const slop = source.slice(end + 1).startsWith("~") ? Number(source.slice(end + 2)) : 0;
     const text = source.slice(1, end).replace(/\\(.)/gsu, "$1");
-    const whole = this.#field.equalsTerm(lowerInvariant(text));
+    const whole = yield* this.#field.equalsTerm(lowerInvariant(text));
     const words: string[] = [];
     standardAnalyzer(text, (word) => words.push(word));
-    return words.length === 0 ? whole : union(whole, this.#field.phrase(words, slop));
+    return words.length === 0 ? whole : union(whole, yield* this.#field.phrase(words, slop));
   }
 
-  #range(source: string): EntrySet {
+  #range(source: string): Work<EntrySet> {
     const [low = "*", high = "*"] = source.slice(1, -1).split(/\s+TO\s+/u);
     const isInclusive = source.startsWith("[");
     const bound = (text: string) =>
@@ -129,7 +178,7 @@ class LuceneQuery {
 }
 
 /** `*` any text, `?` any one character, `\` the next as it is; compared greedily with one point to go back to. */
-export function wildcardTest(pattern: string): (text: string) => boolean {
+export function wildcardTest(pattern: string, budget: WorkBudget): (text: string) => boolean {
   const parts: (string | "many" | "one")[] = [];
   for (let i = 0; i < pattern.length; i++) {
     const character = pattern.charAt(i);
@@ -137,16 +186,17 @@ export function wildcardTest(pattern: string): (text: string) => boolean {
     else if (character === "?") parts.push("one");
     else parts.push(character === "\\" ? pattern.charAt(++i) : character);
   }
-  return (text) => matchesWildcard(parts, text);
+  return (text) => matchesWildcard(parts, text, budget);
 }
 
-function matchesWildcard(parts: readonly string[], text: string): boolean {
+function matchesWildcard(parts: readonly string[], text: string, budget: WorkBudget): boolean {
   let part = 0;
   let at = 0;
   let restartPart = -1;
   let restartAt = 0;
   while (at < text.length) {
     const wanted = parts[part];
+    budget.spend(1);
     if (wanted === "many") {
       restartPart = ++part;
       restartAt = at;

@@ -7,6 +7,7 @@ import { standardAnalyzer } from "../indexing/analyzer.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
+import type { Work } from "../work-budget.ts";
 import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
 import { findEntries, type WhereContext } from "./compile-where.ts";
 
@@ -42,28 +43,46 @@ interface ScorePart {
   readonly parts: readonly ScorePart[];
 }
 
-/** The score of each of `entries`, by position. */
-export function scoreEntries(
-  where: Condition | null,
-  entries: Uint32Array,
-  context: WhereContext,
-): Float64Array {
-  return where === null ? ones(entries) : scored(where, 1, entries, context).scores;
+/** Scores of some entries under one condition, as work that pauses. */
+interface Scoring {
+  readonly entries: Uint32Array;
+  readonly context: WhereContext;
+  /** Are parts kept, to explain the sum? */
+  readonly isExplained: boolean;
 }
 
-/** Why each of `entries` has its score: a function of the position, which gives lines of text. */
-export function explainEntries(
+/** The score of each of `entries`, by position. */
+export function* scoreEntries(
   where: Condition | null,
   entries: Uint32Array,
   context: WhereContext,
-): { readonly scores: Float64Array; textOf(position: number): string } {
+): Work<Float64Array> {
+  if (where === null) return ones(entries);
+  const scoring = { entries, context, isExplained: false };
+  return (yield* scored(where, 1, scoring)).scores;
+}
+
+/** The scores of entries, and why each has its own. */
+export interface ExplainedScores {
+  readonly scores: Float64Array;
+  /** Lines of text; empty when it was not asked for. */
+  textOf(position: number): string;
+}
+
+/** @param isExplained texts will be asked for: what they are made of is kept */
+export function* explainEntries(
+  where: Condition | null,
+  entries: Uint32Array,
+  context: WhereContext,
+  isExplained: boolean,
+): Work<ExplainedScores> {
   const root: ScorePart =
     where === null
       ? { label: "every entry is found", scores: ones(entries), parts: [] }
-      : scored(where, 1, entries, context);
+      : yield* scored(where, 1, { entries, context, isExplained });
   return {
     scores: root.scores,
-    textOf: (position) => explanation(root, position, ""),
+    textOf: (position) => (isExplained ? explanation(root, position, "") : ""),
   };
 }
 
@@ -86,46 +105,74 @@ function explanation(
   return `${head}${inner.length === 0 ? "" : ", of:"}\n${inner.join("")}`;
 }
 
-function scored(
-  condition: Condition,
-  factor: number,
-  entries: Uint32Array,
-  context: WhereContext,
-): ScorePart {
-  const scores = new Float64Array(entries.length);
+function* scored(condition: Condition, factor: number, scoring: Scoring): Work<ScorePart> {
+  const { entries, context } = scoring;
   switch (condition.kind) {
     case "and":
     case "or":
     case "intersect": {
-      const parts = condition.operands.map((one) => scored(one, factor, entries, context));
-      for (const part of parts) addAll(scores, part.scores);
+      const scores = newScores(scoring);
+      const parts: ScorePart[] = [];
+      for (const operand of condition.operands) {
+        yield* addPart(yield* scored(operand, factor, scoring), scores, parts, scoring);
+      }
       return { label: `sum (${condition.kind})`, scores, parts };
     }
     case "boost": {
-      const inner = scored(condition.operand, factor * condition.factor, entries, context);
+      const inner = yield* scored(condition.operand, factor * condition.factor, scoring);
       return { label: `boosted ${condition.factor} times`, scores: inner.scores, parts: [inner] };
     }
     case "search": {
       const { name } = condition.field;
-      const words = addWordScores(name, condition.text, factor, entries, scores, context);
-      return { label: `search(${name}, ${JSON.stringify(condition.text)})`, scores, parts: words };
+      const label = `search(${name}, ${JSON.stringify(condition.text)})`;
+      return { label, ...(yield* wordScores(name, condition.text, factor, scoring)) };
     }
     case "true":
     case "none":
     case "not":
-      return { label: `${condition.kind}: weighs nothing`, scores, parts: [] };
+      return { label: `${condition.kind}: weighs nothing`, scores: newScores(scoring), parts: [] };
     default: {
-      const found = findEntries(condition, context);
+      const found = yield* findEntries(condition, context);
       const total = context.reader.store.liveCount;
       const weight = factor * rarity(total, found.count);
+      const scores = newScores(scoring);
       for (let i = 0; i < entries.length; i++) {
         if (found.has(entries[i] as number)) scores[i] = weight;
+        if ((i & (stride - 1)) === 0) yield* pause(context);
       }
       boost(scores, condition.field.name, entries, context);
       const label = `${condition.kind} on ${condition.field.name}: found in ${found.count} of ${total} entries`;
       return { label, scores, parts: [] };
     }
   }
+}
+
+/** Entries between two looks at the budget. */
+const stride = 1024;
+
+/** Pays for a stride of entries. */
+function* pause({ reader: { budget } }: WhereContext): Work<void> {
+  budget.spend(stride);
+  if (budget.isDue) yield;
+}
+
+function newScores({ entries, context }: Scoring): Float64Array {
+  context.reader.budget.hold(entries.length * Float64Array.BYTES_PER_ELEMENT);
+  return new Float64Array(entries.length);
+}
+
+/** Adds a part to the sum, and keeps it when the sum is to be explained. */
+function* addPart(
+  part: ScorePart,
+  sums: Float64Array,
+  parts: ScorePart[],
+  { context, isExplained }: Scoring,
+): Work<void> {
+  addAll(sums, part.scores);
+  if (isExplained) parts.push(part);
+  else context.reader.budget.release(part.scores.byteLength);
+  context.reader.budget.spend(1 + (sums.length >>> 2));
+  if (context.reader.budget.isDue) yield;
 }
 
 /** Multiplies by what maps gave to `boost`. */
@@ -145,39 +192,44 @@ function addAll(sums: Float64Array, scores: Float64Array): void {
   for (let i = 0; i < sums.length; i++) sums[i] = (sums[i] as number) + (scores[i] as number);
 }
 
-function addWordScores(
+function* wordScores(
   field: string,
   text: string,
   factor: number,
-  entries: Uint32Array,
-  sums: Float64Array,
-  context: WhereContext,
-): ScorePart[] {
+  scoring: Scoring,
+): Work<Pick<ScorePart, "scores" | "parts">> {
+  const { entries, context } = scoring;
+  const sums = newScores(scoring);
+  const parts: ScorePart[] = [];
   const column = context.reader.column(field, "words");
   const search = context.reader.field(field, "words");
-  if (column === undefined || search === undefined) return [];
-  const parts: ScorePart[] = [];
+  if (column === undefined || search === undefined) return { scores: sums, parts };
   const total = context.reader.store.liveCount;
   const averageLength = column.valueCount / Math.max(1, column.entryCount);
-  standardAnalyzer(text, (word) => {
+  const words: string[] = [];
+  standardAnalyzer(text, (word) => words.push(word));
+  for (const word of words) {
+    yield* pause(context);
     const term = findWord(column, word);
-    if (term < 0) return;
-    const found = search.equalsTerm(word).count;
+    if (term < 0) continue;
+    const found = (yield* search.equalsTerm(word)).count;
     const weight = factor * rarity(total, found);
-    const scores = new Float64Array(entries.length);
+    const scores = newScores(scoring);
     for (let i = 0; i < entries.length; i++) {
       const entry = entries[i] as number;
+      const length = (column.starts[entry + 1] as number) - (column.starts[entry] as number);
+      context.reader.budget.spend(1 + length);
+      if (context.reader.budget.isDue) yield;
       const count = occurrences(column, entry, term);
       if (count === 0) continue;
-      const length = (column.starts[entry + 1] as number) - (column.starts[entry] as number);
       const norm = saturation * (1 - lengthShare + (lengthShare * length) / averageLength);
       scores[i] = (weight * count * (saturation + 1)) / (count + norm);
     }
     boost(scores, field, entries, context);
-    addAll(sums, scores);
-    parts.push({ label: `'${word}', in ${found} of ${total} entries`, scores, parts: [] });
-  });
-  return parts;
+    const label = `'${word}', in ${found} of ${total} entries`;
+    yield* addPart({ label, scores, parts: [] }, sums, parts, scoring);
+  }
+  return { scores: sums, parts };
 }
 
 function findWord(column: FieldColumn, word: string): number {

@@ -1,5 +1,5 @@
 /**
- * A condition -> the entries of an index that fulfil it.
+ * A condition -> the entries of an index that fulfil it, as work that pauses (work-budget.ts).
  *
  * The rules, some of them surprising, are RavenDB 7.2.7's: text without case, numbers by their whole part when
  * compared with an integer, dates as instants, `!=` and `not` as complements, arrays by any element.
@@ -7,9 +7,10 @@
 import { unreachable } from "../assert.ts";
 import { EngineError } from "../errors.ts";
 import { parseSearchText } from "../indexing/analyzer.ts";
-import { EntrySet, intersection, union } from "../indexing/entry-set.ts";
-import type { FieldSearch } from "../indexing/field-search.ts";
+import { EntrySet, EntrySetBuilder, intersection } from "../indexing/entry-set.ts";
+import type { FieldSearch, ListedValue } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import type { Work, WorkBudget } from "../work-budget.ts";
 import type { Bound, Condition, FieldReference } from "./analyzed-query.ts";
 import { fuzzyTest } from "./compile-fuzzy.ts";
 import { searchLucene } from "./compile-lucene.ts";
@@ -26,55 +27,158 @@ export interface WhereContext {
 
 type ConditionOf<Kind extends Condition["kind"]> = Extract<Condition, { readonly kind: Kind }>;
 
-/** The entries that fulfil a condition. @throws query-invalid, not-supported, invalid-argument */
-export function findEntries(condition: Condition, context: WhereContext): EntrySet {
+/** What it costs to begin with a condition. */
+const conditionUnits = 32;
+/** Bits of a set that are joined with another's for one unit. */
+const bitsPerUnit = 1024;
+/** Regular expressions that are sought in one walk over the terms of a field. */
+const testsPerWalk = 64;
+
+/** The entries that fulfil a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
+export function* findEntries(condition: Condition, context: WhereContext): Work<EntrySet> {
   const { reader } = context;
+  const { budget } = reader;
+  budget.spend(conditionUnits);
+  if (budget.isDue) yield;
   switch (condition.kind) {
     case "true":
       return reader.all();
     case "none":
       return EntrySet.empty;
     case "and":
-      return findAll(condition.operands, context);
+      return yield* findAll(condition.operands, context);
     case "intersect":
-      return intersectDocuments(condition.operands, context);
+      return yield* intersectDocuments(condition.operands, context);
     case "or":
-      return condition.operands
-        .map((operand) => findEntries(operand, context))
-        .reduce((left, right) => union(left, right), EntrySet.empty);
+      return yield* findAny(condition.operands, context);
     case "not":
-      return reader.complement(findEntries(condition.operand, context));
+      spendOnSets(context);
+      return reader.complement(yield* findEntries(condition.operand, context));
     case "boost":
-      return findEntries(condition.operand, context);
+      return yield* findEntries(condition.operand, context);
     default:
-      return isId(condition.field) ? findIds(condition, context) : findField(condition, context);
+      return yield* isId(condition.field)
+        ? findIds(condition, context)
+        : findField(condition, context);
   }
 }
 
-function findAll(operands: readonly Condition[], context: WhereContext): EntrySet {
+/** Pays for joining two sets, which may be as large as the index. */
+function spendOnSets({ reader }: WhereContext): void {
+  reader.budget.spend(Math.ceil(reader.view.size / bitsPerUnit));
+}
+
+function* findAll(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {
   let result: EntrySet | null = null;
   for (const operand of operands) {
     if (result !== null && result.count === 0) return result;
-    const found = findEntries(operand, context);
+    const found: EntrySet = yield* findEntries(operand, context);
+    spendOnSets(context);
     result = result === null ? found : intersection(result, found);
   }
   return result ?? context.reader.all();
 }
 
+/** One set for all, however many there are; what walks over the terms of one field does so together. */
+function* findAny(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {
+  let first: EntrySet | null = null;
+  let builder: EntrySetBuilder | null = null;
+  for (const operand of joinedWalks(operands)) {
+    const found: EntrySet =
+      "texts" in operand
+        ? yield* findMatching(operand, context)
+        : yield* findEntries(operand, context);
+    if (found.count === 0) continue;
+    if (first === null) {
+      first = found;
+      continue;
+    }
+    if (builder === null) {
+      builder = new EntrySetBuilder(context.reader.view.size);
+      builder.addSet(first);
+    }
+    builder.addSet(found);
+    if (found.list === null) spendOnSets(context);
+  }
+  return builder?.finish() ?? first ?? EntrySet.empty;
+}
+
+/** Regular expressions on one field, of which any is to match. */
+interface JoinedWalk {
+  readonly field: FieldReference;
+  readonly texts: string[];
+}
+
+/** The conditions of an `or`, with the searches and the regular expressions of a field joined into few. */
+function joinedWalks(operands: readonly Condition[]): (Condition | JoinedWalk)[] {
+  const joined: (Condition | JoinedWalk)[] = [];
+  const walks = new Map<string, JoinedWalk>();
+  const searches = new Map<string, { readonly at: number; readonly texts: string[] }>();
+  for (const operand of operands) {
+    if (operand.kind === "regex" && !isId(operand.field)) {
+      const known = walks.get(operand.field.name);
+      if (known !== undefined && known.texts.length < testsPerWalk) known.texts.push(operand.text);
+      else {
+        const walk = { field: operand.field, texts: [operand.text] };
+        walks.set(operand.field.name, walk);
+        joined.push(walk);
+      }
+    } else if (operand.kind === "search" && isAnyWildcard(operand) && !isId(operand.field)) {
+      const known = searches.get(operand.field.name);
+      if (known !== undefined) known.texts.push(operand.text);
+      else {
+        searches.set(operand.field.name, { at: joined.length, texts: [operand.text] });
+        joined.push(operand);
+      }
+    } else joined.push(operand);
+  }
+  for (const { at, texts } of searches.values()) {
+    const search = joined[at] as ConditionOf<"search">;
+    if (texts.length > 1) joined[at] = { ...search, text: texts.join(" "), isAll: false };
+  }
+  return joined;
+}
+
+/** A search of one wildcard: it means the same among others. */
+function isAnyWildcard({ text }: ConditionOf<"search">): boolean {
+  return /^\*?[^\s"\\*]+\*?$/u.test(text) && text.includes("*");
+}
+
+function* findMatching({ field, texts }: JoinedWalk, context: WhereContext): Work<EntrySet> {
+  const search = fieldOf(field, "lower", context);
+  const tests = texts.map((text) => context.textTest(text));
+  return search === undefined ? EntrySet.empty : yield* search.matching(...tests);
+}
+
 /** Each operand on some entry of the same document. */
-function intersectDocuments(operands: readonly Condition[], context: WhereContext): EntrySet {
-  const { store } = context.reader;
+function* intersectDocuments(
+  operands: readonly Condition[],
+  context: WhereContext,
+): Work<EntrySet> {
+  const { reader } = context;
   let documents: Set<number> | null = null;
+  let heldBytes = 0;
   for (const operand of operands) {
     const found = new Set<number>();
-    for (const entry of findEntries(operand, context).toList()) {
-      found.add(store.documents[entry] as number);
+    const entries: EntrySet = yield* findEntries(operand, context);
+    const bytes = Math.min(entries.count, documents?.size ?? entries.count) * documentBytes;
+    reader.budget.hold(bytes);
+    for (const entry of entries.toList()) {
+      const document = reader.view.documents[entry] as number;
+      if (documents === null || documents.has(document)) found.add(document);
+      reader.budget.spend(documentUnits);
+      if (reader.budget.isDue) yield;
     }
-    if (documents === null) documents = found;
-    else for (const document of documents) if (!found.has(document)) documents.delete(document);
+    documents = found;
+    reader.budget.release(heldBytes);
+    heldBytes = bytes;
   }
-  return context.reader.ofDocuments([...(documents ?? [])]);
+  return yield* reader.ofDocuments(documents ?? []);
 }
+
+/** What it costs to put a document into a set, and the bytes that it takes there. */
+const documentUnits = 8;
+const documentBytes = 32;
 
 type FieldCondition = Exclude<
   Condition,
@@ -95,29 +199,35 @@ function fieldOf(
   return found;
 }
 
-function findField(condition: FieldCondition, context: WhereContext): EntrySet {
+/** No entries, as work. */
+// biome-ignore lint/correctness/useYield: it has nothing to wait for
+function* nothing(): Work<EntrySet> {
+  return EntrySet.empty;
+}
+
+function findField(condition: FieldCondition, context: WhereContext): Work<EntrySet> {
   switch (condition.kind) {
     case "comparison":
       return findComparison(condition, context);
     case "between": {
       const field = fieldOf(condition.field, formOf(condition.isExact), context);
-      return field === undefined ? EntrySet.empty : findRange(field, condition.low, condition.high);
+      return field === undefined ? nothing() : findRange(field, condition.low, condition.high);
     }
     case "in":
       return findIn(condition, context);
     case "startsWith":
       return (
         fieldOf(condition.field, formOf(condition.isExact), context)?.startsWith(condition.text) ??
-        EntrySet.empty
+        nothing()
       );
     case "endsWith": {
       const field = fieldOf(condition.field, formOf(condition.isExact), context);
-      if (field === undefined) return EntrySet.empty;
+      if (field === undefined) return nothing();
       // As with startsWith: what ends with nothing is the empty text alone.
       return condition.text === "" ? field.equalsTerm("") : field.endsWith(condition.text);
     }
     case "exists":
-      return fieldOf(condition.field, "lower", context)?.exists() ?? EntrySet.empty;
+      return fieldOf(condition.field, "lower", context)?.exists() ?? nothing();
     case "search":
       return findWords(condition, context);
     case "proximity":
@@ -125,17 +235,17 @@ function findField(condition: FieldCondition, context: WhereContext): EntrySet {
     case "regex":
       return (
         fieldOf(condition.field, "lower", context)?.matching(context.textTest(condition.text)) ??
-        EntrySet.empty
+        nothing()
       );
     case "fuzzy": {
-      const test = fuzzyTest(condition.text, condition.similarity);
-      return fieldOf(condition.field, "lower", context)?.matching(test) ?? EntrySet.empty;
+      const test = fuzzyTest(condition.text, condition.similarity, context.reader.budget);
+      return fieldOf(condition.field, "lower", context)?.matching(test) ?? nothing();
     }
     case "lucene": {
       const field = fieldOf(condition.field, "lower", context);
       const words = context.reader.field(condition.field.name, "words");
       return field === undefined
-        ? EntrySet.empty
+        ? nothing()
         : searchLucene(condition.text, words ?? field, context.reader);
     }
     default:
@@ -147,22 +257,25 @@ function formOf(isExact: boolean): "lower" | "exact" {
   return isExact ? "exact" : "lower";
 }
 
-function findComparison(condition: ConditionOf<"comparison">, context: WhereContext): EntrySet {
+function* findComparison(
+  condition: ConditionOf<"comparison">,
+  context: WhereContext,
+): Work<EntrySet> {
+  const { reader } = context;
   const value = comparedValue(condition.value, context);
   const field = fieldOf(condition.field, formOf(condition.isExact), context);
   switch (condition.operator) {
     case "=":
-      return field === undefined ? EntrySet.empty : findEqual(field, value);
+      return field === undefined ? EntrySet.empty : yield* findEqual(field, value);
     case "!=":
-      return field === undefined
-        ? context.reader.all()
-        : context.reader.complement(findEqual(field, value));
+      spendOnSets(context);
+      return field === undefined ? reader.all() : reader.complement(yield* findEqual(field, value));
     case "<":
     case "<=":
-      return findBelow(field, { value, isInclusive: condition.operator === "<=" });
+      return yield* findBelow(field, { value, isInclusive: condition.operator === "<=" });
     case ">":
     case ">=":
-      return findAbove(field, { value, isInclusive: condition.operator === ">=" });
+      return yield* findAbove(field, { value, isInclusive: condition.operator === ">=" });
     default:
       return unreachable(condition.operator);
   }
@@ -181,74 +294,90 @@ function comparedValue(value: ConditionOf<"comparison">["value"], context: Where
 }
 
 /** Conditions on ids, without case; ids are not terms. */
-function findIds(condition: FieldCondition, context: WhereContext): EntrySet {
+function* findIds(condition: FieldCondition, context: WhereContext): Work<EntrySet> {
   const { reader } = context;
   switch (condition.kind) {
     case "comparison":
-      return findIdComparison(condition, context);
+      return yield* findIdComparison(condition, context);
     case "between": {
       const low = idText(condition.low.value);
       const high = idText(condition.high.value);
-      return reader.idsMatching((id) => id >= low && id <= high);
+      return yield* reader.idsMatching((id) => id >= low && id <= high);
     }
     case "in": {
-      const found = condition.values.map((value) => context.findDocument(idText(value)));
-      if (condition.isAll && new Set(found).size > 1) return EntrySet.empty;
-      return reader.ofDocuments(found);
+      const found = new Set<number>();
+      for (const value of condition.values) {
+        found.add(context.findDocument(idText(value)));
+        reader.budget.spend(documentUnits);
+        if (reader.budget.isDue) yield;
+      }
+      if (condition.isAll && found.size > 1) return EntrySet.empty;
+      return yield* reader.ofDocuments(found);
     }
     case "startsWith": {
       const prefix = condition.text.toLowerCase();
-      return reader.idsMatching((id) => id.startsWith(prefix));
+      return yield* reader.idsMatching((id) => id.startsWith(prefix));
     }
     case "endsWith": {
       const suffix = condition.text.toLowerCase();
-      return reader.idsMatching((id) => id.endsWith(suffix));
+      return yield* reader.idsMatching((id) => id.endsWith(suffix));
     }
     case "exists":
       return reader.all();
     case "regex":
-      return reader.idsMatching(context.textTest(condition.text));
+      return yield* reader.idsMatching(context.textTest(condition.text));
     case "fuzzy":
-      return reader.idsMatching(fuzzyTest(condition.text, condition.similarity));
+      return yield* reader.idsMatching(
+        fuzzyTest(condition.text, condition.similarity, reader.budget),
+      );
     case "search":
     case "proximity":
     case "lucene":
-      return reader.idsMatching(idSearchTest(condition.text));
+      return yield* reader.idsMatching(idSearchTest(condition.text, reader.budget));
     default:
       return unreachable(condition);
   }
 }
 
 /** An id is one word to search(): pieces of the text are whole ids or wildcards. */
-function idSearchTest(text: string): (id: string) => boolean {
+function idSearchTest(text: string, budget: WorkBudget): (id: string) => boolean {
   const pieces = text
     .toLowerCase()
     .split(/\s+/u)
     .filter((piece) => piece !== "");
-  return (id) =>
-    pieces.some((piece) => {
-      const bare = piece.replace(/^\*|\*$/g, "");
-      if (piece.startsWith("*")) return piece.endsWith("*") ? id.includes(bare) : id.endsWith(bare);
-      return piece.endsWith("*") ? id.startsWith(bare) : id === bare;
-    });
+  const whole = new Set(pieces.filter((piece) => !/^\*|\*$/.test(piece)));
+  const wildcards = pieces.filter((piece) => !whole.has(piece)).map(idWildcard);
+  return (id) => {
+    budget.spend(wildcards.length);
+    return whole.has(id) || wildcards.some((test) => test(id));
+  };
 }
 
-function findIdComparison(condition: ConditionOf<"comparison">, context: WhereContext): EntrySet {
+function idWildcard(piece: string): (id: string) => boolean {
+  const bare = piece.replace(/^\*|\*$/g, "");
+  if (!piece.startsWith("*")) return (id) => id.startsWith(bare);
+  return piece.endsWith("*") ? (id) => id.includes(bare) : (id) => id.endsWith(bare);
+}
+
+function* findIdComparison(
+  condition: ConditionOf<"comparison">,
+  context: WhereContext,
+): Work<EntrySet> {
   const { reader } = context;
   const value = idText(comparedValue(condition.value, context));
   switch (condition.operator) {
     case "=":
-      return reader.ofDocuments([context.findDocument(value)]);
+      return yield* reader.ofDocuments([context.findDocument(value)]);
     case "!=":
-      return reader.complement(reader.ofDocuments([context.findDocument(value)]));
+      return reader.complement(yield* reader.ofDocuments([context.findDocument(value)]));
     case "<":
-      return reader.idsMatching((id) => id < value);
+      return yield* reader.idsMatching((id) => id < value);
     case "<=":
-      return reader.idsMatching((id) => id <= value);
+      return yield* reader.idsMatching((id) => id <= value);
     case ">":
-      return reader.idsMatching((id) => id > value);
+      return yield* reader.idsMatching((id) => id > value);
     case ">=":
-      return reader.idsMatching((id) => id >= value);
+      return yield* reader.idsMatching((id) => id >= value);
     default:
       return unreachable(condition.operator);
   }
@@ -258,7 +387,7 @@ function idText(value: Scalar): string {
   return String(value.value ?? "").toLowerCase();
 }
 
-function findEqual(field: FieldSearch, value: Scalar): EntrySet {
+function findEqual(field: FieldSearch, value: Scalar): Work<EntrySet> {
   switch (value.type) {
     case "null":
       return field.isNull();
@@ -275,14 +404,14 @@ function findEqual(field: FieldSearch, value: Scalar): EntrySet {
   }
 }
 
-function findBelow(field: FieldSearch | undefined, bound: Bound): EntrySet {
+function findBelow(field: FieldSearch | undefined, bound: Bound): Work<EntrySet> {
   refuseNull(bound.value);
-  return field === undefined ? EntrySet.empty : findRange(field, null, bound);
+  return field === undefined ? nothing() : findRange(field, null, bound);
 }
 
-function findAbove(field: FieldSearch | undefined, bound: Bound): EntrySet {
+function findAbove(field: FieldSearch | undefined, bound: Bound): Work<EntrySet> {
   refuseNull(bound.value);
-  return field === undefined ? EntrySet.empty : findRange(field, bound, null);
+  return field === undefined ? nothing() : findRange(field, bound, null);
 }
 
 function refuseNull(value: Scalar): void {
@@ -295,12 +424,10 @@ function refuseNull(value: Scalar): void {
 }
 
 /** The type of the bounds decides how values are compared. A range from null begins below everything. */
-function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): EntrySet {
+function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): Work<EntrySet> {
   const types = [low, high].map((bound) => bound?.value.type);
   if (types.includes("null"))
-    return low?.value.type === "null" && high?.value.type === "null"
-      ? field.isNull()
-      : EntrySet.empty;
+    return low?.value.type === "null" && high?.value.type === "null" ? field.isNull() : nothing();
   if (types.includes("string") || types.includes("boolean")) {
     return field.rangeText(textBound(low), textBound(high));
   }
@@ -313,36 +440,31 @@ function textBound(bound: Bound | null): { text: string; isInclusive: boolean } 
   return { text: String(bound.value.value), isInclusive: bound.isInclusive };
 }
 
-function findIn(condition: ConditionOf<"in">, context: WhereContext): EntrySet {
+function findIn(condition: ConditionOf<"in">, context: WhereContext): Work<EntrySet> {
   const field = fieldOf(condition.field, formOf(condition.isExact), context);
-  if (field === undefined) return EntrySet.empty;
-  let result: EntrySet | null = null;
-  for (const value of condition.values) {
-    const found = findListed(field, value);
-    if (result === null) result = found;
-    else result = condition.isAll ? intersection(result, found) : union(result, found);
-  }
-  return result ?? EntrySet.empty;
+  return field?.listed(listedValues(condition.values), condition.isAll) ?? nothing();
 }
 
 /** A value of a list is compared as a term: 18 finds the text "18" too, and not 18.5; a day no time of that day. */
-function findListed(field: FieldSearch, value: Scalar): EntrySet {
-  if (value.type === "null") return field.isNull();
-  if (value.type === "string") return field.equalsListedText(value.value);
-  return field.equalsTerm(String(value.value));
+function* listedValues(values: readonly Scalar[]): Generator<ListedValue> {
+  for (const { type, value } of values) {
+    yield type === "null" ? null : { text: String(value), isText: type === "string" };
+  }
 }
 
-function findWords(condition: ConditionOf<"search">, context: WhereContext): EntrySet {
+function* findWords(condition: ConditionOf<"search">, context: WhereContext): Work<EntrySet> {
   const field = fieldOf(condition.field, "words", context);
   if (field === undefined) return EntrySet.empty;
-  const analyze = context.reader.analyzerOf(condition.field.name);
-  return field.search(parseSearchText(condition.text, analyze), condition.isAll);
+  const { reader } = context;
+  const analyze = reader.analyzerOf(condition.field.name);
+  const pieces = yield* parseSearchText(condition.text, analyze, reader.budget);
+  return yield* field.search(pieces, condition.isAll);
 }
 
-function findNear(condition: ConditionOf<"proximity">, context: WhereContext): EntrySet {
+function* findNear(condition: ConditionOf<"proximity">, context: WhereContext): Work<EntrySet> {
   const field = fieldOf(condition.field, "words", context);
   if (field === undefined) return EntrySet.empty;
   const words: string[] = [];
   context.reader.analyzerOf(condition.field.name)(condition.text, (word) => words.push(word));
-  return words.length === 0 ? EntrySet.empty : field.phrase(words, condition.distance);
+  return words.length === 0 ? EntrySet.empty : yield* field.phrase(words, condition.distance);
 }

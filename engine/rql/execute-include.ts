@@ -5,6 +5,7 @@ import { bodyTextOf, idOf } from "../document.ts";
 import { changeVectorsAt, includedIds } from "../include-path.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
+import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { idsAtPath, type WaitForRecord } from "./execute-load.ts";
@@ -12,9 +13,13 @@ import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./re
 import { wholeDocument } from "./results-projection.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
+/** Bytes that a wanted thing takes beside its name. */
+const wantedBytes = 128;
+
 export class IncludeCollector {
   readonly #query: AnalyzedQuery;
   readonly #source: RowSource;
+  readonly #budget: WorkBudget;
   /** Lower-cased id -> id as the first row had it. */
   readonly #ids = new Map<string, string>();
   readonly #counters: IncludedCounters[] = [];
@@ -26,9 +31,10 @@ export class IncludeCollector {
   /** Documents that are rows themselves: they are not included once more. */
   readonly #rows = new Set<number>();
 
-  constructor(query: AnalyzedQuery, source: RowSource) {
+  constructor(query: AnalyzedQuery, source: RowSource, budget: WorkBudget) {
     this.#query = query;
     this.#source = source;
+    this.#budget = budget;
   }
 
   /** The paths as the reply lists them, or null when nothing but documents could be included and none is. */
@@ -58,7 +64,8 @@ export class IncludeCollector {
 
   /**
    * `projected`: the row's text when something is selected; then paths are read from it.
-   * @throws EngineError invalid-operation when the row has not the field of a revision's change vector
+   * @throws EngineError invalid-operation when the row has not the field of a revision's change vector; work-limit and
+   *   memory-full when all rows together refer to more than may be held
    */
   addRow(row: StoredRow, projected: string | null): void {
     const { include } = this.#query;
@@ -71,7 +78,10 @@ export class IncludeCollector {
         counters.of === null || counters.of.path.length === 0
           ? [idOf(row.bytes, row.start)]
           : idsAtPath(row.bytes, bodyOf(row), counters.of.path);
-      for (const documentId of ids) this.#counters.push({ documentId, names });
+      for (const documentId of ids) {
+        this.#hold(documentId.length);
+        this.#counters.push({ documentId, names });
+      }
     }
     for (const path of include.compareExchange) {
       for (const key of idsAtPath(row.bytes, bodyOf(row), path)) this.#addKey(key);
@@ -80,7 +90,12 @@ export class IncludeCollector {
     for (const { of, wanted } of include.series) {
       const isOwn = of === null || of.path.length === 0;
       const ids = isOwn ? [idOf(row.bytes, row.start)] : idsAtPath(row.bytes, bodyOf(row), of.path);
-      for (const id of ids) this.#series.set(id, [...(this.#series.get(id) ?? []), wanted]);
+      for (const id of ids) {
+        this.#hold(id.length);
+        const known = this.#series.get(id);
+        if (known === undefined) this.#series.set(id, [wanted]);
+        else known.push(wanted);
+      }
     }
   }
 
@@ -105,12 +120,21 @@ export class IncludeCollector {
 
   #addKey(key: string): void {
     const lower = key.toLowerCase();
-    if (!this.#compareExchangeKeys.has(lower)) this.#compareExchangeKeys.set(lower, key);
+    if (this.#compareExchangeKeys.has(lower)) return;
+    this.#hold(2 * key.length);
+    this.#compareExchangeKeys.set(lower, key);
   }
 
   #addId(id: string): void {
     const key = id.toLowerCase();
-    if (!this.#ids.has(key)) this.#ids.set(key, id);
+    if (this.#ids.has(key)) return;
+    this.#hold(2 * id.length);
+    this.#ids.set(key, id);
+  }
+
+  #hold(length: number): void {
+    this.#budget.hold(wantedBytes + length);
+    this.#budget.tick(wantedBytes);
   }
 
   #addRevisions(row: StoredRow, projected: string | null): void {
@@ -120,9 +144,13 @@ export class IncludeCollector {
     for (const wanted of revisions) {
       if (typeof wanted === "number") {
         const documentId = idOf(row.bytes, row.start);
+        this.#hold(documentId.length);
         this.#revisionsBefore.push({ documentId, micros: wanted });
       } else {
-        for (const vector of changeVectorsAt(body, wanted)) this.#revisionVectors.add(vector);
+        for (const vector of changeVectorsAt(body, wanted)) {
+          this.#hold(vector.length);
+          this.#revisionVectors.add(vector);
+        }
       }
     }
   }
@@ -138,7 +166,11 @@ export class IncludeCollector {
       while (!isFound && (await wait())) isFound = this.#source.read(docNum, row);
       if (!isFound) continue;
       const id = idOf(row.bytes, row.start);
-      documents.push({ id, text: wholeDocument(row, null, this.#source) });
+      const text = wholeDocument(row, null, this.#source);
+      documents.push({ id, text });
+      this.#budget.hold(text.length);
+      this.#budget.tick(wantedBytes + (text.length >>> 4));
+      if (this.#budget.isDue) await this.#budget.pause();
     }
     return documents;
   }

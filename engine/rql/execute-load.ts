@@ -11,11 +11,15 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
+import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, LoadStep } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { wholeDocument } from "./results-projection.ts";
 import type { LoadedValue, ParameterValue, RowSource, StoredRow } from "./row-source.ts";
+
+/** Bytes that a loaded document takes beside its text. */
+const loadedBytes = 256;
 
 /** Waits for the record that `read` could not give. @returns false when there is nothing to wait for. */
 export type WaitForRecord = () => Promise<boolean>;
@@ -24,20 +28,34 @@ export class RowLoader {
   readonly #steps: readonly LoadStep[];
   readonly #alias: string | null;
   readonly #source: RowSource;
+  readonly #budget: WorkBudget;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };
+  /** Bytes that the documents of the last row hold. */
+  #heldBytes = 0;
 
-  constructor(query: AnalyzedQuery, source: RowSource) {
+  constructor(query: AnalyzedQuery, source: RowSource, budget: WorkBudget) {
     this.#steps = query.load;
     this.#alias = query.source.alias;
     this.#source = source;
+    this.#budget = budget;
   }
 
+  /** @throws EngineError work-limit, memory-full when a row refers to more than may be held */
   async load(row: StoredRow, wait: WaitForRecord): Promise<ReadonlyMap<string, LoadedValue>> {
     const loaded = new Map<string, LoadedValue>();
+    const budget = this.#budget;
+    budget.release(this.#heldBytes);
+    this.#heldBytes = 0;
     for (const step of this.#steps) {
       const documents: (string | null)[] = [];
       for (const id of this.#idsOf(step, row, loaded)) {
-        documents.push(await documentText(id, this.#source, this.#row, wait));
+        const text = await documentText(id, this.#source, this.#row, wait);
+        documents.push(text);
+        const bytes = 2 * (text?.length ?? 0) + loadedBytes;
+        budget.hold(bytes);
+        this.#heldBytes += bytes;
+        budget.tick(bytes >>> 4);
+        if (budget.isDue) await budget.pause();
       }
       // Several documents under a plain alias: whoever reads it says so.
       const isList = step.isArray || documents.length > 1;

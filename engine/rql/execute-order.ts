@@ -9,11 +9,17 @@ import {
   fieldSortKeys,
   mirrored,
   numberSortKeys,
+  positionsOf,
   sortPositions,
 } from "../indexing/entry-order.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
+import { slicedSort } from "../indexing/sliced-sort.ts";
+import type { Work } from "../work-budget.ts";
 import type { OrderKey } from "./analyzed-query.ts";
 import type { RowSource } from "./row-source.ts";
+
+/** What it costs to compare two ids. */
+const comparedUnits = 32;
 
 /** What ordering needs beside the entries. */
 export interface OrderContext {
@@ -26,37 +32,47 @@ export interface OrderContext {
 }
 
 /** @throws EngineError sorter-missing: nobody can bring a sorter of their own, so there is none of any name. */
-export function orderEntries(
+export function* orderEntries(
   entries: Uint32Array,
   orderBy: readonly OrderKey[],
   context: OrderContext,
-): Uint32Array {
+): Work<Uint32Array> {
   for (const key of orderBy) if (key.kind === "custom") throw sorterMissing(key.sorter);
   if (orderBy.length === 0 || entries.length < 2) return entries;
+  const { budget } = context.reader;
   const isOnly = orderBy.length === 1;
-  const keys = orderBy.map((key) => sortKeysOf(entries, key, isOnly, context));
-  const positions = sortPositions(entries.length, keys);
+  const keys: Uint32Array[] = [];
+  // With the arrays that sorting needs beside the keys.
+  budget.hold((orderBy.length + 3) * entries.byteLength);
+  for (const key of orderBy) {
+    keys.push(yield* sortKeysOf(entries, key, isOnly, context));
+    if (budget.isDue) yield;
+  }
+  const positions = yield* sortPositions(entries.length, keys, budget);
+  budget.release((orderBy.length + 3) * entries.byteLength);
   return positions.map((position) => entries[position] as number);
 }
 
-function sortKeysOf(
+function* sortKeysOf(
   entries: Uint32Array,
   key: OrderKey,
   isOnly: boolean,
   context: OrderContext,
-): Uint32Array {
+): Work<Uint32Array> {
+  const { reader } = context;
   switch (key.kind) {
     case "field": {
-      const column = context.reader.column(key.field.name, "lower");
+      const column = reader.column(key.field.name, "lower");
       const { isDescending, nulls } = key;
-      return fieldSortKeys(column, entries, { form: key.type, isDescending, nulls, isOnly });
+      const sort = { form: key.type, isDescending, nulls, isOnly };
+      return yield* fieldSortKeys(column, entries, sort, reader.budget);
     }
     case "id":
-      return idSortKeys(entries, key, context);
+      return yield* idSortKeys(entries, key, context);
     case "score": {
       const scores = context.scores ?? new Float64Array(entries.length);
       // Best first, unless it is turned round.
-      return numberSortKeys(scores, !key.isDescending);
+      return yield* numberSortKeys(scores, !key.isDescending, reader.budget);
     }
     case "random":
       return randomSortKeys(entries, key.seed ?? context.seed, context);
@@ -71,20 +87,22 @@ function sorterMissing(name: string): EngineError {
   return new EngineError("sorter-missing", `There is no sorter with '${name}' name.`);
 }
 
-function idSortKeys(
+function* idSortKeys(
   entries: Uint32Array,
   key: Extract<OrderKey, { kind: "id" }>,
-  context: OrderContext,
-): Uint32Array {
-  const { store } = context.reader;
-  const positions = Array.from(entries.keys());
-  const documentOf = (position: number) => store.documents[entries[position] as number] as number;
-  if (key.type === "alphaNumeric") {
-    const ids = positions.map((position) => context.source.lowerIdOf(documentOf(position)));
-    positions.sort((a, b) => compareAlphaNumeric(ids[a] as string, ids[b] as string));
-  } else {
-    positions.sort((a, b) => context.source.compareIds(documentOf(a), documentOf(b)));
-  }
+  { reader, source }: OrderContext,
+): Work<Uint32Array> {
+  const { documents } = reader.view;
+  const { budget } = reader;
+  const documentOf = (position: number) => documents[entries[position] as number] as number;
+  const isAlphaNumeric = key.type === "alphaNumeric";
+  const compare = (left: number, right: number) => {
+    budget.spend(comparedUnits);
+    return isAlphaNumeric
+      ? compareAlphaNumeric(source.lowerIdOf(documentOf(left)), source.lowerIdOf(documentOf(right)))
+      : source.compareIds(documentOf(left), documentOf(right));
+  };
+  const positions = yield* slicedSort(positionsOf(entries.length), compare, budget);
   const keys = new Uint32Array(entries.length);
   for (let rank = 0; rank < positions.length; rank++) keys[positions[rank] as number] = rank;
   return key.isDescending ? mirrored(keys) : keys;
@@ -97,7 +115,7 @@ function randomSortKeys(entries: Uint32Array, seed: string, context: OrderContex
   for (let i = 0; i < entries.length; i++) {
     let hash =
       start ^
-      Math.imul((context.reader.store.documents[entries[i] as number] as number) + 1, 0x9e3779b1);
+      Math.imul((context.reader.view.documents[entries[i] as number] as number) + 1, 0x9e3779b1);
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     keys[i] = (hash ^ (hash >>> 16)) >>> 0;

@@ -1,22 +1,32 @@
 /**
- * Runs an analysed query: finds candidates, filters, projects, removes duplicates, pages, and collects includes.
+ * Runs an analysed query: finds candidates, filters, projects, removes duplicates, pages, and collects includes. All of it
+ * in slices of a few milliseconds (work-budget.ts).
  *
- * Entries of an index are found and sorted in one turn of the event loop and become a list of documents; rows are then read one by
- * one in slices of a few milliseconds. A document that was deleted meanwhile is left out.
+ * Entries of an index are found and sorted as they were at one moment, and become a list of documents, which are then
+ * read one by one. A document that was deleted meanwhile is left out. When the index was compacted before all entries
+ * were found, they are sought again.
  *
  * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts candidates
  * and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
  */
 import { assert } from "../assert.ts";
-import { bodyTextOf, idOf } from "../document.ts";
+import { bodyLengthOf, bodyTextOf, idOf } from "../document.ts";
 import { isLargeDocument } from "../document-pieces.ts";
 import { EngineError } from "../errors.ts";
+import { DocumentBits } from "../indexing/document-bits.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
-import { sliceMs } from "../limits.ts";
+import { slicedSort } from "../indexing/sliced-sort.ts";
+import { type Work, WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
-import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "./compile-filter.ts";
-import { hasScores, scoreEntries } from "./compile-score.ts";
+import {
+  bodyOf,
+  compileFilter,
+  conditionCount,
+  isPlainFilter,
+  type RowTest,
+} from "./compile-filter.ts";
+import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
 import { findEntries, type WhereContext } from "./compile-where.ts";
 import { IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
@@ -69,12 +79,20 @@ export interface QueryRequest {
   readonly keepsDuplicates: boolean;
   /** Do documents found through this index tell their scores? Left out: none do. */
   readonly tellsScores?: (index: QueryIndex) => boolean;
+  /** Aborted when nobody wants the rows any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Milliseconds that a query waits for an index that was made for it. */
 const newIndexWaitMs = 15_000;
-/** Rows between two looks at the clock. */
-const rowStride = 64;
+/** What it costs to visit a row; 16 bytes of it cost one unit more. */
+const rowUnits = 16;
+/** Entries that are looked at between two looks at the budget. */
+const entryStride = 16_384;
+/** Bytes of a list of entries, with that of their documents, by entry. */
+const candidateBytes = 12;
+/** Bytes that a distinct row takes beside its text. */
+const distinctBytes = 64;
 const noExtra = Buffer.alloc(0);
 /** What `select c` gives for a document that is not there; it gets the metadata of a projection. */
 const missingDocument: ProjectedText = { text: "{}", isDocument: false };
@@ -87,7 +105,12 @@ export async function executeQuery(
   request: QueryRequest,
   sink: RowSink,
 ): Promise<QueryOutcome> {
-  return new Execution(query, host, request, sink).run();
+  const execution = new Execution(query, host, request, sink);
+  try {
+    return await execution.run();
+  } finally {
+    execution.close();
+  }
 }
 
 /** Rows to look at, in order, and how many there are. */
@@ -105,20 +128,21 @@ class Execution {
   readonly #includes: IncludeCollector;
   readonly #loader: RowLoader;
   readonly #collection: string | null;
+  readonly #budget: WorkBudget;
   #scripts: QueryScripts | null = null;
   #projector: FieldProjector | null = null;
   #index: QueryIndex | null = null;
   #outputs: GroupOutputs | null = null;
-  /** What the index keeps of each entry of `#list`. */
-  #storedTexts: readonly (string | null)[] | null = null;
-  #list: ListCursor | null = null;
+  /** What the index keeps of the row that the walk is at. */
+  #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id or what tells a reduced row apart. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
   #scannedCount = 0;
+  /** What it costs to ask `filter` about a row. */
+  #filterUnits = 1;
   #skippedCount = 0;
-  #sliceStartMs = 0;
   /** Rows that passed `filter`, over all candidates looked at. */
   #matchCount = 0;
   #extraRowCount = 0;
@@ -132,9 +156,10 @@ class Execution {
     this.#request = request;
     this.#sink = sink;
     this.#collection = query.source.isAllDocuments ? null : query.source.name;
-    this.#includes = new IncludeCollector(query, host.source);
-    this.#loader = new RowLoader(query, host.source);
-    this.#highlighters = makeHighlighters(query.include.highlights, query.where);
+    this.#budget = new WorkBudget(request.signal);
+    this.#includes = new IncludeCollector(query, host.source, this.#budget);
+    this.#loader = new RowLoader(query, host.source, this.#budget);
+    this.#highlighters = makeHighlighters(query.include.highlights, query.where, this.#budget);
     this.#highlightings =
       this.#highlighters.length === 0
         ? null
@@ -149,7 +174,10 @@ class Execution {
     const isStale = this.#index?.isStale ?? false;
     const stalenessMs = source.monotonicMs() - startMs;
     this.#outputs = this.#index?.outputs ?? null;
-    const candidates = this.#index === null ? this.#collectionRows() : this.#indexRows(this.#index);
+    const candidates =
+      this.#index === null
+        ? await this.#budget.run(this.#collectionRows())
+        : await this.#indexRows(this.#index);
     const queryMs = source.monotonicMs() - startMs - stalenessMs;
     const needsScript = query.projection.kind === "script" || query.projection.kind === "call";
     if (needsScript) this.#scripts = this.#host.scripts.forQuery(query);
@@ -201,21 +229,56 @@ class Execution {
     };
   }
 
+  /** Gives back what it holds. */
+  close(): void {
+    this.#budget.close();
+  }
+
   async entries(): Promise<EntriesOutcome> {
-    const { access, paging } = this.#query;
-    if (access.kind === "collection") {
+    if (this.#query.access.kind === "collection") {
       throw new EngineError("index-missing", "A query of a collection has no index entries.");
     }
     const index = await this.#readyIndex();
-    const reader = index.reader();
-    const entries = this.#foundEntries(reader, index);
-    const page = entries.subarray(paging.skip, Math.min(entries.length, paging.skip + paging.take));
+    return await this.#onIndex(index, (reader) => this.#entryTexts(reader, index));
+  }
+
+  *#entryTexts(reader: IndexReader, index: QueryIndex): Work<EntriesOutcome> {
+    const { skip, take } = this.#query.paging;
+    const entries = yield* this.#foundEntries(reader, index);
+    const texts: string[] = [];
+    for (const entry of entries.subarray(skip, Math.min(entries.length, skip + take))) {
+      const text = reader.entryText(entry);
+      texts.push(text);
+      this.#budget.hold(text.length);
+      this.#budget.tick(rowUnits + text.length);
+      if (this.#budget.isDue) yield;
+    }
     return {
       totalResults: entries.length,
       indexName: index.name,
       isStale: index.isStale,
-      entries: Array.from(page, (entry) => reader.entryText(entry)),
+      entries: texts,
     };
+  }
+
+  /** Runs work on an index; again when the index was compacted meanwhile. */
+  async #onIndex<Result>(
+    index: QueryIndex,
+    begin: (reader: IndexReader) => Work<Result>,
+  ): Promise<Result> {
+    const budget = this.#budget;
+    const heldBefore = budget.heldBytes;
+    for (;;) {
+      const reader = index.reader(budget);
+      const work = begin(reader);
+      for (let step = work.next(); ; step = work.next()) {
+        if (step.done === true) return step.value;
+        reader.freeze();
+        await budget.pause();
+        if (!reader.isCurrent) break;
+      }
+      budget.release(budget.heldBytes - heldBefore);
+    }
   }
 
   async #readyIndex(): Promise<QueryIndex> {
@@ -236,7 +299,7 @@ class Execution {
     return indexes.byName(index.name) ?? index;
   }
 
-  #collectionRows(): Candidates {
+  *#collectionRows(): Work<Candidates> {
     const { source } = this.#host;
     const { access } = this.#query;
     assert(access.kind === "collection", "collection queries have collection access");
@@ -250,47 +313,64 @@ class Execution {
       return { cursor, total: -1 };
     }
     const found = new Set<number>();
+    this.#budget.hold(ids.ids.length * candidateBytes);
     for (const id of ids.ids) {
       const docNum = source.findDocument(id);
       if (docNum >= 0 && source.isIn(docNum, this.#collection)) found.add(docNum);
+      this.#budget.spend(rowUnits);
+      if (this.#budget.isDue) yield;
     }
-    const docNums = Uint32Array.from([...found].sort((a, b) => source.compareIds(a, b)));
+    const compare = (a: number, b: number) => source.compareIds(a, b);
+    const docNums = yield* slicedSort(Uint32Array.from(found), compare, this.#budget);
     return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
-  #indexRows(index: QueryIndex): Candidates {
-    const { source } = this.#host;
-    const reader = index.reader();
-    const entries = this.#foundEntries(reader, index);
+  #indexRows(index: QueryIndex): Promise<Candidates> {
+    return this.#onIndex(index, (reader) => this.#entryRows(reader, index));
+  }
+
+  *#entryRows(reader: IndexReader, index: QueryIndex): Work<Candidates> {
+    const entries = yield* this.#foundEntries(reader, index);
     const total = entries.length;
+    this.#skippedCount = 0;
+    this.#budget.hold(total * candidateBytes);
     if (index.outputs !== null) {
-      const cursor = new GroupCursor(entries, index.outputs);
-      this.#score(entries, reader, index, cursor);
+      const cursor = new GroupCursor(entries, index.outputs, reader);
+      yield* this.#score(entries, reader, index, cursor);
       return { cursor, total };
     }
-    const docNums = this.#documentsOf(entries, reader);
-    const cursor = new ListCursor(docNums, 0, source);
-    const shown = docNums.length < entries.length ? firstEntries(entries, reader) : entries;
-    this.#score(shown, reader, index, cursor);
+    const docNums = yield* this.#documentsOf(entries, reader);
+    const cursor = new ListCursor(docNums, 0, this.#host.source);
+    const shown = docNums.length < total ? yield* this.#firstEntries(entries, reader) : entries;
+    yield* this.#score(shown, reader, index, cursor);
     const { stored } = index;
     if (stored !== null && this.#query.projection.kind !== "document") {
-      this.#storedTexts = Array.from(entries, (entry) => stored.textOf(entry));
-      this.#list = cursor;
+      this.#storedOfRow = () => {
+        const entry = reader.currentOf(entries[cursor.position] as number);
+        return entry < 0 ? null : stored.textOf(entry);
+      };
     }
     return { cursor, total };
   }
 
   /** What the index keeps of the entry of the row that the walk is at, or null. */
   #storedText(): string | null {
-    if (this.#storedTexts === null || this.#list === null) return null;
-    return this.#storedTexts[this.#list.position] ?? null;
+    return this.#storedOfRow === null ? null : this.#storedOfRow();
   }
 
   /** Scores the rows that `cursor` walks, when the reply tells it. */
-  #score(entries: Uint32Array, reader: IndexReader, index: QueryIndex, cursor: PlacedCursor): void {
+  *#score(
+    entries: Uint32Array,
+    reader: IndexReader,
+    index: QueryIndex,
+    cursor: PlacedCursor,
+  ): Work<void> {
     const { include, where } = this.#query;
-    if (include.explanations === null && !this.#tellsScores(index)) return;
-    this.#scores = new RowScores(where, entries, this.#whereContext(reader), cursor);
+    const isExplained = include.explanations !== null;
+    if (!isExplained && !this.#tellsScores(index)) return;
+    const context = this.#whereContext(reader);
+    const scores = yield* explainEntries(where, entries, context, isExplained);
+    this.#scores = new RowScores(scores, cursor);
   }
 
   #tellsScores(index: QueryIndex | null): boolean {
@@ -303,27 +383,27 @@ class Execution {
       reader,
       findDocument: (id) => source.findDocument(id),
       compareExchangeOf: (key) => source.compareExchangeOf(key),
-      textTest: (pattern) => scripts.textTest(pattern),
+      textTest: (pattern) => scripts.textTest(pattern, this.#budget),
     };
   }
 
   /** The entries that fulfil the condition, in the order of the query. */
-  #foundEntries(reader: IndexReader, index: QueryIndex): Uint32Array {
+  *#foundEntries(reader: IndexReader, index: QueryIndex): Work<Uint32Array> {
     const query = this.#query;
     refuseUnfit(query, index);
     const context = this.#whereContext(reader);
-    const set = query.where === null ? reader.all() : findEntries(query.where, context);
-    return this.#ordered(set, reader, context);
+    const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
+    return yield* this.#ordered(set, reader, context);
   }
 
-  #ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Uint32Array {
+  *#ordered(set: EntrySet, reader: IndexReader, context: WhereContext): Work<Uint32Array> {
     const query = this.#query;
     const entries = set.toList();
     const isScored = hasScores(query, reader);
-    const scores = isScored ? scoreEntries(query.where, entries, context) : null;
+    const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
     const byScore = { kind: "score", isDescending: false, nulls: null } as const;
     const orderBy = query.orderBy.length === 0 && isScored ? [byScore] : query.orderBy;
-    return orderEntries(entries, orderBy, {
+    return yield* orderEntries(entries, orderBy, {
       reader,
       source: this.#host.source,
       scores,
@@ -332,15 +412,40 @@ class Execution {
   }
 
   /** The documents of entries; whole documents each once: several entries of one are duplicates of the first. */
-  #documentsOf(entries: Uint32Array, reader: IndexReader): Uint32Array {
-    const { documents } = reader.store;
+  *#documentsOf(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
+    const { documents } = reader.view;
     const docNums = new Uint32Array(entries.length);
-    for (let i = 0; i < entries.length; i++) docNums[i] = documents[entries[i] as number] as number;
+    for (let i = 0; i < entries.length; i++) {
+      docNums[i] = documents[entries[i] as number] as number;
+      if ((i & (entryStride - 1)) === entryStride - 1) yield* this.#strideOfEntries();
+    }
     const isWhole = this.#query.projection.kind === "document";
     if (!isWhole || this.#request.keepsDuplicates || !reader.store.hasSeveral) return docNums;
-    const unique = new Set(docNums);
-    this.#skippedCount += docNums.length - unique.size;
-    return Uint32Array.from(unique);
+    const first = yield* this.#firstEntries(entries, reader);
+    this.#skippedCount += docNums.length - first.length;
+    return first.map((entry) => documents[entry] as number);
+  }
+
+  /** The first entry of each document, in order. */
+  *#firstEntries(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
+    const { documents } = reader.view;
+    const seen = new DocumentBits();
+    const first = new Uint32Array(entries.length);
+    let count = 0;
+    for (let i = 0; i < entries.length; i++) {
+      const entry = entries[i] as number;
+      const document = documents[entry] as number;
+      if ((i & (entryStride - 1)) === entryStride - 1) yield* this.#strideOfEntries();
+      if (seen.has(document)) continue;
+      seen.add(document);
+      first[count++] = entry;
+    }
+    return first.slice(0, count);
+  }
+
+  *#strideOfEntries(): Work<void> {
+    this.#budget.spend(entryStride);
+    if (this.#budget.isDue) yield;
   }
 
   /** Visits candidates until the page is full. */
@@ -358,11 +463,12 @@ class Execution {
     // No row is that far: then none is looked at, and no duplicate counted.
     if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
-    this.#sliceStartMs = this.#host.source.monotonicMs();
-    for (let visited = 0; ; visited++) {
+    const budget = this.#budget;
+    for (;;) {
       if (this.#returnedCount >= paging.take && !visitsAll) break;
       if (this.#scannedCount >= filterTake) break;
-      if (visited % rowStride === 0 && this.#isSliceOver()) await this.#yieldTurn();
+      if (budget.isDue) await budget.pause();
+      budget.tick(rowUnits);
       if (!cursor.next()) {
         if (cursor.pending === null) break;
         await cursor.pending;
@@ -378,8 +484,10 @@ class Execution {
         continue;
       }
       this.#passedCount++;
+      budget.tick(rowLengthOf(row) >>> 4);
       if (test !== null) {
         this.#scannedCount++;
+        budget.spend(this.#filterUnits);
         // Awaiting costs more than a test, so only scripts do.
         const isPassed = test === "script" ? await this.#passesScript(row) : test(row, bodyOf(row));
         if (!isPassed) {
@@ -403,15 +511,6 @@ class Execution {
     return paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
   }
 
-  #isSliceOver(): boolean {
-    return this.#host.source.monotonicMs() - this.#sliceStartMs >= sliceMs;
-  }
-
-  async #yieldTurn(): Promise<void> {
-    await this.#host.source.yieldTurn();
-    this.#sliceStartMs = this.#host.source.monotonicMs();
-  }
-
   #filterTest(): RowTest | "script" {
     const { filter, load, source, parameters } = this.#query;
     assert(filter !== null, "there is a filter");
@@ -420,11 +519,12 @@ class Execution {
       this.#scripts ??= this.#host.scripts.forQuery(this.#query);
       return "script";
     }
+    this.#filterUnits = conditionCount(filter);
     return compileFilter(filter, {
       source: this.#host.source,
       alias: source.alias,
       parameters,
-      textTest: (pattern) => this.#host.scripts.textTest(pattern),
+      textTest: (pattern) => this.#host.scripts.textTest(pattern, this.#budget),
     });
   }
 
@@ -508,6 +608,7 @@ class Execution {
           continue;
         }
         this.#seen.add(text);
+        this.#budget.hold(2 * text.length + distinctBytes);
         if (this.#seen.size <= rowSkip) continue;
       }
       if (this.#returnedCount >= paging.take) continue;
@@ -693,27 +794,24 @@ function wordsOf(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
-/** The first entry of each document, in order. */
-function firstEntries(entries: Uint32Array, reader: IndexReader): Uint32Array {
-  const { documents } = reader.store;
-  const seen = new Set<number>();
-  return entries.filter((entry) => {
-    const document = documents[entry] as number;
-    if (seen.has(document)) return false;
-    seen.add(document);
-    return true;
-  });
+/** Bytes of the record of a row, or of the text of a reduced object. */
+function rowLengthOf({ bytes, start }: StoredRow): number {
+  return start < 0 ? bytes.length : bodyLengthOf(bytes, start);
 }
 
-/** Reduced objects as rows of bare text. */
+/** Reduced objects as rows of bare text. One that is gone meanwhile is left out. */
 class GroupCursor implements RowCursor {
   readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
   readonly pending = null;
-  readonly #texts: readonly string[];
+  readonly #entries: Uint32Array;
+  readonly #outputs: GroupOutputs;
+  readonly #reader: IndexReader;
   #at = 0;
 
-  constructor(entries: Uint32Array, outputs: GroupOutputs) {
-    this.#texts = Array.from(entries, (entry) => outputs.textOf(entry));
+  constructor(entries: Uint32Array, outputs: GroupOutputs, reader: IndexReader) {
+    this.#entries = entries;
+    this.#outputs = outputs;
+    this.#reader = reader;
   }
 
   /** Where in the list the row is. */
@@ -722,9 +820,13 @@ class GroupCursor implements RowCursor {
   }
 
   next(): boolean {
-    if (this.#at === this.#texts.length) return false;
-    this.row.bytes = Buffer.from(this.#texts[this.#at++] as string);
-    return true;
+    while (this.#at < this.#entries.length) {
+      const entry = this.#reader.currentOf(this.#entries[this.#at++] as number);
+      if (entry < 0) continue;
+      this.row.bytes = Buffer.from(this.#outputs.textOf(entry));
+      return true;
+    }
+    return false;
   }
 }
 
@@ -743,7 +845,12 @@ export async function executeEntries(
   host: QueryHost,
   request: QueryRequest,
 ): Promise<EntriesOutcome> {
-  return new Execution(query, host, request, { add: () => null }).entries();
+  const execution = new Execution(query, host, request, { add: () => null });
+  try {
+    return await execution.entries();
+  } finally {
+    execution.close();
+  }
 }
 
 /** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */

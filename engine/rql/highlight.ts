@@ -3,6 +3,7 @@
  * tags about these words. A piece is of about `length` characters and begins and ends between words.
  */
 import { standardAnalyzer } from "../indexing/analyzer.ts";
+import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedInclude, Condition } from "./analyzed-query.ts";
 import type { ParameterValue } from "./query-parameters.ts";
 
@@ -10,6 +11,12 @@ type Highlight = AnalyzedInclude["highlights"][number];
 
 const usualPreTag = '<b style="background:yellow">';
 const usualPostTag = "</b>";
+/** UTF-16 units of a text that are looked at. */
+const textLengthMax = 1024 * 1024;
+/** What it costs to compare a word with a wildcard. */
+const wildcardUnits = 8;
+/** Words whose answers are kept. */
+const knownWordsMax = 10_000;
 const wordPattern = /[\p{L}\p{N}]+(?:['’._][\p{L}\p{N}]+)*/gu;
 
 /** Does a lower-cased word fit what was sought? The number of the term that it fits, or -1. */
@@ -29,10 +36,11 @@ export interface Highlighter {
 export function makeHighlighters(
   highlights: readonly Highlight[],
   where: Condition | null,
+  budget: WorkBudget,
 ): Highlighter[] {
   return highlights.map((highlight) => {
     const { field, fragmentLength, fragmentCount, options } = highlight;
-    const test = wordTest(where, field.name);
+    const test = wordTest(where, field.name, budget);
     const preTags = textsOf(option(options, "pretags"));
     const postTags = textsOf(option(options, "posttags"));
     const tagged = (word: string, term: number) => {
@@ -45,7 +53,11 @@ export function makeHighlighters(
       field: field.name,
       path: field.path.map(({ name }) => name),
       groupKey: groupKey?.type === "string" ? groupKey.value : null,
-      fragments: (text) => fragmentsOf(text, test, fragmentLength, fragmentCount, tagged),
+      fragments: (text) => {
+        const looked = text.slice(0, textLengthMax);
+        budget.tick(looked.length);
+        return fragmentsOf(looked, test, fragmentLength, fragmentCount, tagged);
+      },
     };
   });
 }
@@ -60,42 +72,61 @@ function textsOf(value: ParameterValue | undefined): string[] {
   return items.flatMap((item) => (item.type === "string" ? [item.value] : []));
 }
 
-/** A test of the words that a condition seeks in a field. */
-function wordTest(where: Condition | null, field: string): WordTest {
-  const patterns: RegExp[] = [];
-  if (where !== null) addPatterns(where, field, patterns);
-  return (word) => patterns.findIndex((pattern) => pattern.test(word));
+/** The words that a condition seeks in a field, each with the number of its place among them. */
+interface SoughtWords {
+  readonly whole: Map<string, number>;
+  readonly wildcards: { readonly pattern: RegExp; readonly term: number }[];
+  count: number;
 }
 
-function addPatterns(condition: Condition, field: string, patterns: RegExp[]): void {
+/** A test of the words that a condition seeks in a field. The answers for words that come again are kept. */
+function wordTest(where: Condition | null, field: string, budget: WorkBudget): WordTest {
+  const sought: SoughtWords = { whole: new Map(), wildcards: [], count: 0 };
+  if (where !== null) addSought(where, field, sought);
+  const { whole, wildcards } = sought;
+  if (wildcards.length === 0) return (word) => whole.get(word) ?? -1;
+  const known = new Map<string, number>();
+  return (word) => {
+    const answer = known.get(word);
+    if (answer !== undefined) return answer;
+    budget.spend(wildcards.length * wildcardUnits);
+    const first = whole.get(word) ?? Number.POSITIVE_INFINITY;
+    const fit = wildcards.find(({ pattern, term }) => term > first || pattern.test(word));
+    const term = Math.min(first, fit?.term ?? Number.POSITIVE_INFINITY);
+    if (known.size < knownWordsMax) known.set(word, Number.isFinite(term) ? term : -1);
+    return Number.isFinite(term) ? term : -1;
+  };
+}
+
+function addSought(condition: Condition, field: string, sought: SoughtWords): void {
   switch (condition.kind) {
     case "and":
     case "or":
     case "intersect":
-      for (const operand of condition.operands) addPatterns(operand, field, patterns);
+      for (const operand of condition.operands) addSought(operand, field, sought);
       return;
     case "boost":
-      addPatterns(condition.operand, field, patterns);
+      addSought(condition.operand, field, sought);
       return;
     case "search":
     case "proximity":
     case "fuzzy":
     case "lucene":
-      if (condition.field.name === field) addWords(condition.text, patterns);
+      if (condition.field.name === field) addWords(condition.text, sought);
       return;
     case "startsWith":
-      if (condition.field.name === field) addWords(`${condition.text}*`, patterns);
+      if (condition.field.name === field) addWords(`${condition.text}*`, sought);
       return;
     case "comparison": {
       const { value } = condition;
       const isSought = condition.operator === "=" && condition.field.name === field;
-      if (isSought && value.type === "string") addWords(value.value, patterns);
+      if (isSought && value.type === "string") addWords(value.value, sought);
       return;
     }
     case "in":
       if (condition.field.name !== field) return;
       for (const { value } of condition.values) {
-        if (typeof value === "string") addWords(value, patterns);
+        if (typeof value === "string") addWords(value, sought);
       }
       return;
     default:
@@ -103,13 +134,18 @@ function addPatterns(condition: Condition, field: string, patterns: RegExp[]): v
 }
 
 /** `*` at the ends of a piece stands for anything, and then the rest is taken as it is; other pieces are words. */
-function addWords(text: string, patterns: RegExp[]): void {
+function addWords(text: string, sought: SoughtWords): void {
   for (const piece of text.replaceAll('"', " ").split(/\s+/)) {
     const bare = piece.replace(/^\*|\*$/g, "");
-    if (bare === piece) standardAnalyzer(piece, (word) => patterns.push(wordLike(word, "^", "$")));
-    else if (bare !== "") {
+    if (bare === piece) {
+      standardAnalyzer(piece, (word) => {
+        if (!sought.whole.has(word)) sought.whole.set(word, sought.count);
+        sought.count++;
+      });
+    } else if (bare !== "") {
       const isOpen = [piece.startsWith("*"), piece.endsWith("*")];
-      patterns.push(wordLike(bare.toLowerCase(), isOpen[0] ? "" : "^", isOpen[1] ? "" : "$"));
+      const pattern = wordLike(bare.toLowerCase(), isOpen[0] ? "" : "^", isOpen[1] ? "" : "$");
+      sought.wildcards.push({ pattern, term: sought.count++ });
     }
   }
 }

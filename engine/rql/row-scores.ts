@@ -5,9 +5,7 @@
  */
 import { idOf } from "../document.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
-import type { Condition } from "./analyzed-query.ts";
-import { explainEntries } from "./compile-score.ts";
-import type { WhereContext } from "./compile-where.ts";
+import type { ExplainedScores } from "./compile-score.ts";
 
 /** What says at which place of the list the walk is. */
 export interface PlacedCursor {
@@ -18,16 +16,11 @@ export class RowScores {
   /** By document id, or by what tells a reduced row apart: why it has its score. */
   readonly explanations = new Map<string, string[]>();
   readonly #cursor: PlacedCursor;
-  readonly #explained: ReturnType<typeof explainEntries>;
+  readonly #explained: ExplainedScores;
 
-  constructor(
-    where: Condition | null,
-    entries: Uint32Array,
-    context: WhereContext,
-    cursor: PlacedCursor,
-  ) {
+  constructor(explained: ExplainedScores, cursor: PlacedCursor) {
     this.#cursor = cursor;
-    this.#explained = explainEntries(where, entries, context);
+    this.#explained = explained;
   }
 
   /** The score of the row that the walk is at. */

@@ -9,6 +9,7 @@ import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { StoredFields } from "../indexing/open-index.ts";
 import type { Shape } from "../keyspaces/shapes.ts";
+import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
 
@@ -54,8 +55,6 @@ export interface RowSource {
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
-  /** Gives the event loop a turn. */
-  yieldTurn(): Promise<void>;
 }
 
 /** An index that a query may use. */
@@ -69,7 +68,8 @@ export interface QueryIndex {
   readonly lastEtag: number;
   /** Created by this very query. */
   readonly isNew: boolean;
-  reader(): IndexReader;
+  /** `budget`: of whoever reads. */
+  reader(budget?: WorkBudget): IndexReader;
   /** May conditions and order name this field? One that they may and the index has not is empty. */
   isKnownField(name: string): boolean;
   /** Why it answers no queries any more, or null. */
@@ -132,8 +132,8 @@ export interface ScriptIncludes {
 
 export interface ScriptProvider {
   forQuery(query: AnalyzedQuery): QueryScripts;
-  /** A test of a .NET pattern, ignoring case. @throws regex-invalid */
-  textTest(pattern: string): (text: string) => boolean;
+  /** A test of a .NET pattern, ignoring case, which `budget` pays for. @throws regex-invalid; the test: work-limit */
+  textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean;
 }
 
 export type { Condition, FieldReference, ParameterValue, Scalar };

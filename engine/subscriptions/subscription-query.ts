@@ -20,6 +20,7 @@ import { RowLoader } from "../rql/execute-load.ts";
 import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
 import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
+import { FreeBudget } from "../work-budget.ts";
 
 /** What is sent for one document. */
 export interface SubscriptionItem {
@@ -57,6 +58,8 @@ export class SubscriptionQuery {
   readonly #database: Database;
   readonly #query: AnalyzedQuery;
   readonly #rows: QueryRows;
+  /** Batches are bounded by their own limits. */
+  readonly #budget = new FreeBudget();
   #scripts: QueryScripts;
   readonly #loader: RowLoader;
   readonly #test: RowTest | "script" | null;
@@ -72,9 +75,9 @@ export class SubscriptionQuery {
     this.hasRevisions = query.source.hasRevisions;
     this.#rows = new QueryRows(database, database.clock);
     this.#scripts = this.#newScripts();
-    this.#loader = new RowLoader(query, this.#rows);
+    this.#loader = new RowLoader(query, this.#rows, this.#budget);
     this.#test = this.#testOf(query);
-    this.#includes = new IncludeCollector(query, this.#rows);
+    this.#includes = new IncludeCollector(query, this.#rows, this.#budget);
   }
 
   /** Of these the query names some to send along. What its scripts will include is not known before. */
@@ -187,7 +190,7 @@ export class SubscriptionQuery {
   /** What the documents since the last call include. */
   async takeIncludes(): Promise<SubscriptionIncludes> {
     const collector = this.#includes;
-    this.#includes = new IncludeCollector(this.#query, this.#rows);
+    this.#includes = new IncludeCollector(this.#query, this.#rows, this.#budget);
     const { included } = this.#scripts;
     if (included.documents.size > 0 || included.compareExchange.size > 0) {
       collector.addScripted(included);

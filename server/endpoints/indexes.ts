@@ -11,6 +11,7 @@ import { StaticIndex } from "../../engine/indexing/static-index.ts";
 import { safeHash } from "../../engine/query-rows.ts";
 import { searchEngineOf } from "../../engine/search-engine.ts";
 import { formatTimestamp } from "../../engine/timestamp.ts";
+import { WorkBudget } from "../../engine/work-budget.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../index-rows.ts";
@@ -98,7 +99,7 @@ function getStaleness(exchange: Exchange, { database }: DatabaseContext): void {
 }
 
 /** GET indexes/terms?name=…&field=…[&fromValue][&pageSize]: terms in order, behind `fromValue` */
-function getTerms(exchange: Exchange, { database }: DatabaseContext): void {
+async function getTerms(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const field = query.required("field");
   const index = namedIndex(exchange, database);
@@ -108,7 +109,12 @@ function getTerms(exchange: Exchange, { database }: DatabaseContext): void {
     throw new EngineError("invalid-operation", message);
   }
   const after = query.get("fromValue") ?? "";
-  const terms = index.reader().termsOf(field, after, countMax) ?? listTerms(index, field, after);
+  const budget = new WorkBudget(exchange.signal);
+  const reader = index.reader(budget);
+  const found = await budget
+    .run(reader.termsOf(field, after, countMax), () => reader.freeze())
+    .finally(() => budget.close());
+  const terms = found ?? listTerms(index, field, after);
   const etag = safeHash(index.lastEtag, index.index.store.liveCount);
   const reply = { IndexName: index.name, ResultEtag: etag, Terms: terms };
   exchange.replyJson(200, reply, { etag: String(etag) });

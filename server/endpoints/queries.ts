@@ -60,7 +60,9 @@ async function answer(
   const reply = new QueryReply(exchange, database);
   const unlessEtag = sentEtag(exchange);
   try {
-    const outcome = await database.query(text, { ...options, metadataOnly, unlessEtag }, reply);
+    const { signal } = exchange;
+    const asked = { ...options, metadataOnly, unlessEtag, signal };
+    const outcome = await database.query(text, asked, reply);
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else await reply.end(outcome, () => tail + diagnostics);
   } catch (error) {
@@ -122,7 +124,7 @@ async function answerEntries(
 ): Promise<void> {
   const startMs = database.clock.monotonicMs();
   const etag = fingerprintOf(database.state, null);
-  const found = await database.queries.entries(text, options);
+  const found = await database.queries.entries(text, { ...options, signal: exchange.signal });
   const index = database.queries.indexes.byName(found.indexName)?.statistics();
   const durationMs = Math.round(database.clock.monotonicMs() - startMs);
   exchange.replyJson(

@@ -5,6 +5,7 @@ import {
   parseSearchText,
   standardAnalyzer,
 } from "../../../engine/indexing/analyzer.ts";
+import { FreeBudget, finish } from "../../../engine/work-budget.ts";
 
 function wordsOf(text: string): string[] {
   const words: string[] = [];
@@ -55,9 +56,13 @@ describe("findAnalyzer", () => {
   });
 });
 
+function piecesOf(text: string) {
+  return finish(parseSearchText(text, standardAnalyzer, new FreeBudget()));
+}
+
 describe("parseSearchText", () => {
   it("splits words, phrases and wildcards", () => {
-    expect(parseSearchText('Quick "brown Fox" qui* *ICK *row* the', standardAnalyzer)).toEqual([
+    expect(piecesOf('Quick "brown Fox" qui* *ICK *row* the')).toEqual([
       { kind: "words", words: ["quick"] },
       { kind: "words", words: ["brown", "fox"] },
       { kind: "wildcard", text: "qui", startsOpen: false, endsOpen: true },
@@ -67,8 +72,6 @@ describe("parseSearchText", () => {
   });
 
   it("leaves stop words out of a phrase", () => {
-    expect(parseSearchText('"fox and hound"', standardAnalyzer)).toEqual([
-      { kind: "words", words: ["fox", "hound"] },
-    ]);
+    expect(piecesOf('"fox and hound"')).toEqual([{ kind: "words", words: ["fox", "hound"] }]);
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { FieldColumn } from "../../../engine/indexing/field-column.ts";
 import { sortByKey } from "../../../engine/indexing/packed.ts";
 import { numberKind, textKind } from "../../../engine/indexing/term-dictionary.ts";
+import { FreeBudget, finish } from "../../../engine/work-budget.ts";
 
 function addText(column: FieldColumn, text: string): void {
   const bytes = Buffer.from(text);
@@ -10,7 +11,7 @@ function addText(column: FieldColumn, text: string): void {
 }
 
 function orderedTexts(column: FieldColumn): string[] {
-  const order = column.order("bytes");
+  const order = finish(column.orderInSlices("bytes", new FreeBudget()));
   return Array.from(order.terms, (term) => column.dictionary.textOf(term));
 }
 
@@ -71,7 +72,7 @@ describe("FieldColumn", () => {
       column.add(column.dictionary.intern(numberKind, bytes, bytes.length, Number(text)));
       column.endEntry();
     }
-    const order = column.order("number");
+    const order = finish(column.orderInSlices("number", new FreeBudget()));
     expect(Array.from(order.terms, (term) => column.dictionary.textOf(term))).toEqual([
       "-1e300",
       "-3.5",
@@ -95,7 +96,7 @@ describe("FieldColumn", () => {
       column.add(column.dictionary.intern(numberKind, bytes, bytes.length, number));
       column.endEntry();
     }
-    const order = column.order("number");
+    const order = finish(column.orderInSlices("number", new FreeBudget()));
     const values = Array.from(order.terms, (term) => column.dictionary.values[term]);
     expect(values).toEqual([...new Set(numbers)].sort((a, b) => a - b));
   });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { AnalyzedInclude, Condition } from "../../../engine/rql/analyzed-query.ts";
 import { makeHighlighters } from "../../../engine/rql/highlight.ts";
 import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+import { FreeBudget } from "../../../engine/work-budget.ts";
 
 const body = { name: "Body", path: [{ name: "Body", arrays: 0 }], isQuoted: false, alias: null };
 const text =
@@ -24,7 +25,7 @@ function fragments(
     fragmentCount: count,
     options: given?.values.get("sent") ?? null,
   };
-  const [made] = makeHighlighters([highlight], where);
+  const [made] = makeHighlighters([highlight], where, new FreeBudget());
   return made?.fragments(text) ?? [];
 }
 
