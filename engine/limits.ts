@@ -79,15 +79,19 @@ export const indexEntriesPerDocumentMax = 32_768;
 /** Bytes of an object's text that a deployed index finds it by; a longer one is only known to be there. */
 export const objectTermBytesMax = 16 * 1024;
 /** Units of work of one query: terms, entries, steps of an expression looked at. A million take some 10 milliseconds. */
-export const queryWorkMax = 2_000_000_000;
+export const queryWorkMax = 1_000_000_000;
 /** Bytes that one query may hold for what it gathers. */
 export const queryBytesMax = 128 * 1024 * 1024;
 /** UTF-16 units of a query's text. */
-export const queryTextLengthMax = 1024 * 1024;
-/** UTF-16 units of the JSON text of a query's parameters. */
-export const queryParametersLengthMax = 16 * 1024 * 1024;
-/** Conditions, and other items, of one query's text. */
-export const queryClausesMax = 16_384;
+export const queryTextLengthMax = 256 * 1024;
+/** Conditions of one query's text; it may have four words, values and signs for each. */
+export const queryClausesMax = 8_192;
+/** Items of one `select`, `order by`, `group by`, `load` or `include`. */
+export const queryItemsMax = 2_048;
+/** Bytes of a request that asks a query, parameters included. */
+export const queryRequestBytesMax = 4 * 1024 * 1024;
+/** Lists and objects inside each other in a query's parameters. */
+export const queryParametersDepthMax = 512;
 /** Documents of reduced objects that are stored or deleted in one transaction. */
 export const outputDocumentsPerWrite = 1_024;
 /** Bytes of attachments that the map of one document may look at. */

@@ -28,10 +28,11 @@ import {
 import { parseQuery } from "./rql/parser.ts";
 import { printServerSide } from "./rql/print-server-side.ts";
 import { QueryCompiler } from "./rql/query.ts";
-import { parseQueryParameters, type QueryParameters } from "./rql/query-parameters.ts";
+import type { QueryParameters } from "./rql/query-parameters.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./rql/results.ts";
 import type { IndexProvider, QueryIndex } from "./rql/row-source.ts";
 import { searchEngineOf } from "./search-engine.ts";
+import { WorkBudget } from "./work-budget.ts";
 
 /** How a query is asked, beside its text. */
 export interface QueryOptions {
@@ -107,11 +108,23 @@ export class DatabaseQueries {
     return this.#compiler.compile(text, kind, parameters, { start, pageSize });
   }
 
-  /** As `compile` and `execute`. */
+  /** As `compile` with the options' parameters, in slices. */
+  async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
+    const { parametersText = null, start, pageSize, signal } = options;
+    const budget = new WorkBudget(signal);
+    const paging = { start, pageSize };
+    try {
+      return await budget.run(
+        this.#compiler.compileInSlices(text, kind, parametersText, budget, paging),
+      );
+    } finally {
+      budget.close();
+    }
+  }
+
+  /** As `prepare` and `execute`. */
   async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
-    const { parametersText = null } = options;
-    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
-    return await this.execute(this.compile(text, "read", parameters, options), options, sink);
+    return await this.execute(await this.prepare(text, "read", options), options, sink);
   }
 
   /**
@@ -251,9 +264,7 @@ export class DatabaseQueries {
    * @throws index-missing when no index fits: none is made for it
    */
   async entries(text: string, options: QueryOptions): Promise<EntriesOutcome> {
-    const { parametersText = null } = options;
-    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
-    const query = this.compile(text, "read", parameters, options);
+    const query = await this.prepare(text, "read", options);
     const { access } = query;
     if (access.kind === "collection") {
       throw new EngineError(
@@ -294,10 +305,8 @@ export class DatabaseQueries {
    * Which index a query would use, and why others do not fit. Makes none. A query that names its index is refused.
    * @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation
    */
-  explain(text: string, options: QueryOptions): IndexExplanation {
-    const { parametersText = null } = options;
-    const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
-    const { access, source } = this.compile(text, "read", parameters, options);
+  async explain(text: string, options: QueryOptions): Promise<IndexExplanation> {
+    const { access, source } = await this.prepare(text, "read", options);
     if (access.kind === "index") {
       throw new EngineError("invalid-operation", "Explain can only work on dynamic indexes");
     }

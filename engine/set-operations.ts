@@ -23,7 +23,6 @@ import {
 import { collectionIdNamed, nextTurn } from "./query-rows.ts";
 import { RecordReader, type RecordTable } from "./record-reader.ts";
 import type { AnalyzedQuery } from "./rql/analyzed-query.ts";
-import { parseQueryParameters } from "./rql/query-parameters.ts";
 import type { Transaction } from "./transaction.ts";
 import { deleteDocument, storedIdOf } from "./writes/documents.ts";
 import { ScriptPatch, type WatchedPatch } from "./writes/script-patch.ts";
@@ -115,8 +114,8 @@ export async function tryPatchByQuery(
   parametersText: string | null,
   id: string,
 ): Promise<WatchedPatch | null> {
-  const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
-  const patch = new ScriptPatch(database.queries.compile(text, "patch", parameters), false);
+  const query = await database.queries.prepare(text, "patch", { parametersText });
+  const patch = new ScriptPatch(query, false);
   return await database.write((transaction) => {
     const document = transaction.find(id);
     if (document < 0) return null;
@@ -136,11 +135,10 @@ async function start(
   if (rate !== undefined && rate <= 0) {
     throw new EngineError("invalid-operation", "MaxOpsPerSecond must be greater than 0");
   }
-  const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
   let query: AnalyzedQuery | null = null;
   let mistake: unknown;
   try {
-    query = database.queries.compile(text, kind, parameters);
+    query = await database.queries.prepare(text, kind, { parametersText });
   } catch (error) {
     if (!isMissingParameter(error)) throw error;
     mistake = error;

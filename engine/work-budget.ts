@@ -12,7 +12,14 @@
  * - What a budget holds of the process's memory is given back by `close`, whatever happened.
  */
 import { EngineError } from "./errors.ts";
-import { queryBytesMax, queryWorkMax, sliceMs } from "./limits.ts";
+import {
+  queryBytesMax,
+  queryClausesMax,
+  queryRequestBytesMax,
+  queryTextLengthMax,
+  queryWorkMax,
+  sliceMs,
+} from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
 
 /** Work in steps: it may pause at each `yield`. */
@@ -76,6 +83,12 @@ export const workLimits = {
   unitsMax: queryWorkMax,
   /** Bytes that one request holds for its work. */
   bytesMax: queryBytesMax,
+  /** Conditions of a query's text. */
+  clausesMax: queryClausesMax,
+  /** UTF-16 units of a query's text. */
+  textLengthMax: queryTextLengthMax,
+  /** Bytes of a request that asks a query. */
+  requestBytesMax: queryRequestBytesMax,
 };
 
 export class WorkBudget {

@@ -8,6 +8,7 @@ import { findMember, ValueSpan } from "../engine/json/field-access.ts";
 import { DocumentParser } from "../engine/json/json-parser.ts";
 import type { QueryOptions } from "../engine/query-host.ts";
 import { type ProjectionBehavior, projectionBehaviors } from "../engine/rql/results.ts";
+import { workLimits } from "../engine/work-budget.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseTimeSpanMs } from "./request.ts";
 
@@ -24,14 +25,32 @@ const int32Max = 2_147_483_647;
 
 /** Reads `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const body = await exchange.body();
+  const body = await queryBody(exchange);
   parser.parse(body, 0, body.length);
   return queryOfObject(parser.body.subarray(0, parser.bodyLength), 0);
 }
 
+/** The body, which is parsed at once and so must not be large. @throws EngineError work-limit */
+async function queryBody(exchange: Exchange): Promise<Buffer> {
+  refuseLarge(Number(exchange.header("content-length") ?? 0));
+  const body = await exchange.body();
+  refuseLarge(body.length);
+  return body;
+}
+
+function refuseLarge(bytes: number): void {
+  const { requestBytesMax } = workLimits;
+  if (!(bytes > requestBytesMax)) return;
+  throw new EngineError(
+    "work-limit",
+    `The request of a query has more than ${Math.floor(requestBytesMax / 1024 / 1024)} MB, which is the limit. Ask for less ` +
+      "at once, or raise the setting Query.MaxRequestSizeInMb.",
+  );
+}
+
 /** Reads `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const body = await exchange.body();
+  const body = await queryBody(exchange);
   parser.parse(body, 0, body.length);
   const text = parser.body.subarray(0, parser.bodyLength);
   const inner = new ValueSpan();

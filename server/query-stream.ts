@@ -9,7 +9,6 @@ import { largeRecordBytes } from "../engine/limits.ts";
 import { collectionIdNamed } from "../engine/query-rows.ts";
 import { ReplyText } from "../engine/reply-text.ts";
 import type { AnalyzedQuery } from "../engine/rql/analyzed-query.ts";
-import { parseQueryParameters } from "../engine/rql/query-parameters.ts";
 import type { QueryOutcome, RowSink } from "../engine/rql/results.ts";
 import { CsvRows, rowCells } from "./csv.ts";
 import type { Exchange } from "./exchange.ts";
@@ -94,14 +93,12 @@ export async function streamQuery(
   { text, options }: QueryRequest,
 ): Promise<void> {
   const format = exchange.query.get("format")?.toLowerCase();
-  const { parametersText = null } = options;
-  const parameters = parametersText === null ? null : parseQueryParameters(parametersText);
-  const query = database.queries.compile(text, "read", parameters, options);
+  const asked = { ...options, timeoutMs, signal: exchange.signal };
+  const query = await database.queries.prepare(text, "read", asked);
   refuseIncludes(query);
   const framing =
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, database, framing);
-  const asked = { ...options, timeoutMs, signal: exchange.signal };
   try {
     const outcome = await database.queries.execute(query, asked, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query, database));

@@ -196,6 +196,7 @@ export class IndexSet {
     let old: AutomaticIndex | null = null;
     for (const index of this.#automatics()) {
       if (index.successor !== null || !isMergeable(index.definition, needed)) continue;
+      // Queries of many different fields do not make one index larger and larger.
       if (index.definition.fields.length + needed.fields.length > automaticIndexFieldsMax) continue;
       if (old === null || isBetter(index, old, needed.collection)) old = index;
     }

@@ -11,6 +11,7 @@ import type {
   DefinitionField,
   IndexDefinition,
 } from "../indexing/index-definition.ts";
+import { automaticIndexFieldsMax } from "../limits.ts";
 import { summedField } from "./analyze-select.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
@@ -33,6 +34,7 @@ export function automaticIndexDefinition(
       return;
     }
     const known = uses.get(field.name) ?? { field, uses: new Set<Use>() };
+    if (uses.size >= automaticIndexFieldsMax && !uses.has(field.name)) throw tooManyFields();
     known.field = field;
     known.uses.add(use);
     uses.set(field.name, known);
@@ -66,7 +68,16 @@ export function automaticIndexDefinition(
   }
   const keyNames = new Set(keys.map(({ name }) => name));
   const own = aggregates.filter(({ name }) => !keyNames.has(name));
+  if (keys.length + own.length > automaticIndexFieldsMax) throw tooManyFields();
   return { collection, fields: [], groupBy: { keys, aggregates: own } };
+}
+
+function tooManyFields(): EngineError {
+  return new EngineError(
+    "work-limit",
+    `The query wants an automatic index of more than ${automaticIndexFieldsMax} fields, which is the limit. Ask for fewer ` +
+      "fields at once, or deploy an index.",
+  );
 }
 
 function idOfGroup({ text }: QueryScope): EngineError {

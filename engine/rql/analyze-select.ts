@@ -56,7 +56,7 @@ function scriptProjection(scope: QueryScope, script: Script): Projection {
     const complaint = "Use of select function body requires that aliases will be defined";
     throw invalid(scope, `${complaint}, but none had`);
   }
-  const parameters = Object.keys(JSON.parse(scope.parameters?.text ?? "{}") as object);
+  const parameters = [...(scope.parameters?.values.keys() ?? [])];
   const roots = [...scope.aliases, ...parameters.map((name) => `$${name}`)];
   const fault = projectionFault(script.text, roots);
   if (fault !== null) throw invalidScript(scope, "Select clause contains invalid script", fault);

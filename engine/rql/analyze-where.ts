@@ -221,16 +221,17 @@ function analyzeIn(scope: QueryScope, expression: In, isExact: boolean): Conditi
   const written = expression.values.filter((value) => !isNullLiteral(value));
   if (written.length === expression.values.length) checkLiteralTypes(scope, left, written);
   const values: Scalar[] = [];
-  const types = new Set<string>();
+  let known: Scalar | null = null;
+  let isMixed = false;
   for (const value of expression.values) {
     for (const scalar of spread(scope, value)) {
       values.push(scalar);
-      if (scalar.type !== "null") types.add(typeName(scalar));
+      if (scalar.type === "null") continue;
+      known ??= scalar;
+      isMixed ||= isOtherType(scalar, known);
     }
   }
-  if (types.size > 1) {
-    throw incompatible(scope, "parameters", left, expression.values.length);
-  }
+  if (isMixed) throw incompatible(scope, "parameters", left, expression.values.length);
   const isText = expression.values.some((value) => hasObject(resolveValue(scope, value)));
   return { kind: "in", field, values, isAll, isExact: isExact || (isText && !scope.isDynamic) };
 }
@@ -243,12 +244,11 @@ function isNullLiteral(value: Value): boolean {
 function spread(scope: QueryScope, value: Value): Scalar[] {
   const given = resolveValue(scope, value);
   if (given.type !== "array" && given.type !== "object") return [given];
-  const scalars = scalarsOf(scope, given);
+  const scalars: Scalar[] = [];
+  addScalars(scope, given, scalars);
   const first = scalars.find((item) => item.type !== "null");
   for (const scalar of scalars) {
-    if (first === undefined || scalar.type === "null" || typeName(scalar) === typeName(first)) {
-      continue;
-    }
+    if (first === undefined || scalar.type === "null" || !isOtherType(scalar, first)) continue;
     throw invalid(
       scope,
       `Expected query parameter to be ${typeName(first)} but was ${typeName(scalar)}: ${plainText(scalar)}`,
@@ -257,10 +257,16 @@ function spread(scope: QueryScope, value: Value): Scalar[] {
   return scalars;
 }
 
-function scalarsOf(scope: QueryScope, value: ParameterValue): Scalar[] {
-  if (value.type === "array") return value.items.flatMap((item) => scalarsOf(scope, item));
-  if (value.type !== "object") return [value];
-  return scope.isDynamic ? [] : [{ type: "string", value: jsonText(value) }];
+/** Do messages call the types of the two differently? */
+function isOtherType(left: Scalar, right: Scalar): boolean {
+  if (left.type !== right.type) return true;
+  return left.type === "boolean" && left.value !== right.value;
+}
+
+function addScalars(scope: QueryScope, value: ParameterValue, scalars: Scalar[]): void {
+  if (value.type === "array") for (const item of value.items) addScalars(scope, item, scalars);
+  else if (value.type !== "object") scalars.push(value);
+  else if (!scope.isDynamic) scalars.push({ type: "string", value: jsonText(value) });
 }
 
 function hasObject(value: ParameterValue): boolean {

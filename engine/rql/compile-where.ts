@@ -31,8 +31,9 @@ type ConditionOf<Kind extends Condition["kind"]> = Extract<Condition, { readonly
 const conditionUnits = 32;
 /** Bits of a set that are joined with another's for one unit. */
 const bitsPerUnit = 1024;
-/** Regular expressions that are sought in one walk over the terms of a field. */
+/** Regular expressions that are sought in one walk over the terms of a field, and their instructions together. */
 const testsPerWalk = 64;
+const sizePerWalk = 1024;
 
 /** The entries that fulfil a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
 export function* findEntries(condition: Condition, context: WhereContext): Work<EntrySet> {
@@ -117,7 +118,7 @@ function joinedWalks(operands: readonly Condition[]): (Condition | JoinedWalk)[]
   for (const operand of operands) {
     if (operand.kind === "regex" && !isId(operand.field)) {
       const known = walks.get(operand.field.name);
-      if (known !== undefined && known.texts.length < testsPerWalk) known.texts.push(operand.text);
+      if (known !== undefined) known.texts.push(operand.text);
       else {
         const walk = { field: operand.field, texts: [operand.text] };
         walks.set(operand.field.name, walk);
@@ -145,9 +146,23 @@ function isAnyWildcard({ text }: ConditionOf<"search">): boolean {
 }
 
 function* findMatching({ field, texts }: JoinedWalk, context: WhereContext): Work<EntrySet> {
+  const { reader } = context;
   const search = fieldOf(field, "lower", context);
-  const tests = texts.map((text) => context.textTest(text));
-  return search === undefined ? EntrySet.empty : yield* search.matching(...tests);
+  const builder = new EntrySetBuilder(reader.view.size);
+  let tests: ((text: string) => boolean)[] = [];
+  let size = 0;
+  for (const [i, text] of texts.entries()) {
+    // Compiling costs as much as the expression has instructions.
+    const before = reader.budget.units;
+    tests.push(context.textTest(text));
+    size += reader.budget.units - before;
+    if (reader.budget.isDue) yield;
+    if (i + 1 < texts.length && tests.length < testsPerWalk && size < sizePerWalk) continue;
+    if (search !== undefined) builder.addSet(yield* search.matching(...tests));
+    tests = [];
+    size = 0;
+  }
+  return builder.finish();
 }
 
 /** Each operand on some entry of the same document. */

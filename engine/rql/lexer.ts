@@ -9,6 +9,7 @@
  * - `opaqueSpans` is in order, without overlaps, and covers what has been read so far.
  */
 import { EngineError } from "../errors.ts";
+import { tooManyClauses } from "./query-size.ts";
 import { type OpaqueSpan, type Place, placeOf } from "./syntax-error.ts";
 import type { Token, TokenKind } from "./token.ts";
 
@@ -48,9 +49,13 @@ export class Lexer {
   private position = 0;
   private peeked: Token | null = null;
   private lastMatch = "";
+  /** Tokens that may still be taken. */
+  private tokensLeft: number;
 
-  constructor(text: string) {
+  /** `tokensMax`: tokens that the text may have; those that are read again count again. */
+  constructor(text: string, tokensMax = Number.POSITIVE_INFINITY) {
     this.text = text;
+    this.tokensLeft = tokensMax;
   }
 
   /** The next token, which stays next. Cost: O(its length). @throws query-syntax, invalid-format */
@@ -64,6 +69,7 @@ export class Lexer {
     const token = this.peek();
     this.position = token.end;
     this.peeked = null;
+    if (--this.tokensLeft < 0) throw tooManyClauses();
     return token;
   }
 

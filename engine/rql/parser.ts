@@ -6,10 +6,13 @@
  *
  * Invariants:
  * - Parentheses, and calls inside calls, nest at most `nestingMax` deep.
+ * - A text is so small that it is parsed in some milliseconds (query-size.ts).
  * - A method that returns null has found nothing that begins its rule; the caller says what it
  *   had expected. Every other failure throws.
  */
 import { EngineError } from "../errors.ts";
+import { queryItemsMax } from "../limits.ts";
+import { workLimits } from "../work-budget.ts";
 import type {
   Argument,
   Between,
@@ -37,6 +40,7 @@ import type {
 } from "./ast.ts";
 import { Lexer } from "./lexer.ts";
 import { fieldText, pathText } from "./print.ts";
+import { checkTextLength, tokensMax, tooManyClauses, tooManyItems } from "./query-size.ts";
 import { invalidQuery, syntaxError, wordAt } from "./syntax-error.ts";
 import { reservedWords, type Token } from "./token.ts";
 
@@ -79,10 +83,12 @@ class Parser {
   private readonly lexer: Lexer;
   private readonly text: string;
   private nesting = 0;
+  private clauseCount = 0;
 
   constructor(text: string) {
+    checkTextLength(text);
     this.text = text;
-    this.lexer = new Lexer(text);
+    this.lexer = new Lexer(text, tokensMax());
   }
 
   /**
@@ -130,6 +136,7 @@ class Parser {
     for (;;) {
       const { offset } = this.peek();
       if (!this.tryWord("declare")) return declarations;
+      this.refuseLong(declarations, "declarations");
       const isFunction = this.tryWord("function");
       if (!isFunction && !this.tryWord("timeseries")) {
         throw this.unexpected("DECLARE clause found but missing 'function' keyword");
@@ -215,6 +222,7 @@ class Parser {
     const keys: GroupKey[] = [];
     if (!this.tryTwoWords("group", "by", "GROUP BY")) return keys;
     do {
+      this.refuseLong(keys, "'group by'");
       const isQuoted = this.peek().kind === "string";
       const expression = isQuoted ? this.field() : this.operand();
       if (expression === null) throw this.unexpected("Unable to get field for GROUP BY");
@@ -244,8 +252,10 @@ class Parser {
   private orderBy(): OrderItem[] {
     const items: OrderItem[] = [];
     if (!this.tryTwoWords("order", "by", "ORDER BY")) return items;
-    do items.push(this.orderItem());
-    while (this.tryPunctuation(","));
+    do {
+      this.refuseLong(items, "'order by'");
+      items.push(this.orderItem());
+    } while (this.tryPunctuation(","));
     return items;
   }
 
@@ -274,6 +284,7 @@ class Parser {
     const items: LoadItem[] = [];
     if (!this.tryWord("load")) return items;
     do {
+      this.refuseLong(items, "'load'");
       const expression = this.operand();
       if (expression === null) throw this.unexpected("Unable to get field for LOAD");
       const written = this.optionalAlias();
@@ -295,8 +306,10 @@ class Parser {
       return { kind: "select", offset, isDistinct, body };
     }
     const items: SelectItem[] = [];
-    do items.push(this.selectItem());
-    while (this.tryPunctuation(","));
+    do {
+      this.refuseLong(items, "'select'");
+      items.push(this.selectItem());
+    } while (this.tryPunctuation(","));
     return { kind: "select", offset, isDistinct, body: items };
   }
 
@@ -335,11 +348,16 @@ class Parser {
     const items: Operand[] = [];
     if (!this.tryWord("include")) return items;
     do {
+      this.refuseLong(items, "'include'");
       const item = this.operand();
       if (item === null) throw this.unexpected("Unable to understand include clause expression");
       items.push(item);
     } while (this.tryPunctuation(","));
     return items;
+  }
+
+  private refuseLong(items: readonly unknown[], clause: string): void {
+    if (items.length >= queryItemsMax) throw tooManyItems(clause);
   }
 
   private refuseSecondInclude(): void {
@@ -445,6 +463,7 @@ class Parser {
    * | call
    */
   private condition(): Expression | null {
+    if (++this.clauseCount > workLimits.clausesMax) throw tooManyClauses();
     const left = this.fieldOrCall();
     if (left === null) return null;
     const operator = this.tryComparisonOperator();

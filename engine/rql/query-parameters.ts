@@ -8,6 +8,8 @@
  * - A long is within 64 bits.
  */
 import { EngineError } from "../errors.ts";
+import { queryParametersDepthMax } from "../limits.ts";
+import { FreeBudget, finish, type Work, type WorkBudget } from "../work-budget.ts";
 import type { Literal } from "./ast.ts";
 
 /** One value that a field can be compared with. */
@@ -25,54 +27,208 @@ export type ParameterValue =
 
 /** The parameters that came with a query. */
 export interface QueryParameters {
-  /** Their JSON text, minified, for messages. */
+  /** Their JSON text, minified. */
   readonly text: string;
+  /** The same for messages: the beginning of it when it is long. */
+  readonly shown: string;
   readonly values: ReadonlyMap<string, ParameterValue>;
 }
 
 const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
+/** Characters of parameters that messages quote. */
+const shownLengthMax = 16_384;
+/** What it costs to read a value, and bytes that it takes. */
+const valueUnits = 8;
+const valueBytes = 96;
+/** Values between two looks at the budget. */
+const stride = 64;
 
-/** Strings and numbers of JSON text; a number's text must survive JSON.parse, so it becomes a string. */
-const stringOrNumberPattern = /"(?:[^"\\]|\\[\s\S])*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const spacePattern = /[ \t\r\n]*/y;
 
-/** Reads the JSON text of an object. @throws json-invalid, json-not-object */
+/** As `readQueryParameters`, at once: for few. */
 export function parseQueryParameters(json: string): QueryParameters {
-  // "text" -> "s" + text, 1.0 -> "n1.0": the first letter tells them apart again.
-  const marked = json.replace(stringOrNumberPattern, (token) =>
-    token.startsWith('"') ? `"s${token.slice(1)}` : `"n${token}"`,
-  );
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(marked);
-  } catch (cause) {
-    throw new EngineError("json-invalid", "The parameters of the query are not JSON.", { cause });
-  }
-  const root = unmark(parsed);
+  return finish(readQueryParameters(json, new FreeBudget()));
+}
+
+/** Reads the JSON text of an object. @throws json-invalid, json-not-object, too-large, work-limit, memory-full */
+export function* readQueryParameters(json: string, budget: WorkBudget): Work<QueryParameters> {
+  const reader = new ParameterReader(json, budget);
+  const root = yield* reader.whole();
   if (root.type !== "object") {
     throw new EngineError("json-not-object", "The parameters of the query are not an object.");
   }
-  return { text: jsonText(root), values: root.fields };
+  return new ReadParameters(root);
 }
 
-function unmark(marked: unknown): ParameterValue {
-  if (marked === null) return { type: "null", value: null };
-  if (typeof marked === "boolean") return { type: "boolean", value: marked };
-  if (Array.isArray(marked)) return { type: "array", items: marked.map(unmark) };
-  if (typeof marked === "object") {
-    const entries = Object.entries(marked).map(([name, value]): [string, ParameterValue] => [
-      name.slice(1),
-      unmark(value),
-    ]);
-    return { type: "object", fields: new Map(entries) };
+class ReadParameters implements QueryParameters {
+  readonly values: ReadonlyMap<string, ParameterValue>;
+  readonly #root: ParameterValue;
+  #text: string | null = null;
+
+  constructor(root: Extract<ParameterValue, { type: "object" }>) {
+    this.#root = root;
+    this.values = root.fields;
   }
-  const text = String(marked);
-  return text.startsWith("n") ? number(text.slice(1)) : { type: "string", value: text.slice(1) };
+
+  get text(): string {
+    this.#text ??= jsonText(this.#root);
+    return this.#text;
+  }
+
+  get shown(): string {
+    const { text } = this;
+    return text.length <= shownLengthMax ? text : `${text.slice(0, shownLengthMax)}…`;
+  }
+}
+
+/** Reads JSON text value by value, as work that pauses. */
+class ParameterReader {
+  readonly #json: string;
+  readonly #budget: WorkBudget;
+  #at = 0;
+
+  constructor(json: string, budget: WorkBudget) {
+    this.#json = json;
+    this.#budget = budget;
+  }
+
+  /** value end */
+  *whole(): Work<ParameterValue> {
+    const value = yield* this.#value(0);
+    this.#skipSpace();
+    if (this.#at < this.#json.length) throw notJson();
+    return value;
+  }
+
+  /** array | object | scalar */
+  *#value(depth: number): Work<ParameterValue> {
+    this.#skipSpace();
+    const first = this.#json.charAt(this.#at);
+    if (first !== "[" && first !== "{") return this.#scalar(first);
+    if (depth === queryParametersDepthMax) throw tooDeep();
+    this.#at++;
+    return first === "[" ? yield* this.#array(depth + 1) : yield* this.#object(depth + 1);
+  }
+
+  /** ( value ( ',' value )* )? ']' */
+  *#array(depth: number): Work<ParameterValue> {
+    const items: ParameterValue[] = [];
+    if (this.#take("]")) return { type: "array", items };
+    do {
+      this.#skipSpace();
+      const first = this.#json.charAt(this.#at);
+      if (first === "[" || first === "{") items.push(yield* this.#value(depth));
+      else items.push(this.#scalar(first));
+      if (items.length % stride === 0) yield* this.#pay();
+    } while (this.#take(","));
+    if (!this.#take("]")) throw notJson();
+    return { type: "array", items };
+  }
+
+  /** ( string ':' value ( ',' string ':' value )* )? '}' */
+  *#object(depth: number): Work<ParameterValue> {
+    const fields = new Map<string, ParameterValue>();
+    if (this.#take("}")) return { type: "object", fields };
+    do {
+      this.#skipSpace();
+      if (this.#json.charAt(this.#at) !== '"') throw notJson();
+      const name = this.#string();
+      if (!this.#take(":")) throw notJson();
+      fields.set(name, yield* this.#value(depth));
+      if (fields.size % stride === 0) yield* this.#pay();
+    } while (this.#take(","));
+    if (!this.#take("}")) throw notJson();
+    return { type: "object", fields };
+  }
+
+  *#pay(): Work<void> {
+    this.#budget.spend(stride * valueUnits);
+    this.#budget.hold(stride * valueBytes);
+    if (this.#budget.isDue) yield;
+  }
+
+  #scalar(first: string): ParameterValue {
+    if (first === '"') return { type: "string", value: this.#string() };
+    for (const word of ["true", "false", "null"] as const) {
+      if (!this.#json.startsWith(word, this.#at)) continue;
+      this.#at += word.length;
+      return word === "null"
+        ? { type: "null", value: null }
+        : { type: "boolean", value: word === "true" };
+    }
+    numberPattern.lastIndex = this.#at;
+    const [digits] = numberPattern.exec(this.#json) ?? [];
+    if (digits === undefined) throw notJson();
+    this.#at += digits.length;
+    return number(digits);
+  }
+
+  /** The string whose opening quote is next. */
+  #string(): string {
+    const json = this.#json;
+    const start = this.#at;
+    let isPlain = true;
+    for (let at = start + 1; at < json.length; at++) {
+      const code = json.charCodeAt(at);
+      if (code === quoteCode) {
+        this.#at = at + 1;
+        return isPlain ? json.slice(start + 1, at) : unescaped(json.slice(start, at + 1));
+      }
+      if (code === backslashCode) at++;
+      if (code === backslashCode || code < firstPlainCode) isPlain = false;
+    }
+    throw notJson();
+  }
+
+  #take(sign: string): boolean {
+    this.#skipSpace();
+    if (this.#json.charAt(this.#at) !== sign) return false;
+    this.#at++;
+    return true;
+  }
+
+  #skipSpace(): void {
+    if (this.#json.charCodeAt(this.#at) > 0x20) return;
+    spacePattern.lastIndex = this.#at;
+    spacePattern.exec(this.#json);
+    this.#at = spacePattern.lastIndex;
+  }
+}
+
+const quoteCode = 0x22;
+const backslashCode = 0x5c;
+const firstPlainCode = 0x20;
+
+function unescaped(quoted: string): string {
+  try {
+    return JSON.parse(quoted) as string;
+  } catch (cause) {
+    throw notJson(cause);
+  }
+}
+
+function notJson(cause?: unknown): EngineError {
+  return new EngineError("json-invalid", "The parameters of the query are not JSON.", { cause });
+}
+
+function tooDeep(): EngineError {
+  return new EngineError(
+    "work-limit",
+    `The parameters of the query are nested more than ${queryParametersDepthMax} deep, which is the limit.`,
+  );
+}
+
+function isInteger(text: string): boolean {
+  return /^-?\d+$/.test(text);
 }
 
 /** What the digits of a number mean. */
 export function number(text: string): Scalar {
-  if (/^-?\d+$/.test(text)) {
+  if (isInteger(text)) {
+    // Numbers of up to 15 digits are exact.
+    if (text.length <= 15) return { type: "long", value: BigInt(Number(text)) };
     const value = BigInt(text);
     if (value >= longMin && value <= longMax) return { type: "long", value };
   }

@@ -37,7 +37,7 @@ export const idField: FieldReference = { name: "id()", path: [], isQuoted: false
 
 /** An error of meaning, with the query and its parameters. */
 export function invalid(scope: QueryScope, complaint: string): EngineError {
-  return invalidQuery(complaint, scope.text, scope.parameters?.text ?? null);
+  return invalidQuery(complaint, scope.text, scope.parameters?.shown ?? null);
 }
 
 export function notSupported(complaint: string): EngineError {

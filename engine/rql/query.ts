@@ -2,13 +2,16 @@
  * From text to a checked query: parse and analyse, with the parsed trees of recent texts kept. Clients send few texts with
  * many parameters, so parsing is done once for each text and analysis, which needs the parameters, each time.
  */
+import type { Work, WorkBudget } from "../work-budget.ts";
 import { analyzeQuery } from "./analyze.ts";
 import type { RequestPaging } from "./analyze-paging.ts";
 import type { AnalyzedQuery, QueryKind } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
-import type { QueryParameters } from "./query-parameters.ts";
+import { type QueryParameters, readQueryParameters } from "./query-parameters.ts";
 
+/** What it costs to parse and analyse a character. */
+const textUnits = 8;
 /** Trees kept, and characters of a text that is kept at all. */
 const keptMax = 512;
 const keptLengthMax = 16_384;
@@ -17,6 +20,8 @@ export class QueryCompiler {
   readonly #nowMicros: () => number;
   /** By kind and text; the least recently used first. */
   readonly #trees = new Map<string, Query>();
+  /** The last large text, between parsing and analysis. */
+  #large: { readonly key: string; readonly tree: Query } | null = null;
 
   constructor(nowMicros: () => number) {
     this.#nowMicros = nowMicros;
@@ -34,9 +39,31 @@ export class QueryCompiler {
     return analyzeQuery(text, this.#parse(text, kind), options);
   }
 
+  /** As `compile`, as work that pauses between its steps. */
+  *compileInSlices(
+    text: string,
+    kind: QueryKind,
+    parametersText: string | null,
+    budget: WorkBudget,
+    paging?: RequestPaging,
+  ): Work<AnalyzedQuery> {
+    const parameters =
+      parametersText === null ? null : yield* readQueryParameters(parametersText, budget);
+    budget.tick(text.length * textUnits);
+    if (budget.isDue) yield;
+    this.#parse(text, kind);
+    if (text.length > keptLengthMax) yield;
+    return this.compile(text, kind, parameters, paging);
+  }
+
   #parse(text: string, kind: QueryKind): Query {
     const isPatch = kind === "patch";
     const key = `${isPatch ? "patch" : "read"}:${text}`;
+    if (this.#large?.key === key) {
+      const { tree } = this.#large;
+      this.#large = null;
+      return tree;
+    }
     const known = this.#trees.get(key);
     if (known !== undefined) {
       this.#trees.delete(key);
@@ -44,6 +71,7 @@ export class QueryCompiler {
       return known;
     }
     const tree = isPatch ? parsePatchQuery(text) : parseQuery(text);
+    this.#large = text.length > keptLengthMax ? { key, tree } : null;
     if (text.length > keptLengthMax) return tree;
     this.#trees.set(key, tree);
     if (this.#trees.size > keptMax) {

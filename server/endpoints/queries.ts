@@ -103,7 +103,7 @@ async function answerDebug(
       return;
     }
     case "explain": {
-      const { indexName, reasons } = database.queries.explain(text, options);
+      const { indexName, reasons } = await database.queries.explain(text, options);
       const Results = reasons.map(({ name, reason }) => ({ Index: name, Reason: reason }));
       exchange.replyJson(200, { IndexName: indexName, Results });
       return;

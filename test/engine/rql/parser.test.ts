@@ -3,6 +3,10 @@ import { parsePatchQuery, parseQuery } from "../../../engine/rql/parser.ts";
 
 const nested = (depth: number) => `from A where ${"(".repeat(depth)}b=1${")".repeat(depth)}`;
 
+function conditions(count: number): string {
+  return Array.from({ length: count }, (_, i) => `b = ${i}`).join(" or ");
+}
+
 describe("parseQuery", () => {
   it("gives every node its offset", () => {
     const text = "from A as a where a.b = 1 and c in (2) select a.d as e";
@@ -15,9 +19,20 @@ describe("parseQuery", () => {
   });
 
   it("makes one node of a chain of thousands", () => {
-    const text = `from A where ${Array.from({ length: 20_000 }, (_, i) => `b = ${i}`).join(" or ")}`;
-    const { where } = parseQuery(text);
-    expect(where?.kind === "or" && where.operands.length).toBe(20_000);
+    const { where } = parseQuery(`from A where ${conditions(8_000)}`);
+    expect(where?.kind === "or" && where.operands.length).toBe(8_000);
+  });
+
+  it("refuses more conditions, values, items and characters than the limits, and names the setting", () => {
+    const list = (count: number) => Array.from({ length: count }, (_, i) => i).join(",");
+    expect(() => parseQuery(`from A where ${conditions(8_200)}`)).toThrow("Query.MaxClauseCount");
+    expect(() => parseQuery(`from A where b in (${list(20_000)})`)).toThrow("Query.MaxClauseCount");
+    for (const clause of ["order by", "group by", "select", "include"]) {
+      const items = Array.from({ length: 2_049 }, (_, i) => `f${i}`).join(",");
+      expect(() => parseQuery(`from A ${clause} ${items}`)).toThrow(/more than 2048 items in/);
+    }
+    const long = `from A where b = '${"x".repeat(300_000)}'`;
+    expect(() => parseQuery(long)).toThrow("Query.MaxTextLengthInKb");
   });
 
   it("takes 128 parentheses and refuses 129, with the column first", () => {

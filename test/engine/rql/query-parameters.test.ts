@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { jsonText, number, parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+import {
+  jsonText,
+  number,
+  parseQueryParameters,
+  readQueryParameters,
+} from "../../../engine/rql/query-parameters.ts";
+import { finish, WorkBudget } from "../../../engine/work-budget.ts";
 
 describe("parseQueryParameters", () => {
   it("keeps integers of 64 bits exact and tells them from doubles", () => {
@@ -29,7 +35,37 @@ describe("parseQueryParameters", () => {
     );
   });
 
-  it.each(["", "{", '{"a":01}', '{"a":1.}', "{a:1}"])("refuses %s", (json) => {
+  it("refuses lists nested too deep, and shows only the beginning of long ones", () => {
+    const deep = `{"a":${"[".repeat(600)}${"]".repeat(600)}}`;
+    expect(() => parseQueryParameters(deep)).toThrow(/nested more than 512 deep.*limit/);
+    const long = parseQueryParameters(JSON.stringify({ a: "x".repeat(100_000) }));
+    expect(long.shown.length).toBeLessThan(20_000);
+    expect(long.text.length).toBeGreaterThan(100_000);
+  });
+
+  it("pays for its values, and holds memory for many of them", () => {
+    const budget = new WorkBudget(undefined, 100_000);
+    const json = JSON.stringify({ a: Array.from({ length: 20_000 }, (_, i) => i) });
+    expect(() => finish(readQueryParameters(json, budget))).toThrow("Query.MaxWorkInMillions");
+    expect(budget.heldBytes).toBeGreaterThan(500_000);
+    budget.close();
+  });
+
+  it.each([
+    "",
+    "{",
+    '{"a":01}',
+    '{"a":1.}',
+    "{a:1}",
+    '{"a":[1,]}',
+    '{"a":1,}',
+    '{"a" 1}',
+    '{"a":"\n"}',
+    '{"a":"\\x"}',
+    '{"a":tru}',
+    '{"a":1}}',
+    '{"a":[1}',
+  ])("refuses %s", (json) => {
     expect(() => parseQueryParameters(json)).toThrow("The parameters of the query are not JSON.");
   });
 

@@ -1,0 +1,40 @@
+/**
+ * How large a query may be. What is read here is parsed and checked in one turn of the event loop, so it must be little.
+ */
+import { EngineError } from "../errors.ts";
+import { queryItemsMax } from "../limits.ts";
+import { workLimits } from "../work-budget.ts";
+
+/** Words, values and signs of a text for each condition that it may have: `a = 1 or`. */
+const tokensPerClause = 4;
+
+/** Tokens that a text may have. */
+export function tokensMax(): number {
+  return workLimits.clausesMax * tokensPerClause;
+}
+
+/** @throws EngineError work-limit */
+export function checkTextLength(text: string): void {
+  if (text.length <= workLimits.textLengthMax) return;
+  throw new EngineError(
+    "work-limit",
+    `The query's text has ${text.length} characters, more than the limit of ${workLimits.textLengthMax}. Put long values ` +
+      "and lists into parameters, or raise the setting Query.MaxTextLengthInKb.",
+  );
+}
+
+export function tooManyClauses(): EngineError {
+  const { clausesMax } = workLimits;
+  return new EngineError(
+    "work-limit",
+    `The query's text is too long: it may have ${clausesMax} clauses and ${tokensMax()} words, values and signs, which is ` +
+      "the limit. Put lists of values into parameters, ask for less at once, or raise the setting Query.MaxClauseCount.",
+  );
+}
+
+export function tooManyItems(clause: string): EngineError {
+  return new EngineError(
+    "work-limit",
+    `The query has more than ${queryItemsMax} items in ${clause}, which is the limit. Ask for less at once.`,
+  );
+}
