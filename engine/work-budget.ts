@@ -77,19 +77,33 @@ export class WorkTurns {
 /** The turns of this process: every engine in it shares them. */
 export const processTurns = new WorkTurns();
 
-/** What an operator may change; `server/` does so at the start. */
-export const workLimits = {
-  /** Units of work of one request. */
-  unitsMax: queryWorkMax,
-  /** Bytes that one request holds for its work. */
-  bytesMax: queryBytesMax,
+/** What one request may ask for. */
+export interface WorkLimits {
+  /** Units of work. */
+  readonly unitsMax: number;
+  /** Bytes that it holds for its work. */
+  readonly bytesMax: number;
   /** Conditions of a query's text. */
-  clausesMax: queryClausesMax,
+  readonly clausesMax: number;
   /** UTF-16 units of a query's text. */
-  textLengthMax: queryTextLengthMax,
+  readonly textLengthMax: number;
   /** Bytes of a request that asks a query. */
+  readonly requestBytesMax: number;
+}
+
+/** The limits of this process. */
+export let workLimits: WorkLimits = {
+  unitsMax: queryWorkMax,
+  bytesMax: queryBytesMax,
+  clausesMax: queryClausesMax,
+  textLengthMax: queryTextLengthMax,
   requestBytesMax: queryRequestBytesMax,
 };
+
+/** Whoever runs the process may set them, before there is work. */
+export function setWorkLimits(limits: WorkLimits): void {
+  workLimits = limits;
+}
 
 export class WorkBudget {
   readonly #turns: WorkTurns;

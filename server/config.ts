@@ -15,6 +15,7 @@ import {
   scriptStepsMax,
 } from "../engine/limits.ts";
 import type { ScriptSettings } from "../engine/scripting/script-values.ts";
+import { type WorkLimits, workLimits } from "../engine/work-budget.ts";
 import { StartError } from "./start-error.ts";
 
 type Kind = "text" | "bool" | "count" | "seconds" | "url";
@@ -58,6 +59,14 @@ export const settingTable = {
   "Http.MaxHeldBodiesInMb": { kind: "count", fallback: "128" },
   "Http.UseResponseCompression": { kind: "bool", fallback: "true" },
   "Memory.LimitInMb": { kind: "count", fallback: undefined },
+  "Query.MaxWorkInMillions": { kind: "count", fallback: `${workLimits.unitsMax / 1e6}` },
+  "Query.MaxMemoryInMb": { kind: "count", fallback: `${workLimits.bytesMax / 1024 / 1024}` },
+  "Query.MaxClauseCount": { kind: "count", fallback: `${workLimits.clausesMax}` },
+  "Query.MaxTextLengthInKb": { kind: "count", fallback: `${workLimits.textLengthMax / 1024}` },
+  "Query.MaxRequestSizeInMb": {
+    kind: "count",
+    fallback: `${workLimits.requestBytesMax / 1024 / 1024}`,
+  },
   "Server.ShutdownTimeoutInSec": { kind: "seconds", fallback: "7" },
   "Server.FolderSilenceInSec": { kind: "seconds", fallback: String(folderSilenceMs / 1000) },
   "Databases.MaxIdleTimeInSec": { kind: "seconds", fallback: "900" },
@@ -115,6 +124,8 @@ export interface Config {
   readonly limits: HttpLimits;
   /** Of one run of a script. */
   readonly scripts: ScriptSettings;
+  /** Of one query. */
+  readonly queries: WorkLimits;
   readonly shutdownTimeoutMs: number;
   /** After how long without a sign of life of this process another may take its data folder. */
   readonly folderSilenceMs: number;
@@ -354,6 +365,13 @@ function buildConfig(given: ReadonlyMap<string, GivenSetting>): Config {
       stepsMax: number("Patching.MaxStepsForScript"),
       msMax: number("Patching.MaxTimeForScriptInMs"),
       bytesMax: number("Patching.MaxMemoryForScriptInMb") * 1024 * 1024,
+    },
+    queries: {
+      unitsMax: number("Query.MaxWorkInMillions") * 1e6,
+      bytesMax: number("Query.MaxMemoryInMb") * 1024 * 1024,
+      clausesMax: number("Query.MaxClauseCount"),
+      textLengthMax: number("Query.MaxTextLengthInKb") * 1024,
+      requestBytesMax: number("Query.MaxRequestSizeInMb") * 1024 * 1024,
     },
     shutdownTimeoutMs: number("Server.ShutdownTimeoutInSec") * 1000,
     folderSilenceMs: readSilence(number("Server.FolderSilenceInSec") * 1000),

@@ -6,6 +6,7 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { bareHost } from "../certs/hosts.ts";
 import { setScriptLimits } from "../engine/scripting/script-values.ts";
+import { setWorkLimits } from "../engine/work-budget.ts";
 import { CertificateStore } from "./certificate-store.ts";
 import { CommandIndex } from "./command-index.ts";
 import type { Config, UnsecuredAccess } from "./config.ts";
@@ -74,6 +75,7 @@ async function serve(
   shownCertificate: ShownCertificate | undefined,
   storage: Storage,
 ): Promise<RunningServer> {
+  setWorkLimits(config.queries);
   const certificates = new CertificateStore(storage.values, config.wellKnownAdmins);
   const certificate = shownCertificate?.current;
   if (certificate !== undefined) await registerOwn(certificates, certificate);
