@@ -84,6 +84,8 @@ export const queryWorkMax = 1_000_000_000;
 export const queryBytesMax = 128 * 1024 * 1024;
 /** UTF-16 units of a query's text. */
 export const queryTextLengthMax = 256 * 1024;
+/** UTF-16 units of one word or phrase that is sought in full text. */
+export const searchPhraseLengthMax = 32 * 1024;
 /** Conditions of one query's text; it may have four words, values and signs for each. */
 export const queryClausesMax = 8_192;
 /** Items of one `select`, `order by`, `group by`, `load` or `include`. */

@@ -9,6 +9,8 @@
  * Knows nothing of fields, indexes or queries.
  */
 
+import { EngineError } from "../errors.ts";
+import { searchPhraseLengthMax } from "../limits.ts";
 import type { Work, WorkBudget } from "../work-budget.ts";
 
 /** Called for each word in order. Words that are not indexed keep no place: "war peace" finds "war and peace". */
@@ -289,6 +291,8 @@ export function findAnalyzer(name: string): Analyzer | undefined {
 
 /** What it costs to begin with a piece of a search text. */
 const pieceUnits = 16;
+/** Bytes that it takes, beside its text. */
+const pieceBytes = 256;
 
 /** A piece of a search text. */
 export type SearchPiece =
@@ -303,29 +307,60 @@ export type SearchPiece =
 
 /**
  * The pieces of a search text: split at white space, `"…"` is one piece, `\` takes the next character as it is.
- * A piece with a star at an end is a wildcard; any other is analysed, and left out when no word remains.
+ * A piece with a star at an end is a wildcard; any other is analysed, and left out when no word remains. Each is there once.
  */
 export function* parseSearchText(
   text: string,
   analyze: Analyzer,
   budget: WorkBudget,
 ): Work<SearchPiece[]> {
-  const pieces: SearchPiece[] = [];
+  const pieces = new Map<string, SearchPiece>();
   for (const { source, isPhrase } of splitSearchText(text)) {
     budget.spend(pieceUnits + source.length);
     if (budget.isDue) yield;
-    const startsOpen = source.startsWith("*");
-    const endsOpen = source.length > 1 && source.endsWith("*");
-    if (!isPhrase && (startsOpen || endsOpen)) {
-      const bare = source.slice(startsOpen ? 1 : 0, endsOpen ? -1 : undefined);
-      pieces.push({ kind: "wildcard", text: lowerInvariant(bare), startsOpen, endsOpen });
-      continue;
-    }
-    const words: string[] = [];
-    analyze(source, (word) => words.push(word));
-    if (words.length > 0) pieces.push({ kind: "words", words });
+    const key = `${isPhrase ? '"' : ""}${source}`;
+    if (pieces.has(key)) continue;
+    const piece = searchPiece(source, isPhrase, analyze);
+    if (piece === null) continue;
+    budget.hold(pieceBytes + 4 * source.length);
+    pieces.set(key, piece);
   }
-  return pieces;
+  return [...pieces.values()];
+}
+
+function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): SearchPiece | null {
+  const startsOpen = source.startsWith("*");
+  const endsOpen = source.length > 1 && source.endsWith("*");
+  if (!isPhrase && (startsOpen || endsOpen)) {
+    const bare = source.slice(startsOpen ? 1 : 0, endsOpen ? -1 : undefined);
+    return { kind: "wildcard", text: lowerInvariant(bare), startsOpen, endsOpen };
+  }
+  const words = wordsOfPhrase(source, analyze);
+  return words.length > 0 ? { kind: "words", words } : null;
+}
+
+/** The words of a text that is analysed at once. @throws EngineError work-limit */
+export function wordsOfPhrase(text: string, analyze: Analyzer): string[] {
+  if (text.length > searchPhraseLengthMax) {
+    throw new EngineError(
+      "work-limit",
+      `A word or phrase that is sought has ${text.length} characters, more than the limit of ${searchPhraseLengthMax}.`,
+    );
+  }
+  const words: string[] = [];
+  analyze(text, (word) => words.push(word));
+  return words;
+}
+
+/** The words of a text of any length, by the standard analyzer, for which no word goes on behind white space. */
+export function* standardWords(text: string, budget: WorkBudget): Work<string[]> {
+  const words: string[] = [];
+  for (const [piece] of text.matchAll(/\S+/gu)) {
+    words.push(...wordsOfPhrase(piece, standardAnalyzer));
+    budget.spend(pieceUnits + piece.length);
+    if (budget.isDue) yield;
+  }
+  return words;
 }
 
 function* splitSearchText(text: string): Generator<{ source: string; isPhrase: boolean }> {

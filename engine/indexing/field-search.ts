@@ -189,12 +189,11 @@ export class FieldSearch {
     });
   }
 
-  /** Full text: entries that any piece (`isAll`: every piece) is found in. Equal pieces are sought once. */
+  /** Full text: entries that any piece (`isAll`: every piece) is found in. */
   *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
-    const distinct = distinctPieces(pieces);
-    if (!isAll) return yield* this.#searchAny(distinct);
+    if (!isAll) return yield* this.#searchAny(pieces);
     let result: EntrySet | null = null;
-    for (const piece of distinct) {
+    for (const piece of pieces) {
       const found = yield* this.#searchAny([piece]);
       result = result === null ? found : intersection(result, found);
       if (result.count === 0) return result;
@@ -500,19 +499,6 @@ function fallbacksOf(terms: readonly number[]): Uint32Array {
     fallbacks[i] = matched;
   }
   return fallbacks;
-}
-
-function distinctPieces(pieces: readonly SearchPiece[]): readonly SearchPiece[] {
-  if (pieces.length < 2) return pieces;
-  const distinct = new Map<string, SearchPiece>();
-  for (const piece of pieces) {
-    const key =
-      piece.kind === "words"
-        ? `w${piece.words.join("\0")}`
-        : `${piece.startsOpen ? 1 : 0}${piece.endsOpen ? 1 : 0}${piece.text}`;
-    distinct.set(key, piece);
-  }
-  return [...distinct.values()];
 }
 
 /** True for terms that have a text. */

@@ -9,7 +9,7 @@
  * A name before a colon is refused: the function names the field.
  */
 import { EngineError } from "../errors.ts";
-import { lowerInvariant, standardAnalyzer } from "../indexing/analyzer.ts";
+import { lowerInvariant, standardAnalyzer, wordsOfPhrase } from "../indexing/analyzer.ts";
 import {
   difference,
   EntrySet,
@@ -163,8 +163,7 @@ class LuceneQuery {
     const slop = source.slice(end + 1).startsWith("~") ? Number(source.slice(end + 2)) : 0;
     const text = source.slice(1, end).replace(/\\(.)/gsu, "$1");
     const whole = yield* this.#field.equalsTerm(lowerInvariant(text));
-    const words: string[] = [];
-    standardAnalyzer(text, (word) => words.push(word));
+    const words = wordsOfPhrase(text, standardAnalyzer);
     return words.length === 0 ? whole : union(whole, yield* this.#field.phrase(words, slop));
   }
 

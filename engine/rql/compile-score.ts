@@ -3,7 +3,7 @@
  * (BM25), times its boost. Only asked for by `order by score()`, `boost()`, `include explanations()`, and for databases
  * whose replies tell scores.
  */
-import { standardAnalyzer } from "../indexing/analyzer.ts";
+import { standardWords } from "../indexing/analyzer.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
@@ -206,8 +206,7 @@ function* wordScores(
   if (column === undefined || search === undefined) return { scores: sums, parts };
   const total = context.reader.store.liveCount;
   const averageLength = column.valueCount / Math.max(1, column.entryCount);
-  const words: string[] = [];
-  standardAnalyzer(text, (word) => words.push(word));
+  const words = yield* standardWords(text, context.reader.budget);
   for (const word of words) {
     yield* pause(context);
     const term = findWord(column, word);

@@ -6,7 +6,7 @@
  */
 import { unreachable } from "../assert.ts";
 import { EngineError } from "../errors.ts";
-import { parseSearchText } from "../indexing/analyzer.ts";
+import { parseSearchText, wordsOfPhrase } from "../indexing/analyzer.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "../indexing/entry-set.ts";
 import type { FieldSearch, ListedValue } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
@@ -479,7 +479,6 @@ function* findWords(condition: ConditionOf<"search">, context: WhereContext): Wo
 function* findNear(condition: ConditionOf<"proximity">, context: WhereContext): Work<EntrySet> {
   const field = fieldOf(condition.field, "words", context);
   if (field === undefined) return EntrySet.empty;
-  const words: string[] = [];
-  context.reader.analyzerOf(condition.field.name)(condition.text, (word) => words.push(word));
+  const words = wordsOfPhrase(condition.text, context.reader.analyzerOf(condition.field.name));
   return words.length === 0 ? EntrySet.empty : yield* field.phrase(words, condition.distance);
 }

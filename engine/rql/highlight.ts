@@ -13,6 +13,8 @@ const usualPreTag = '<b style="background:yellow">';
 const usualPostTag = "</b>";
 /** UTF-16 units of a text that are looked at. */
 const textLengthMax = 1024 * 1024;
+/** UTF-16 units of what is sought that are highlighted. */
+const soughtLengthMax = 64 * 1024;
 /** What it costs to compare a word with a wildcard. */
 const wildcardUnits = 8;
 /** Words whose answers are kept. */
@@ -135,7 +137,7 @@ function addSought(condition: Condition, field: string, sought: SoughtWords): vo
 
 /** `*` at the ends of a piece stands for anything, and then the rest is taken as it is; other pieces are words. */
 function addWords(text: string, sought: SoughtWords): void {
-  for (const piece of text.replaceAll('"', " ").split(/\s+/)) {
+  for (const piece of text.slice(0, soughtLengthMax).replaceAll('"', " ").split(/\s+/)) {
     const bare = piece.replace(/^\*|\*$/g, "");
     if (bare === piece) {
       standardAnalyzer(piece, (word) => {

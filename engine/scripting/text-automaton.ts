@@ -42,10 +42,26 @@ export interface Side {
 /** Numbers that the automatons of one request may keep together. */
 export class AutomatonSpace {
   numbers = 0;
-  readonly numbersMax: number;
+  readonly #numbersMax: number;
+  /** In the order in which they were made. */
+  readonly #automatons = new Set<TextAutomaton>();
 
   constructor(numbersMax = spaceMax) {
-    this.numbersMax = numbersMax;
+    this.#numbersMax = numbersMax;
+  }
+
+  add(automaton: TextAutomaton): void {
+    this.#automatons.add(automaton);
+  }
+
+  /** Room for some numbers of `owner`. Where there is none, others forget first: they may not be needed any more. */
+  take(numbers: number, owner: TextAutomaton): void {
+    for (const other of this.#automatons) {
+      if (this.numbers + numbers <= this.#numbersMax) break;
+      if (other !== owner) other.forget();
+    }
+    if (this.numbers + numbers > this.#numbersMax) owner.forget();
+    this.numbers += numbers;
   }
 }
 
@@ -99,7 +115,8 @@ export class TextAutomaton {
     const passing = new Uint8Array(program.testCount);
     this.#endClass = { number: 0, side: edge, passing };
     this.#classes.push(this.#endClass);
-    this.#start = this.#stateOf(new Int32Array(0), edge);
+    this.#start = { places: new Int32Array(0), before: edge, next: [] };
+    space.add(this);
   }
 
   /** Instructions of the program. */
@@ -221,18 +238,17 @@ export class TextAutomaton {
     const known = this.#states.get(hash)?.find((state) => isSame(state, places, before));
     if (known !== undefined) return known;
     const numbers = stateNumbers + places.length;
-    if (this.#space.numbers + numbers > this.#space.numbersMax) this.#forget();
+    this.#space.take(numbers, this);
     const state: State = { places, before, next: [] };
     const alike = this.#states.get(hash);
     if (alike === undefined) this.#states.set(hash, [state]);
     else alike.push(state);
     this.#ownNumbers += numbers;
-    this.#space.numbers += numbers;
     return state;
   }
 
   /** Throws all states away. The one that a text is at lives as long as it is needed. */
-  #forget(): void {
+  forget(): void {
     this.#space.numbers -= this.#ownNumbers;
     this.#ownNumbers = 0;
     this.#states = new Map();

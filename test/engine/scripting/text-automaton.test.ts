@@ -95,6 +95,24 @@ describe("the automaton of a pattern", () => {
     expect(() => compileTextTest("a+b", account)("aaa")).toThrow("enough");
   });
 
+  it("lets those that are done forget, so that the next has room", () => {
+    const space = new AutomatonSpace(100_000);
+    const texts = Array.from({ length: 60 }, (_, i) => "a".repeat(20 + i));
+    let units = 0;
+    const account = {
+      burn: (more: number) => {
+        units += more;
+      },
+    };
+    const costs = Array.from({ length: 20 }, (_, i) => {
+      const before = units;
+      const test = compileTextTest(`(a{1,30}){1,30}b${i}`, account, space);
+      for (let round = 0; round < 20; round++) for (const text of texts) test(text);
+      return units - before;
+    });
+    expect(costs[19]).toBeLessThan(1.2 * (costs[0] as number));
+  });
+
   it("keeps no more states than it has space for", () => {
     const space = new AutomatonSpace(20_000);
     const test = compileTextTest("(a|b)*a(a|b){14}c", nobody, space);
