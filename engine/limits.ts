@@ -87,9 +87,11 @@ export const queryTextLengthMax = 256 * 1024;
 /** UTF-16 units of one word or phrase that is sought in full text. */
 export const searchPhraseLengthMax = 32 * 1024;
 /** Conditions of one query's text; it may have four words, values and signs for each. */
-export const queryClausesMax = 8_192;
+export const queryClausesMax = 4_096;
 /** Items of one `select`, `order by`, `group by`, `load` or `include`. */
 export const queryItemsMax = 2_048;
+/** Functions that one query declares. */
+export const queryDeclarationsMax = 256;
 /** Bytes of a request that asks a query, parameters included. */
 export const queryRequestBytesMax = 4 * 1024 * 1024;
 /** Lists and objects inside each other in a query's parameters. */

@@ -28,6 +28,11 @@ export class EntryView {
     return this.#store.documents;
   }
 
+  /** One bit for each entry. */
+  get live(): Uint32Array {
+    return this.#live;
+  }
+
   isLive(entry: number): boolean {
     return ((this.#live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
   }

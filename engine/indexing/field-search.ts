@@ -370,8 +370,9 @@ export class FieldSearch {
       to = order.lowerBound((term) => compare(term) || (isInclusive ? -1 : 0));
     }
     const builder = this.#builder();
+    const { firsts } = this.#column;
     for (let i = from; i < to; i++) {
-      const rest = this.#addStride(builder, this.#firstOf(terms[i] as number));
+      const rest = this.#addStride(builder, firsts[terms[i] as number] as number);
       if (rest !== 0) yield* this.#addFrom(builder, rest);
       if (((i - from) & (stride - 1)) === 0 && this.#budget.isDue) yield;
     }
@@ -439,8 +440,7 @@ export class FieldSearch {
   /** Adds the entries of some values of a term. @returns the value to go on with, plus one; 0: that was all */
   #addStride(builder: EntrySetBuilder, first: number): number {
     const { nexts, entries } = this.#column;
-    const view = this.#view;
-    const { size } = view;
+    const { size, live } = this.#view;
     let at = first;
     let count = 1;
     for (; at !== 0 && count < valueStride; at = nexts[at - 1] as number) {
@@ -449,7 +449,7 @@ export class FieldSearch {
         at = 0;
         break;
       }
-      if (view.isLive(entry)) builder.add(entry);
+      if (((live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0) builder.add(entry);
       count++;
     }
     this.#budget.spend(count);

@@ -87,6 +87,10 @@ export interface QueryRequest {
 const newIndexWaitMs = 15_000;
 /** What it costs to visit a row; 16 bytes of it cost one unit more. */
 const rowUnits = 16;
+/** What it costs to find something in a row. */
+const fieldUnits = 16;
+/** Units of rows between two looks at the budget. */
+const lookTicks = 1024;
 /** Entries that are looked at between two looks at the budget. */
 const entryStride = 16_384;
 /** Bytes of a list of entries, with that of their documents, by entry. */
@@ -415,9 +419,9 @@ class Execution {
   *#documentsOf(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
     const { documents } = reader.view;
     const docNums = new Uint32Array(entries.length);
-    for (let i = 0; i < entries.length; i++) {
-      docNums[i] = documents[entries[i] as number] as number;
-      if ((i & (entryStride - 1)) === entryStride - 1) yield* this.#strideOfEntries();
+    for (let from = 0; from < entries.length; from += entryStride) {
+      copyDocuments(entries, documents, docNums, from);
+      if (from > 0) yield* this.#strideOfEntries();
     }
     const isWhole = this.#query.projection.kind === "document";
     if (!isWhole || this.#request.keepsDuplicates || !reader.store.hasSeveral) return docNums;
@@ -464,11 +468,20 @@ class Execution {
     if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
     const budget = this.#budget;
+    const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
+    let ticks = 0;
+    let filtered = 0;
     for (;;) {
       if (this.#returnedCount >= paging.take && !visitsAll) break;
       if (this.#scannedCount >= filterTake) break;
+      if (ticks >= lookTicks) {
+        budget.tick(ticks);
+        budget.spend(filtered * this.#filterUnits);
+        ticks = 0;
+        filtered = 0;
+      }
       if (budget.isDue) await budget.pause();
-      budget.tick(rowUnits);
+      ticks += unitsOfRow;
       if (!cursor.next()) {
         if (cursor.pending === null) break;
         await cursor.pending;
@@ -484,10 +497,10 @@ class Execution {
         continue;
       }
       this.#passedCount++;
-      budget.tick(rowLengthOf(row) >>> 4);
+      ticks += rowLengthOf(row) >>> 4;
       if (test !== null) {
         this.#scannedCount++;
-        budget.spend(this.#filterUnits);
+        filtered++;
         // Awaiting costs more than a test, so only scripts do.
         const isPassed = test === "script" ? await this.#passesScript(row) : test(row, bodyOf(row));
         if (!isPassed) {
@@ -792,6 +805,24 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 function wordsOf(value: unknown): string {
   if (Array.isArray(value)) return value.map(wordsOf).join(" ");
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}
+
+/** How many things are sought in each row. */
+function projectedCount({ projection, include, load }: AnalyzedQuery): number {
+  const { paths, counters, revisions, series } = include;
+  const fields = projection.kind === "fields" ? projection.fields.length : 0;
+  return fields + paths.length + counters.length + revisions.length + series.length + load.length;
+}
+
+/** The documents of one stride of entries. */
+function copyDocuments(
+  entries: Uint32Array,
+  documents: Uint32Array,
+  target: Uint32Array,
+  from: number,
+): void {
+  const to = Math.min(entries.length, from + entryStride);
+  for (let i = from; i < to; i++) target[i] = documents[entries[i] as number] as number;
 }
 
 /** Bytes of the record of a row, or of the text of a reduced object. */

@@ -11,7 +11,7 @@
  *   had expected. Every other failure throws.
  */
 import { EngineError } from "../errors.ts";
-import { queryItemsMax } from "../limits.ts";
+import { queryDeclarationsMax, queryItemsMax } from "../limits.ts";
 import { workLimits } from "../work-budget.ts";
 import type {
   Argument,
@@ -136,7 +136,7 @@ class Parser {
     for (;;) {
       const { offset } = this.peek();
       if (!this.tryWord("declare")) return declarations;
-      this.refuseLong(declarations, "declarations");
+      this.refuseLong(declarations, "'declare'", queryDeclarationsMax);
       const isFunction = this.tryWord("function");
       if (!isFunction && !this.tryWord("timeseries")) {
         throw this.unexpected("DECLARE clause found but missing 'function' keyword");
@@ -356,8 +356,12 @@ class Parser {
     return items;
   }
 
-  private refuseLong(items: readonly unknown[], clause: string): void {
-    if (items.length >= queryItemsMax) throw tooManyItems(clause);
+  private refuseLong(
+    items: readonly unknown[],
+    clause: string,
+    countMax: number = queryItemsMax,
+  ): void {
+    if (items.length >= countMax) throw tooManyItems(clause, countMax);
   }
 
   private refuseSecondInclude(): void {

@@ -2,7 +2,6 @@
  * How large a query may be. What is read here is parsed and checked in one turn of the event loop, so it must be little.
  */
 import { EngineError } from "../errors.ts";
-import { queryItemsMax } from "../limits.ts";
 import { workLimits } from "../work-budget.ts";
 
 /** Words, values and signs of a text for each condition that it may have: `a = 1 or`. */
@@ -32,9 +31,9 @@ export function tooManyClauses(): EngineError {
   );
 }
 
-export function tooManyItems(clause: string): EngineError {
+export function tooManyItems(clause: string, countMax: number): EngineError {
   return new EngineError(
     "work-limit",
-    `The query has more than ${queryItemsMax} items in ${clause}, which is the limit. Ask for less at once.`,
+    `The query has more than ${countMax} items in ${clause}, which is the limit. Ask for less at once.`,
   );
 }

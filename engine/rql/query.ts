@@ -10,7 +10,8 @@ import type { Query } from "./ast.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
 import { type QueryParameters, readQueryParameters } from "./query-parameters.ts";
 
-/** What it costs to parse and analyse a character. */
+/** What it costs to begin with a query, and to parse and analyse a character. */
+const queryUnits = 1024;
 const textUnits = 8;
 /** Trees kept, and characters of a text that is kept at all. */
 const keptMax = 512;
@@ -49,10 +50,11 @@ export class QueryCompiler {
   ): Work<AnalyzedQuery> {
     const parameters =
       parametersText === null ? null : yield* readQueryParameters(parametersText, budget);
-    budget.tick(text.length * textUnits);
+    // Each query looks at the clock once: many small ones may come in one turn of the event loop.
+    budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) yield;
     this.#parse(text, kind);
-    if (text.length > keptLengthMax) yield;
+    if (text.length > keptLengthMax || (parametersText?.length ?? 0) > keptLengthMax) yield;
     return this.compile(text, kind, parameters, paging);
   }
 
