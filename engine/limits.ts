@@ -93,7 +93,7 @@ export const queryItemsMax = 2_048;
 /** Functions that one query declares. */
 export const queryDeclarationsMax = 256;
 /** Bytes of a request that asks a query, parameters included. */
-export const queryRequestBytesMax = 4 * 1024 * 1024;
+export const queryRequestBytesMax = 2 * 1024 * 1024;
 /** Lists and objects inside each other in a query's parameters. */
 export const queryParametersDepthMax = 512;
 /** Documents of reduced objects that are stored or deleted in one transaction. */

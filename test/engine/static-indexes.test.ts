@@ -310,7 +310,7 @@ describe("a query that names its index", () => {
   it("has nothing to explain", async () => {
     const database = await withDocuments();
     await deploy(database, { Name: "I", Maps: ["map('Users', u => ({ Age: u.Age }))"] });
-    expect(() => database.queries.explain("from index 'I'", {})).toThrow(
+    await expect(database.queries.explain("from index 'I'", {})).rejects.toThrow(
       "Explain can only work on dynamic indexes",
     );
   });
