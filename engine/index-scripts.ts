@@ -79,7 +79,7 @@ const runsPerDeclaration = 1_024;
 /** C# counts no statements: what a map may cost is bounded by its work. */
 const csharpStepsMax = 1_000_000;
 /** Runs of a map that take too long by the clock before the document is one that failed. */
-const lateRunsMax = 6;
+const lateRunsMax = 4;
 /** What an entry of an index costs, and each of its fields: terms are made of it, found and counted. */
 const entryUnits = 60;
 const fieldUnits = 60;
