@@ -28,7 +28,7 @@ describe("settings", () => {
     expect(config.runInMemory).toBe(false);
     expect(config.certificatePassword).toBeUndefined();
     expect(config.unsecuredAccessAllowed).toBe("Local");
-    expect(config.limits.bodyBytesMax).toBe(256 * 1024 * 1024);
+    expect(config.limits.bodyBytesMax).toBe(160 * 1024 * 1024);
     expect(config.parentProcessId).toBeUndefined();
   });
 
