@@ -23,6 +23,7 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { RecordReader } from "./record-reader.ts";
 import { xxHash64 } from "./rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
+
 export { nextTurn } from "./turns.ts";
 
 const noExtra = Buffer.alloc(0);
