@@ -10,12 +10,18 @@ import { TurnPacer } from "../../engine/turn-pacer.ts";
 import type { Exchange } from "../exchange.ts";
 import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
 import { jsonBody } from "../json-body.ts";
+import { GatheringRoom } from "../reply-room.ts";
+import { noRoomForReplies } from "../request-error.ts";
 import { errorBody } from "../response.ts";
 import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
+import type { ServerServices } from "../services.ts";
 
 const path = `${databasePrefix}multi_get`;
 /** Bytes of all results together: they are gathered in memory. */
-const replyBytesMax = 128 * 1024 * 1024;
+const replyBytesMax = 32 * 1024 * 1024;
+
+/** Results that are cut off, after which the rest is not looked for: it would be made in vain. */
+const cutMax = 16;
 
 export const multiGetRoutes: readonly Route[] = [
   { kind: "database", method: "POST", path, access: "read", handle: postMultiGet },
@@ -46,8 +52,24 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
   if (!Array.isArray(requests)) {
     throw new EngineError("invalid-format", "'Requests' must be an array.");
   }
+  const room = new GatheringRoom(2 * replyBytesMax);
+  try {
+    await answerAll(exchange, server, requests, room);
+  } finally {
+    room.release();
+  }
+}
+
+/** @throws RequestError 503 when there is no room for the results */
+async function answerAll(
+  exchange: Exchange,
+  server: ServerServices,
+  requests: readonly unknown[],
+  room: GatheringRoom,
+): Promise<void> {
   const text = new ReplyText(4096).addText('{"Results":[');
   const pacer = new TurnPacer();
+  let cutCount = 0;
   for (const [position, request] of requests.entries()) {
     if (position > 0) text.addText(",");
     if (pacer.isOver) await pacer.next();
@@ -61,9 +83,16 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
       text.addText(`{"Result":${refusal},"StatusCode":400,"Headers":{}}`);
       continue;
     }
+    if (cutCount > cutMax) {
+      addResult(text, item, undefined);
+      continue;
+    }
     const inner = new InternalExchange(exchange, item, replyBytesMax - text.length);
     await server.dispatch(inner);
-    addResult(text, item, await inner.captureReply());
+    const captured = await inner.captureReply();
+    if (captured === undefined) cutCount++;
+    addResult(text, item, captured);
+    if (!room.holds(text.length)) throw noRoomForReplies();
     if (exchange.isClosed) return;
   }
   exchange.replyJson(200, text.addText("]}").bytes);
