@@ -124,7 +124,6 @@ function startWorker(): void {
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
   });
   worker = made;
-  made.unref();
   made.on("message", ({ id, generation, kind }: BeatNews) => {
     const followed = following.get(id);
     if (followed === undefined) return;
@@ -144,6 +143,8 @@ function startWorker(): void {
   for (const { beat, path, generation, line } of following.values()) {
     tell({ beat, path, generation, line });
   }
+  // Last: a listener would hold the process again.
+  made.unref();
 }
 
 /** The thread. It is given to it as text: it may use nothing but its arguments. */

@@ -19,7 +19,7 @@ async function crashed(folder: string, options: DatabaseOptions = {}): Promise<D
   const copy = await newTestFolder();
   cpSync(`${folder}/db`, `${copy}/db`, {
     recursive: true,
-    filter: (path) => !path.endsWith("LOCK"),
+    filter: (path) => !/\bLOCK[^/]*$/.test(path),
   });
   return await open(copy, options);
 }
@@ -185,7 +185,7 @@ test.each([1, 2, 3, 4, 5, 6])(
       const copy = await newTestFolder();
       cpSync(`${folder}/db`, `${copy}/db`, {
         recursive: true,
-        filter: (path) => !path.endsWith("LOCK"),
+        filter: (path) => !/\bLOCK[^/]*$/.test(path),
       });
       await database.close();
       folder = copy;

@@ -352,7 +352,7 @@ class FuzzRun {
     try {
       cpSync(join(this.#folder, "Databases", databaseName), copy, {
         recursive: true,
-        filter: (path) => !path.endsWith("LOCK"),
+        filter: (path) => !/\bLOCK[^/]*$/.test(path),
       });
       const again = await Database.open(nodeEnvironment(), databaseName, copy, {
         log: { mustExist: true },
