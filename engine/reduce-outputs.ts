@@ -48,6 +48,8 @@ export class ReduceOutputs implements OutputSink {
   /** By id of a referring document: the ids of the objects. */
   readonly #references = new Map<string, Set<string>>();
   #touched = new Set<string>();
+  /** Lower-cased ids of objects whose documents were written after what was restored, or are not there. */
+  readonly #doubtful = new Set<string>();
   #isClean = false;
   /** What is on its way to the disk is in none of these lists. */
   #isStoring = false;
@@ -73,8 +75,20 @@ export class ReduceOutputs implements OutputSink {
   }
 
   changed(key: string, text: string | null): void {
+    this.#changed.set(this.#idOf(key), text);
+  }
+
+  #idOf(key: string): string {
     const hash = createHash("sha256").update(key).digest().readBigUInt64LE();
-    this.#changed.set(this.#prefix + hash, text);
+    return this.#prefix + hash;
+  }
+
+  get hasDoubts(): boolean {
+    return this.#doubtful.size > 0;
+  }
+
+  isInDoubt(key: string): boolean {
+    return this.#doubtful.has(this.#idOf(key).toLowerCase());
   }
 
   save(parts: PartWriter): void {
@@ -83,6 +97,7 @@ export class ReduceOutputs implements OutputSink {
     parts.add("changed", ...savedTexts(this.#changed.keys()));
     parts.add("texts", ...savedTexts(this.#changed.values()));
     parts.add("touched", ...savedTexts(this.#touched));
+    parts.set("etag", this.#database.state.committedEtag);
   }
 
   *restore(parts: PartReader): Generator<void> {
@@ -103,6 +118,38 @@ export class ReduceOutputs implements OutputSink {
       this.#changed.set(id as string, texts.next().value ?? null);
     }
     for (const id of restoredTexts(parts.bytes("touched"))) this.#touched.add(id as string);
+    yield* this.#doubt(parts.get<number>("etag"));
+  }
+
+  /** Finds what is not as it was at this etag. */
+  *#doubt(etag: number): Generator<void> {
+    const { documents } = this.#database.state;
+    for (const id of this.#writtenSince(this.#output.collection, etag)) this.#doubtful.add(id);
+    let count = 0;
+    for (const id of this.#live.keys()) {
+      if (documents.find(id) < 0) this.#doubtful.add(id);
+      if (++count % restoreStride === 0) yield;
+    }
+    if (this.#references.size === 0) return;
+    const written = new Set(this.#writtenSince(referencesCollection(this.#output), etag));
+    for (const id of this.#references.keys()) {
+      if (written.has(id.toLowerCase()) || documents.find(id) < 0) this.#touched.add(id);
+      if (++count % restoreStride === 0) yield;
+    }
+  }
+
+  /** Lower-cased ids of the documents of a collection that were written after this etag. */
+  #writtenSince(collection: string, etag: number): string[] {
+    const { state } = this.#database;
+    const { documents } = state;
+    const found: string[] = [];
+    const cursor = documents.byEtag(collectionIdNamed(state, collection), etag + 1);
+    const batch = new Uint32Array(outputDocumentsPerWrite);
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const document of batch.subarray(0, count)) found.push(documents.lowerIdOf(document));
+    }
+    return found;
   }
 
   async store(isWhole: boolean): Promise<void> {

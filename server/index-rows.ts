@@ -11,7 +11,7 @@ import { timeText } from "./query-reply.ts";
 /** `Running`, or why it is not. */
 export function statusOf(index: OpenIndex): "Running" | "Paused" | "Disabled" {
   if (index.isDisabled) return "Disabled";
-  return index.isRunning ? "Running" : "Paused";
+  return index.isRunning || index.isRestoring ? "Running" : "Paused";
 }
 
 /** An index's row in `indexes/stats`. */

@@ -41,8 +41,15 @@ export interface OutputSink {
   /** Stores what changed. `isWhole`: every object there is was told. Does not reject. */
   store(isWhole: boolean): Promise<void>;
   save(parts: PartWriter): void;
-  /** Then it looks once more for documents that it does not know: a crash may have left some. */
+  /**
+   * Takes what `save` gave. What was stored after that may be of objects that the index knows nothing of any more: documents
+   * that it does not know are looked for once more, and others are `isInDoubt`.
+   */
   restore(parts: PartReader): Generator<void>;
+  /** Something is in doubt. */
+  readonly hasDoubts: boolean;
+  /** May the document of this key be of another object than the index has? Then `changed` is to be called. */
+  isInDoubt(key: string): boolean;
 }
 
 /**

@@ -194,7 +194,10 @@ class StagedIndex implements FollowedIndex {
     yield* this.entries.restore(parts.under("entries"), isReduce ? (group) => group : documentOf);
     if (this.reduce !== null) yield* this.reduce.restore(parts.under("reduce"), documents);
     yield* this.maps.restore(parts.under("maps"), documents);
-    if (this.#sink !== null) yield* this.#sink.restore(parts.under("outputs"));
+    if (this.#sink !== null) {
+      yield* this.#sink.restore(parts.under("outputs"));
+      if (this.#sink.hasDoubts) yield* this.reduce?.tellAgain(this.#sink) ?? [];
+    }
     this.errors.restore(parts.get("errors"));
     this.#isReducing = this.reduce?.isSettled === false;
     this.#attemptsReduced = this.errors.mapAttempts;

@@ -21,7 +21,7 @@ import type { OutputSink } from "./reduce-output.ts";
 import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
 import type { StaticEntries } from "./static-entries.ts";
 import type { MapTarget } from "./static-map-stage.ts";
-import { restoreStride } from "./store-column.ts";
+import { goneStride, restoreStride } from "./store-column.ts";
 
 /**
  * Some values of a group: those entries of its list from `first` up to the next page's `first`, `reducePageValuesMax` at
@@ -153,6 +153,17 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       if (values.isLive(entry)) this.#groupAt(entry).valueCount++;
     }
     for (const number of parts.uint32("dirty")) this.#dirty.add(this.#groups[number] as Group);
+  }
+
+  /** Tells of every object whose document is in doubt. */
+  *tellAgain(sink: OutputSink): Generator<void> {
+    for (const [number, group] of this.#groups.entries()) {
+      if (number % goneStride === 0) yield;
+      // What is dirty is told of when it is reduced.
+      if (group !== null && !this.#dirty.has(group) && sink.isInDoubt(group.key)) {
+        sink.changed(group.key, group.text);
+      }
+    }
   }
 
   get #groupOf(): NumberColumn {

@@ -738,9 +738,11 @@ class ImportPart {
   apply(transaction: Transaction): RefusedItem[] {
     const refused: RefusedItem[] = [];
     const stopMs = performance.now() + sliceMs;
+    // Whoever saw where it ended goes on behind that: when it is run again it ends there, however long it takes.
+    const end = this.isDone ? this.end : this.#items.length;
     this.end = this.#from;
-    while (this.end < this.#items.length) {
-      if (this.end > this.#from && performance.now() >= stopMs) break;
+    while (this.end < end) {
+      if (!this.isDone && this.end > this.#from && performance.now() >= stopMs) break;
       const item = this.#items[this.end++] as ImportItem; // end < length
       try {
         item.apply(transaction);
