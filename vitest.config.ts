@@ -1,13 +1,26 @@
 /**
  * `vitest run` tests the TypeScript; `vitest run --mode dist` tests what tsc built, which is what c8 measures;
- * `vitest run --mode cold` runs all over databases that keep no record in memory, and opens them again before every read over
+ * `vitest run --mode cold` runs them over databases that keep no record in memory, and opens them again before every read over
  * the wire (test/support/cold.ts);
+ * `vitest run --mode long` runs those that `npm test` leaves out, because they take long or wait for processes;
  * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long.
  * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
  */
 import { defineConfig } from "vitest/config";
 
 const report = process.env["VITEST_JSON_REPORT"];
+
+/** Whole processes, and faults at many places: they are run by `--mode long`, and by .ci/run. */
+const long = [
+  "test/benches.test.ts",
+  "test/engine/lock/folder-lock.test.ts",
+  "test/engine/log/damage.test.ts",
+  "test/engine/log/rival.test.ts",
+  "test/fuzz/**/*.test.ts",
+  "test/simulation/database-faults.test.ts",
+  "test/simulation/index-snapshots-crash.test.ts",
+  "test/simulation/kill-loop.test.ts",
+];
 
 export default defineConfig(({ mode }) => {
   const built = mode === "dist";
@@ -22,9 +35,11 @@ export default defineConfig(({ mode }) => {
         ? ["dist/test/**/*.test.js"]
         : mode === "faults"
           ? faults
-          : ["test/**/*.test.ts"],
+          : mode === "long"
+            ? long
+            : ["test/**/*.test.ts"],
       env: { ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}), ...(cold ? { COLD: "1" } : {}) },
-      exclude: ["node_modules/**"],
+      exclude: ["node_modules/**", ...(mode === "test" || cold ? long : [])],
       setupFiles: built
         ? ["dist/test/support/flush-coverage.js"]
         : cold
