@@ -2,7 +2,7 @@
  * `npm run test:abuse`: callers who mean harm, and what others feel of it. Each case starts the built server as a process
  * with two databases, sets up, attacks one of them, and meanwhile asks for a document of the other one all the time.
  *
- *     npm run test:abuse -- [--short] [--area wire|scripts|queries] [--only PART OF A NAME] [--runs 3] [--list]
+ *     npm run test:abuse -- [--short] [--area wire|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
  *
  * To add a case, add an object to the table of its area (`wire.ts`, `scripts.ts`, `queries.ts`; its shape is in
  * `abuse-case.ts`, what an attack can use in `abuse-server.ts`):
@@ -17,9 +17,11 @@
  *     },
  *
  * A case passes when the median of three attacks keeps the GET of the other database waiting for at most `waitMsMax`, and
- * the main thread of the server in one turn for at most so much processor time, the server's resident memory grew by at most `growthBytesMax` at any time and by at most `keptBytesMax` when
- * `givenBackMs` have passed since the last attack, the server is alive, no GET failed, and `check` is content. When the
- * first of them is within the limit, the second decides; in the short form the first.
+ * the main thread of the server in one turn for at most so much processor time, the server's resident memory grew by at most
+ * `growthBytesMax` at any time and by at most `keptBytesMax` when `givenBackMs` have passed since the last attack, the server
+ * is alive, no GET failed, and `check` is content. When the first of them is within the limit, the second decides; in the
+ * short form the first. `--tolerance` multiplies the limits of time and memory, for a machine that has other things to do:
+ * .ci/run is to find what holds others up for seconds, not to measure milliseconds.
  *
  * Columns: the longest wait without what other processes took of the machine (raw: with it) and the longest when idle; the
  * longest turn of the server's main thread in processor time; growth at most, and at the end; processor time of an attack.
@@ -107,7 +109,14 @@ async function attackOnce(
   return { probe: report, turnMs, processorMs: processorMs - before.processorMs, tookMs };
 }
 
-async function runCase(one: AbuseCase, isShort: boolean, runs: number): Promise<Outcome> {
+interface RunOptions {
+  readonly isShort: boolean;
+  readonly runs: number;
+  readonly tolerance: number;
+}
+
+async function runCase(one: AbuseCase, options: RunOptions): Promise<Outcome> {
+  const { isShort, runs, tolerance } = options;
   const problems = new Set<string>();
   const server = await AbuseServer.start(isShort, one.flags, one.isSecure);
   const probe = new Probe(server);
@@ -118,7 +127,7 @@ async function runCase(one: AbuseCase, isShort: boolean, runs: number): Promise<
     await sleep(idleMs);
     const idle = await probe.report();
     const attacks: Attack[] = [];
-    const limit = one.waitMsMax ?? waitMsMax;
+    const limit = (one.waitMsMax ?? waitMsMax) * tolerance;
     for (let run = 0; run < runs; run++) {
       attacks.push(await attackOnce(one, server, probe, problems));
       const within = attacks.filter(
@@ -128,7 +137,7 @@ async function runCase(one: AbuseCase, isShort: boolean, runs: number): Promise<
     }
     let last = await probe.report();
     const until = performance.now() + givenBackMs;
-    while (server.isAlive && last.bytesNow - idle.bytesNow > keptBytesMax) {
+    while (server.isAlive && last.bytesNow - idle.bytesNow > keptBytesMax * tolerance) {
       if (performance.now() > until) break;
       await sleep(250);
       last = await probe.report();
@@ -142,8 +151,10 @@ async function runCase(one: AbuseCase, isShort: boolean, runs: number): Promise<
     if (failures > 0) problems.add(`${failures} GETs of the other database failed`);
     if (worst.probe.waitMs > limit) problems.add(`waits of more than ${limit} ms`);
     if (turn > limit) problems.add(`a turn of more than ${limit} ms of processor time`);
-    if (growth > growthBytesMax) problems.add(`grew by more than ${megabytes(growthBytesMax)}`);
-    if (kept > keptBytesMax) problems.add(`${megabytes(kept)} kept after ${givenBackMs / 1000} s`);
+    const growthMax = growthBytesMax * tolerance;
+    if (growth > growthMax) problems.add(`grew by more than ${megabytes(growthMax)}`);
+    if (kept > keptBytesMax * tolerance)
+      problems.add(`${megabytes(kept)} kept after ${givenBackMs / 1000} s`);
     return { problems: [...problems], figures: figuresOf(worst, idle, growth, kept) };
   } finally {
     await probe.stop();
@@ -179,6 +190,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       short: { type: "boolean", default: false },
+      tolerance: { type: "string", default: "1" },
       area: { type: "string" },
       only: { type: "string" },
       runs: { type: "string", default: "3" },
@@ -201,7 +213,11 @@ async function main(): Promise<void> {
     }
     let outcome: Outcome;
     try {
-      outcome = await runCase(one, values.short, Number(values.runs));
+      outcome = await runCase(one, {
+        isShort: values.short,
+        runs: Number(values.runs),
+        tolerance: Number(values.tolerance),
+      });
     } catch (error) {
       outcome = { problems: [`it could not be run: ${(error as Error).message}`], figures: "" };
     }
