@@ -55,8 +55,10 @@ interface IndexHead {
 
 /** What is known of the newest snapshot of an index. */
 interface Saved {
-  /** Number of its file; 0: there is none. */
+  /** Number of its file. */
   readonly number: number;
+  /** By the clock that never goes backward. */
+  readonly atMs: number;
   readonly bytes: number;
   /** As the index had them then. */
   readonly changeCount: number;
@@ -83,7 +85,8 @@ export class IndexSnapshots {
   readonly #workMsMin: number;
   readonly #saved = new Map<OpenIndex, Saved>();
   readonly #task: BackgroundTask;
-  readonly #throttle: { current: Throttle | null } = { current: null };
+  readonly #openedMs: number;
+  #throttle: Throttle | null = null;
   #nextNumber = 1;
   /** There were snapshots when the database was opened. */
   #hadFiles = false;
@@ -104,6 +107,7 @@ export class IndexSnapshots {
     this.#database = database;
     this.#documents = documents;
     this.#clock = database.clock;
+    this.#openedMs = database.clock.monotonicMs();
     this.#files = place.files;
     this.#folder = `${place.folder}/indexes`;
     this.#report = database.report;
@@ -141,9 +145,7 @@ export class IndexSnapshots {
   /** The index has taken in something. Cost: a few comparisons. */
   advanced(index: OpenIndex): void {
     if (this.#isClosed) return;
-    const { indexingMs = 0, bytes = 0 } = this.#saved.get(index) ?? {};
-    const worthMs = Math.max(this.#workMsMin, workFactor * bytes * writingMsPerByte);
-    if (index.indexingMs - indexingMs >= worthMs) this.#task.runSoon();
+    if (this.#isWorthIt(index)) this.#task.runSoon();
     else if (this.#hasChanged(index)) this.#task.armIn(this.#intervalMs);
   }
 
@@ -158,8 +160,8 @@ export class IndexSnapshots {
   }
 
   /**
-   * The etag up to which the newest snapshot of an index has taken in deletions of documents that its maps load. Later ones must be
-   * told of again after a crash. Null: none has to be.
+   * Collections that the maps of an index load documents of, as far as its newest snapshot has taken them in: later deletions must be
+   * told of again after a crash.
    */
   deletionEtagsOf(index: OpenIndex): readonly FollowedCollection[] {
     return this.#saved.get(index)?.sources.slice(index.index.followed.length) ?? [];
@@ -168,7 +170,7 @@ export class IndexSnapshots {
   /** Writes what is not written yet. Nothing is written after it. The indexes must be at rest. */
   async close(isWhole: boolean): Promise<void> {
     this.#isClosed = true;
-    this.#throttle.current?.hurry();
+    this.#throttle?.hurry();
     await this.#task.close();
     await this.#restored;
     if (isWhole) {
@@ -194,15 +196,26 @@ export class IndexSnapshots {
     );
   }
 
+  /** Would a crash make more work vain than writing a snapshot is? */
+  #isWorthIt(index: OpenIndex): boolean {
+    const { indexingMs = 0, bytes = 0 } = this.#saved.get(index) ?? {};
+    const worthMs = Math.max(this.#workMsMin, workFactor * bytes * writingMsPerByte);
+    return index.indexingMs - indexingMs >= worthMs;
+  }
+
+  /** One index that works much does not have all others written, too. */
   async #saveDue(): Promise<void> {
-    let isBusy = false;
+    let nextMs = Number.POSITIVE_INFINITY;
     for (const index of this.#indexes()) {
       if (this.#isClosed) return;
       if (!this.#hasChanged(index)) continue;
-      if (index.index.isBusy === true) isBusy = true;
+      const savedMs = this.#saved.get(index)?.atMs ?? this.#openedMs;
+      const waitMs = savedMs + this.#intervalMs - this.#clock.monotonicMs();
+      if (waitMs > 0 && !this.#isWorthIt(index)) nextMs = Math.min(nextMs, waitMs);
+      else if (index.index.isBusy === true) nextMs = Math.min(nextMs, retryMs);
       else await this.#save(index, backgroundBytesPerSecond);
     }
-    if (isBusy) this.#task.armIn(retryMs);
+    if (nextMs < Number.POSITIVE_INFINITY) this.#task.armIn(nextMs);
   }
 
   /** When there is no room, or the device fails, there is none: what is there stays. */
@@ -212,15 +225,16 @@ export class IndexSnapshots {
     const path = this.#pathOf(number);
     const temporary = `${path}.tmp`;
     const { head, sections, saved } = this.#capture(index, number);
-    this.#throttle.current = new Throttle(this.#clock, bytesPerSecond);
-    if (this.#isClosed) this.#throttle.current.hurry();
+    const throttle = new Throttle(this.#clock, bytesPerSecond);
+    this.#throttle = throttle;
+    if (this.#isClosed) throttle.hurry();
     try {
       await this.#files.makeDirectory(this.#folder);
       const file = await this.#files.open(temporary, "create");
       let bytes: number;
       try {
         const identity = { databaseId: this.#database.databaseId, number };
-        bytes = await writeSnapshotFile(file, identity, head, sections, this.#throttle.current);
+        bytes = await writeSnapshotFile(file, identity, head, sections, throttle);
       } finally {
         await file.close();
       }
@@ -245,8 +259,6 @@ export class IndexSnapshots {
   ): { head: IndexHead; sections: SnapshotSection[]; saved: Saved } {
     const writer = new PartWriter();
     const named = index.index.save(writer);
-    const copied = (sources: readonly FollowedCollection[]) =>
-      sources.map((source) => ({ ...source }));
     const { name, fingerprint, hasCaughtUp, indexedAtMicros, indexingMs } = index;
     const head: IndexHead = {
       entriesVersion,
@@ -262,7 +274,8 @@ export class IndexSnapshots {
     const etags = documentEtags(named, (docNum) => documents.etagOf(docNum));
     const sections = [...writer.sections, { name: documentsSection, parts: etags }];
     const { changeCount, sources } = index.index;
-    const saved = { number, bytes: 0, changeCount, indexingMs, sources: copied(sources) };
+    const atMs = this.#clock.monotonicMs();
+    const saved = { number, atMs, bytes: 0, changeCount, indexingMs, sources: copied(sources) };
     return { head, sections, saved };
   }
 
@@ -324,7 +337,9 @@ export class IndexSnapshots {
       await this.#fill(index, loaded.head, loaded.sections);
       const { changeCount, sources } = index.index;
       const { indexingMs } = index;
-      this.#saved.set(index, { number, bytes, changeCount, indexingMs, sources });
+      const atMs = this.#clock.monotonicMs();
+      const read = { number, atMs, bytes, changeCount, indexingMs, sources: copied(sources) };
+      this.#saved.set(index, read);
       return index;
     } catch (error) {
       if (!(error instanceof UnusableSnapshot)) throw error;
@@ -377,6 +392,11 @@ export class IndexSnapshots {
   #pathOf(number: number): string {
     return `${this.#folder}/${snapshotFileName(number)}`;
   }
+}
+
+/** As they are now: an index moves its own on. */
+function copied(sources: readonly FollowedCollection[]): readonly FollowedCollection[] {
+  return sources.map((source) => ({ ...source }));
 }
 
 /** An index keeps its entries when it takes the place of the one that it was built beside. */
