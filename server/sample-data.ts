@@ -14,7 +14,7 @@ import { gunzip } from "node:zlib";
 import type { SeriesEntry } from "../engine/keyspaces/series-segment.ts";
 import { encodeSeriesBlob } from "../engine/smuggler/series-blob.ts";
 
-import { TurnPacer } from "../engine/turn-pacer.ts";
+import { turnIsOver } from "../engine/turns.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];
@@ -104,10 +104,9 @@ const indexes: readonly Json[] = [
 
 /** The dump, piece by piece. @throws Error when the package lacks its file */
 export async function* sampleDump(): AsyncGenerator<Buffer> {
-  const pacer = new TurnPacer();
   for await (const piece of pieces()) {
     yield piece;
-    if (pacer.isOver) await pacer.next();
+    await turnIsOver();
   }
 }
 

@@ -39,7 +39,7 @@ import { RecordReader, type RecordTable } from "../record-reader.ts";
 import { ReplyText } from "../reply-text.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamp.ts";
 import type { BTree } from "../tree/btree.ts";
-import { TurnPacer } from "../turn-pacer.ts";
+import { turnIsOver } from "../turns.ts";
 import type { DumpItemType, DumpOptions } from "./dump-options.ts";
 import { exportedRecord } from "./dump-record.ts";
 import { DocumentRewriter } from "./exported-document.ts";
@@ -157,7 +157,6 @@ class DumpExport {
   readonly #progress: (figures: OperationFigures) => void;
   readonly #signal: AbortSignal | undefined;
   readonly #rewriter: DocumentRewriter;
-  readonly #pacer = new TurnPacer();
   readonly #text = new ReplyText(pieceBytes + 4096);
   /** Hashes of the contents that are written. */
   readonly #written = new Set<string>();
@@ -256,7 +255,7 @@ class DumpExport {
         const record = found instanceof Promise ? await found : found;
         yield* this.#document(record, counts, documentAttachments, 0);
         // A script may take long for each of them.
-        if (this.#pacer.isOver) await this.#pacer.next();
+        await turnIsOver();
       }
       if (filled < batch.length) return;
       // The event loop gets its turn though nobody waits for room.

@@ -24,7 +24,7 @@ import {
 import type { OperationFigures } from "../operations.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
-import { TurnPacer } from "../turn-pacer.ts";
+import { turnIsOver } from "../turns.ts";
 import type { DumpItemType, DumpOptions } from "./dump-options.ts";
 import { DumpReader, dumpValue } from "./dump-reader.ts";
 import { recordChange } from "./dump-record.ts";
@@ -156,7 +156,6 @@ class DumpImport {
   readonly #progress: (figures: OperationFigures) => void;
   readonly #signal: AbortSignal | undefined;
   readonly #transform: DocumentTransform | undefined;
-  readonly #pacer = new TurnPacer();
   readonly #contents: DumpedContents;
   readonly #inFlight: Promise<void>[] = [];
   #batch: ImportItem[] = [];
@@ -613,7 +612,7 @@ class DumpImport {
       const bytes = await this.#reader.nextItem(section);
       if (bytes === undefined) return;
       // A dump that is there already is read without a wait.
-      if (this.#pacer.isOver) await this.#pacer.next();
+      await turnIsOver();
       yield bytes;
     }
   }
@@ -646,7 +645,7 @@ class DumpImport {
     this.#batch = [];
     this.#batchBytes = 0;
     for (let from = 0; from < items.length && this.#failure === null; ) {
-      if (this.#pacer.isOver) await this.#pacer.next();
+      await turnIsOver();
       const part = new ImportPart(items, from);
       const written = this.#write(part).catch((error: unknown) => {
         this.#failure ??= { error };

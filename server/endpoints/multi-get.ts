@@ -6,7 +6,7 @@
  */
 import { EngineError } from "../../engine/errors.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
-import { TurnPacer } from "../../engine/turn-pacer.ts";
+import { turnIsOver } from "../../engine/turns.ts";
 import type { Exchange } from "../exchange.ts";
 import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
 import { jsonBody } from "../json-body.ts";
@@ -68,11 +68,10 @@ async function answerAll(
   room: GatheringRoom,
 ): Promise<void> {
   const text = new ReplyText(4096).addText('{"Results":[');
-  const pacer = new TurnPacer();
   let cutCount = 0;
   for (const [position, request] of requests.entries()) {
     if (position > 0) text.addText(",");
-    if (pacer.isOver) await pacer.next();
+    await turnIsOver();
     const item = itemOf(request);
     if (item === undefined) {
       text.addText("{}");
