@@ -140,11 +140,11 @@ export class DueDocuments {
   /** Learns of what has changed since the last time. */
   async #scan(): Promise<void> {
     const view = this.#database.view();
+    const reader = new RecordReader(this.#database);
     try {
       const { documents } = view;
       const cursor = documents.byEtag(allCollections, this.#scannedEtag + 1);
       const batch = new Uint32Array(documentsPerTask);
-      const reader = new RecordReader(this.#database);
       let sliceEnd = this.#clock.monotonicMs() + sliceMs;
       for (let count = batch.length; count === batch.length && !this.#isClosed; ) {
         count = cursor.fill(batch, batch.length);
@@ -161,6 +161,7 @@ export class DueDocuments {
         sliceEnd = this.#clock.monotonicMs() + sliceMs;
       }
     } finally {
+      reader.close();
       view.release();
     }
   }

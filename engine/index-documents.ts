@@ -25,7 +25,13 @@ import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
 import type { Tombstone } from "./keyspaces/tombstones.ts";
-import { collectionIdNamed, DocumentCursor, metadataTextOf, nextTurn } from "./query-rows.ts";
+import {
+  collectionIdNamed,
+  DocumentCursor,
+  metadataTextOf,
+  newRow,
+  nextTurn,
+} from "./query-rows.ts";
 import { RecordReader } from "./record-reader.ts";
 import { ReduceOutputs } from "./reduce-outputs.ts";
 
@@ -75,12 +81,13 @@ export class IndexedDocuments implements IndexHost {
   newReader(): RowReader {
     const { documents } = this.#state;
     const records = new RecordReader(this.#database);
+    const row = newRow();
     return {
       rowsSince: (collection, etag) => {
         const numbers = documents.byEtag(this.#idOfCollection(collection), etag + 1);
-        return new DocumentCursor(documents, numbers, records);
+        return new DocumentCursor(documents, numbers, records, row);
       },
-      rowsOf: (docNums) => new DocumentCursor(documents, listedNumbers(docNums), records),
+      rowsOf: (docNums) => new DocumentCursor(documents, listedNumbers(docNums), records, row),
     };
   }
 

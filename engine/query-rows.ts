@@ -36,7 +36,7 @@ interface NumberCursor {
 
 /** A walk over documents. Each is taken as `reader` has it when the walk comes to it. */
 export class DocumentCursor implements RowCursor {
-  readonly row: StoredRow = { docNum: 0, etag: 0, bytes: noExtra, start: 0, block: null };
+  readonly row: StoredRow;
   pending: Promise<void> | null = null;
   readonly #documents: DocumentReader;
   readonly #records: RecordReader;
@@ -46,7 +46,14 @@ export class DocumentCursor implements RowCursor {
   #count = 0;
   #isLast = false;
 
-  constructor(documents: DocumentReader, numbers: NumberCursor, records: RecordReader) {
+  /** `row`: that of an earlier walk by the same reader, which is over. */
+  constructor(
+    documents: DocumentReader,
+    numbers: NumberCursor,
+    records: RecordReader,
+    row = newRow(),
+  ) {
+    this.row = row;
     this.#documents = documents;
     this.#numbers = numbers;
     this.#records = records;
@@ -58,7 +65,7 @@ export class DocumentCursor implements RowCursor {
     const { row } = this;
     for (;;) {
       if (this.#at === this.#count && !this.#fill()) {
-        this.#records.rest();
+        this.end();
         return false;
       }
       const docNum = this.#batch[this.#at] as number; // #at < #count
@@ -79,6 +86,13 @@ export class DocumentCursor implements RowCursor {
     }
   }
 
+  /** Lets go of what it holds. To be called when a walk is not gone to its end. */
+  end(): void {
+    this.#records.rest();
+    this.row.block?.release();
+    this.row.block = null;
+  }
+
   #fill(): boolean {
     if (this.#isLast) return false;
     this.#count = this.#numbers.fill(this.#batch, batchRows);
@@ -86,6 +100,10 @@ export class DocumentCursor implements RowCursor {
     this.#at = 0;
     return this.#count > 0;
   }
+}
+
+export function newRow(): StoredRow {
+  return { docNum: 0, etag: 0, bytes: noExtra, start: 0, block: null };
 }
 
 const noNumbers: NumberCursor = { fill: () => 0 };
@@ -107,7 +125,7 @@ export class QueryRows implements RowSource {
 
   /** Lets go of what walks needed. No cursor is used after it. */
   close(): void {
-    this.#records.rest();
+    this.#records.close();
     for (const view of this.#views) view.release();
     this.#views.length = 0;
   }

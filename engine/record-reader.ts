@@ -28,9 +28,9 @@ export interface RecordTable {
 /** Bytes of records that are fetched by one `gather`, or one record. */
 const gatherBytesMax = 1024 * 1024;
 /** Extents that are held at once; those that are fetched by one `gather`; those that are read ahead. */
-const heldMax = 10;
-const gatheredExtentsMax = 5;
-const aheadExtents = 3;
+const heldMax = 5;
+const gatheredExtentsMax = 2;
+const aheadExtents = 2;
 /** An extent is read when this part of it is wanted, or so many records. */
 const denseShare = 1 / 8;
 const denseRecords = 16;
@@ -57,6 +57,8 @@ export class RecordReader implements RecordSource {
   readonly #log: CommitLog;
   readonly #extentBytes: number;
   readonly #place = newPlace();
+  /** Those that hold a block, or did. */
+  readonly #rows = new Set<StoredRow>();
   /** The one that was used last comes last. */
   readonly #held: Extent[] = [];
   #current: Extent | null = null;
@@ -92,6 +94,7 @@ export class RecordReader implements RecordSource {
       row.block?.release();
       block?.hold();
       row.block = block;
+      this.#rows.add(row);
     }
     return true;
   }
@@ -280,7 +283,17 @@ export class RecordReader implements RecordSource {
     return dense;
   }
 
-  /** Lets go of all that it holds. It can be used again. */
+  /** As `rest`; nobody looks at the rows that it placed any more. */
+  close(): void {
+    this.rest();
+    for (const row of this.#rows) {
+      row.block?.release();
+      row.block = null;
+    }
+    this.#rows.clear();
+  }
+
+  /** Lets go of all that it holds but for the rows. It can be used again. */
   rest(): void {
     this.#rests++;
     for (const extent of this.#held.splice(0)) extent.release();

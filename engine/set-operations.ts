@@ -299,7 +299,7 @@ class SetOperation {
       }
     } finally {
       await Promise.allSettled(this.#inFlight);
-      this.#reader.rest();
+      this.#reader.close();
       hold.release();
     }
     await Promise.all(this.#inFlight);

@@ -86,21 +86,40 @@ export async function listDocuments(
 }
 
 /**
- * Calls `row` with the record of each document of the page, in order; null for one that is too large to be composed at
- * once, whose address it gets. It may return a promise to wait for, or false to stop.
+ * Hears of a record; of null for one that is too large to be composed at once, whose address it gets. It may return a
+ * promise to wait for, or false to stop.
  */
+type ListedRow = (
+  record: Buffer | null,
+  address: RecordAddress,
+) => Promise<void> | undefined | false;
+
+/** Calls `row` with each document of the page, in order. */
 export async function eachListed(
   database: Database,
   view: DatabaseView,
   listing: Listing,
   collection: string | undefined,
-  row: (record: Buffer | null, address: RecordAddress) => Promise<void> | undefined | false,
+  row: ListedRow,
 ): Promise<void> {
   if (listing.start < 0 || listing.pageSize <= 0) return;
   const cursor = cursorOf(database, view, listing, collection);
   if (cursor === null) return;
-  const prefixLength = listing.startsWith?.length ?? 0;
   const rows = new DocumentCursor(view.documents, cursor, new RecordReader(database));
+  try {
+    await eachOf(rows, view, listing, row);
+  } finally {
+    rows.end();
+  }
+}
+
+async function eachOf(
+  rows: DocumentCursor,
+  view: DatabaseView,
+  listing: Listing,
+  row: ListedRow,
+): Promise<void> {
+  const prefixLength = listing.startsWith?.length ?? 0;
   let skipped = 0;
   let given = 0;
   for (;;) {

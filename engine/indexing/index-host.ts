@@ -69,8 +69,8 @@ export type IndexEvent =
   | "PriorityChanged";
 
 /**
- * What one follower reads records with, for as long as it follows: what was fetched from the disk for a step that could not
- * be made is there when the step is tried again, in another turn and by another cursor.
+ * What one follower reads records with, one walk after the other, for as long as it follows: what was fetched from the disk
+ * for a step that could not be made is there when the step is tried again, in another turn and by another cursor.
  */
 export interface RowReader {
   /** Documents whose etag is above `etag`. Each document once, at its present etag. */

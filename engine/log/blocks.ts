@@ -10,17 +10,17 @@
  * - The memory of a block that left the cache is not used again before the next turn of the event loop, nor while anybody
  *   holds it. Who looks at a record for longer than a turn holds its block; who forgets to release it leaves the memory
  *   to the collector.
- * - The check of each record was verified before anybody sees it: in an extent when the record is first asked for.
+ * - Nobody sees a record that was not verified since it was read: by its own check, or by the sum of the whole extent, which
+ *   was taken of bytes in memory that were just written or verified.
  */
 import { setImmediate } from "node:timers";
+import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
 import { sharedMemory } from "./image-pool.ts";
 import { verifyRecord } from "./record.ts";
 import type { Segment } from "./segment.ts";
 
-/** Bytes of an extent when a cache is large enough for it. */
-export const extentBytesMax = 256 * 1024;
-/** Behind the end of an extent this part of its bytes is read too. */
-const overShare = 1 / 16;
+/** Of an extent whose sum is known so many records are checked each by itself; then all of it, which is as cheap as some 500. */
+const aloneMax = 32;
 /** What a test that reads a record too late finds. */
 const poison = 0xdb;
 
@@ -45,14 +45,20 @@ export class BlockPool implements BlockKeeper {
   readonly extentBytes: number;
   /** Bytes of a block's memory. */
   readonly blockBytes: number;
+  /** Bytes of all memory that was made, wherever it is now, but for what was dropped or collected. */
+  bytes = 0;
   readonly #poisons: boolean;
   readonly #collect: (memory: ArrayBufferLike) => void;
   readonly #idle: Buffer[] = [];
-  #given: Block[] = [];
+  #given = new Set<Block>();
+  /** Memory that nobody gave back. */
+  readonly #forgotten = new FinalizationRegistry<null>(() => {
+    this.bytes -= this.blockBytes;
+  });
 
   constructor(extentBytes: number, poisons: boolean, collect: (memory: ArrayBufferLike) => void) {
     this.extentBytes = extentBytes;
-    this.blockBytes = extentBytes + extentBytes * overShare;
+    this.blockBytes = blockBytesFor(extentBytes);
     this.#poisons = poisons;
     this.#collect = collect;
   }
@@ -61,17 +67,28 @@ export class BlockPool implements BlockKeeper {
     return this.#idle.length * this.blockBytes;
   }
 
+  /** Bytes of what is in the cache, being read, or held by somebody though it left the cache. */
+  get usedBytes(): number {
+    return this.bytes - (this.#idle.length + this.#given.size) * this.blockBytes;
+  }
+
   take(): Buffer {
-    return this.#idle.pop() ?? sharedMemory(this.blockBytes, this.blockBytes);
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return idle;
+    this.bytes += this.blockBytes;
+    const memory = sharedMemory(this.blockBytes, this.blockBytes);
+    this.#forgotten.register(memory.buffer, null, memory.buffer);
+    return memory;
   }
 
   /** The block is not in the cache, and nobody holds it: unless that changes, its memory is free in the next turn. */
   give(block: Block): void {
-    this.#given.push(block);
-    if (this.#given.length > 1) return;
+    if (!isPooled(block.bytes)) return;
+    this.#given.add(block);
+    if (this.#given.size > 1) return;
     setImmediate(() => {
       const given = this.#given;
-      this.#given = [];
+      this.#given = new Set();
       for (const one of given) if (one.isFree) this.#keep(one);
     });
   }
@@ -80,6 +97,8 @@ export class BlockPool implements BlockKeeper {
   drop(): boolean {
     const memory = this.#idle.pop();
     if (memory === undefined) return false;
+    this.bytes -= this.blockBytes;
+    this.#forgotten.unregister(memory.buffer);
     this.#collect(memory.buffer);
     return true;
   }
@@ -88,9 +107,13 @@ export class BlockPool implements BlockKeeper {
     const memory = block.end();
     if (memory === null) return;
     if (this.#poisons) memory.fill(poison);
-    if (memory.length === this.blockBytes) this.#idle.push(memory);
-    else this.#collect(memory.buffer);
+    this.#idle.push(memory);
   }
+}
+
+/** Was it made here? A long record has memory of its own. */
+function isPooled(memory: Buffer): boolean {
+  return memory.buffer instanceof SharedArrayBuffer;
 }
 
 /** Where memory of blocks goes. */
@@ -155,8 +178,13 @@ export class Extent extends Block {
   /** How often it was used since it was last looked at for eviction, up to a small number. */
   uses = 0;
   isMain = false;
-  /** A bit for each multiple of 8: the record that begins there is whole. */
-  readonly #checked: Uint8Array;
+  readonly #ownBytes: number;
+  /** Of all its bytes, when it is known; null once they were compared. */
+  #sum: number | null;
+  #isWhole = false;
+  #aloneCount = 0;
+  /** A bit for each multiple of 8: the record that begins there is whole. Null: none was looked at. */
+  #checked: Uint8Array | null = null;
 
   constructor(
     segment: Segment,
@@ -171,25 +199,39 @@ export class Extent extends Block {
     this.index = index;
     this.start = start;
     this.endOffset = start + length;
-    this.#checked = new Uint8Array(index < 0 ? 1 : pool.extentBytes >>> 6);
+    this.#ownBytes = index < 0 ? 1 : pool.extentBytes;
+    this.#sum = pool.extentBytes === extentBytesMax ? (segment.extentSums[index] ?? null) : null;
   }
 
   override get isImage(): boolean {
     return false;
   }
 
-  /** Is the record of `length` bytes at `offset` of the segment in here, and whole? */
+  /** Is the record of `length` bytes at `offset` of the segment in here, and whole? Hot. */
   has(offset: number, length: number): boolean {
     if (offset < this.start || offset + length > this.endOffset) return false;
     const at = offset - this.start;
-    const bit = 1 << ((at >>> 3) & 7);
-    const checked = this.#checked[at >>> 6];
     // What begins behind an extent's own part belongs to the next.
-    if (checked === undefined) return false;
+    if (at >= this.#ownBytes) return false;
+    return this.#isWhole || this.#isChecked(at, length);
+  }
+
+  #isChecked(at: number, length: number): boolean {
+    this.#checked ??= new Uint8Array(Math.ceil(this.#ownBytes / 64));
+    const bit = 1 << ((at >>> 3) & 7);
+    const checked = this.#checked[at >>> 6] as number; // at < ownBytes
     if ((checked & bit) !== 0) return true;
+    if (this.#sum !== null && this.#aloneCount++ === aloneMax && this.#compareSum()) return true;
     if (!verifyRecord(this.bytes, at, length)) return false;
     this.#checked[at >>> 6] = checked | bit;
     return true;
+  }
+
+  #compareSum(): boolean {
+    this.#isWhole = sumOf(this.bytes, this.start, this.endOffset, this.start) === this.#sum;
+    this.#sum = null;
+    if (this.#isWhole) this.#checked = null;
+    return this.#isWhole;
   }
 }
 
@@ -214,7 +256,8 @@ export class GatheredBlock extends Block {
   }
 
   hasRoom(length: number): boolean {
-    return this.filled + entryBytes + length <= this.bytes.length;
+    const end = this.filled + entryBytes + length;
+    return end <= this.bytes.length && end <= placeEnd;
   }
 
   /** @returns where the record stands now */
@@ -244,9 +287,18 @@ export class GatheredBlock extends Block {
   }
 }
 
-/** Slots that a `SingleTable` can name. */
-export const slotCountMax = 32_767;
+/** Bits of a place / 8 in a `SingleTable`, and the bytes of a block that can be named so. */
+const placeBits = 17;
+const placeEnd = 8 * 2 ** placeBits;
+/** Slots that a `SingleTable` can name: in 32 bits with a place and one bit more. */
+export const slotCountMax = 2 ** (31 - placeBits) - 1;
 const entryCountMin = 16;
+
+/** Where a record that was read by itself stands. */
+export interface SinglePlace {
+  slot: number;
+  start: number;
+}
 
 /** Where single records of one segment stand: slot, place / 8 and a bit for "used", by offset / 8. Open addressing. */
 export class SingleTable {
@@ -254,13 +306,15 @@ export class SingleTable {
   #values = new Uint32Array(entryCountMin);
   #count = 0;
 
-  /** @returns the slot and the place as `slot * 2^16 + place / 8`, or -1. It counts as a use. */
-  find(offset: number): number {
+  /** Tells `found` where the record is. It counts as a use. @returns whether it is there */
+  find(offset: number, found: SinglePlace): boolean {
     const at = this.#indexOf(offset / 8);
-    if (at < 0) return -1;
+    if (at < 0) return false;
     const value = this.#values[at] as number;
     this.#values[at] = value | 1;
-    return value >>> 1;
+    found.slot = value >>> (placeBits + 1);
+    found.start = ((value >>> 1) & (2 ** placeBits - 1)) * 8;
+    return true;
   }
 
   /** Removes the record if it stands there. @returns whether it was used, or null when it was not there */
@@ -268,14 +322,14 @@ export class SingleTable {
     const at = this.#indexOf(offset / 8);
     if (at < 0) return null;
     const value = this.#values[at] as number;
-    if (value >>> 1 !== slot * 0x1_0000 + start / 8) return null;
+    if ((value & ~1) >>> 0 !== packedPlace(slot, start)) return null;
     this.#removeAt(at);
     return (value & 1) !== 0;
   }
 
   set(offset: number, slot: number, start: number): void {
     if (this.#count * 2 >= this.#keys.length) this.#grow();
-    const value = (slot * 0x2_0000 + (start / 8) * 2) >>> 0;
+    const value = packedPlace(slot, start);
     const found = this.#indexOf(offset / 8);
     if (found >= 0) this.#values[found] = value;
     else this.#insert(offset / 8, value);
@@ -326,6 +380,10 @@ export class SingleTable {
       if (keys[at] !== 0) this.#insert(keys[at] as number, values[at] as number);
     }
   }
+}
+
+function packedPlace(slot: number, start: number): number {
+  return ((slot << (placeBits + 1)) | (start >>> 2)) >>> 0;
 }
 
 function hashOf(key: number): number {

@@ -22,14 +22,15 @@
 import { assert } from "../assert.ts";
 import type { Clock } from "../environment.ts";
 import { type CompactionPace, paceOf } from "./compaction-pace.ts";
+import { extendAllSums } from "./extent-sums.ts";
 import {
-  decodeFrameHeader,
   encodeFrameHeader,
   type FrameHeader,
   frameFlags,
   frameHeaderBytes,
   slicedPayloadCrcOf,
 } from "./frame.ts";
+import { FrameReader } from "./frame-reader.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
 import { recordLengthIn } from "./recovery.ts";
@@ -262,17 +263,9 @@ export class Compactor {
     for (const source of run) {
       assert(source.replacedBytes <= source.payloadBytes, "a record is replaced once");
       if (isEmpty(source)) continue;
-      const block = source.imageBlock;
-      block?.hold();
-      try {
-        const image = source.image ?? (await loadWhole(store, source, throttle));
-        if (image === null) {
-          source.damaged = true;
-          return null;
-        }
-        await this.#copy(source, image, builder, throttle);
-      } finally {
-        block?.release();
+      if (!(await this.#copy(source, builder, throttle))) {
+        source.damaged = true;
+        return null;
       }
       if (this.#isCancelled) return null;
     }
@@ -305,30 +298,30 @@ export class Compactor {
     return before === undefined ? 1 : before.lastNumber + 1;
   }
 
-  async #copy(
-    source: Segment,
-    image: Buffer,
-    builder: OutputBuilder,
-    throttle: Throttle,
-  ): Promise<void> {
+  /** @returns false when a frame of the source is not whole */
+  async #copy(source: Segment, builder: OutputBuilder, throttle: Throttle): Promise<boolean> {
     const base = source.number * positionSegmentFactor;
-    const { owner } = this.#context;
-    let at = segmentHeaderBytes;
-    while (at < source.end) {
-      const header = decodeFrameHeader(image, at, source.end, source.salt);
-      assert(header !== null, "the frames of a sealed segment are whole");
-      const start = at + frameHeaderBytes;
-      const end = start + header.payloadLength;
-      for (at = start; at < end; ) {
-        const length = recordLengthIn(image, at, end);
-        if (owner.isLive(image, at, length, base + at)) {
-          if (!builder.hasRoom(length)) await builder.grow(length, throttle);
-          builder.add(image, at, length, header);
+    const { owner, store } = this.#context;
+    const frames = new FrameReader(store, source, throttle);
+    try {
+      while (frames.hasNext && !this.#isCancelled) {
+        const frame = await frames.next();
+        if (frame === null) return false;
+        const { bytes, start, end, header } = frame;
+        const position = base + frame.base;
+        for (let at = start; at < end; ) {
+          const length = recordLengthIn(bytes, at, end);
+          if (owner.isLive(bytes, at, length, position + at)) {
+            if (!builder.hasRoom(length)) await builder.grow(length, throttle);
+            builder.add(bytes, at, length, header);
+          }
+          at += length;
+          if (throttle.isDue()) await throttle.yield();
         }
-        at += length;
-        if (throttle.isDue()) await throttle.yield();
       }
-      if (this.#isCancelled) return;
+      return true;
+    } finally {
+      frames.close();
     }
   }
 
@@ -343,6 +336,7 @@ export class Compactor {
     output.sealed = true;
     output.ready = Promise.resolve();
     if (store.disk === null) return;
+    await extendAllSums(output, image, throttle);
     output.file = await store.createFile(output, async (file) => {
       for (let at = 0; at < image.length; at += writeBytes) {
         const count = Math.min(writeBytes, image.length - at);
@@ -512,23 +506,4 @@ function isWorth({ segment, share }: Candidate, worthShare: number): boolean {
 
 function liveBytesOf(run: readonly Segment[]): number {
   return run.reduce((sum, source) => sum + source.payloadBytes - source.deadBytes, 0);
-}
-
-/** The bytes of a sealed segment, read from its file. @returns null when it cannot be read, or a frame is not whole. */
-export async function loadWhole(
-  store: SegmentStore,
-  segment: Segment,
-  throttle: Throttle,
-): Promise<Buffer | null> {
-  const image = newImage(segment.size);
-  const count = await store.readFrom(segment, image, 0);
-  if (count !== segment.size) return null;
-  for (let at = segmentHeaderBytes; at < segment.end; ) {
-    const header = decodeFrameHeader(image, at, segment.end, segment.salt);
-    if (header === null) return null;
-    const crc = await slicedPayloadCrcOf(image, at, header.payloadLength, throttle);
-    if (crc !== header.payloadCrc) return null;
-    at += frameHeaderBytes + header.payloadLength;
-  }
-  return image;
 }

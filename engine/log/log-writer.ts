@@ -22,6 +22,7 @@ import { assert } from "../assert.ts";
 import type { Clock, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { transactionBytesMax } from "../limits.ts";
+import { extendSums } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { type LogListener, type Position, positionSegmentFactor } from "./log.ts";
@@ -413,6 +414,8 @@ export class LogWriter {
     this.durableCount += frame.transactionCount;
     this.unsyncedBytes -= payloadLength;
     if (frame.transactionCount > 0) this.#listener.durable(this.durableCount);
+    const { image } = segment;
+    if (image !== null && this.#store.disk !== null) extendSums(segment, image);
     if (segment !== this.#active && this.#sealed[0]?.segment !== segment)
       this.#sealSegment(segment);
     this.#settle(this.#flushWaiters, (waiter) => waiter.count <= this.durableCount);
@@ -429,6 +432,7 @@ export class LogWriter {
       segment.lastCrc = this.durableCrc;
     }
     if (this.#store.disk !== null) {
+      if (segment.image !== null) extendSums(segment, segment.image);
       this.#store.cache.add(segment);
       this.#store.keepOpen(segment);
     }

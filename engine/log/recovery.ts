@@ -13,6 +13,7 @@
  */
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
+import { extendAllSums } from "./extent-sums.ts";
 import {
   decodeFrameHeader,
   type FrameHeader,
@@ -112,7 +113,7 @@ export class Recovery {
   async #readCompacted(segment: Segment, later: readonly Segment[]): Promise<void> {
     const known = this.#known.get(segment.number);
     segment.sealed = true;
-    this.#sealActive();
+    await this.#sealActive();
     this.#lastFlags = 0;
     if (segment.firstNumber !== this.#lastNumber + 1) {
       throw this.#damaged(segment, segmentHeaderBytes, segment.lastNumber - this.#lastNumber);
@@ -149,7 +150,7 @@ export class Recovery {
       if (this.#throttle.isDue()) await this.#throttle.yield();
     }
     segment.end = at;
-    this.#keep(segment, image);
+    await this.#keep(segment, image);
   }
 
   /** @returns true when the log ends here with a torn frame. */
@@ -175,10 +176,10 @@ export class Recovery {
     if (!isAtEnd && !(await this.#goesOn(later))) {
       await this.#checkTorn(segment, image, later);
       this.#tornBytes = segment.size - end;
-      this.#makeActive(segment, image);
+      await this.#makeActive(segment, image);
       return true;
     }
-    this.#makeActive(segment, image);
+    await this.#makeActive(segment, image);
     return false;
   }
 
@@ -271,26 +272,27 @@ export class Recovery {
     }
   }
 
-  #makeActive(segment: Segment, image: Buffer): void {
-    this.#sealActive();
+  async #makeActive(segment: Segment, image: Buffer): Promise<void> {
+    await this.#sealActive();
     this.#active = segment;
     segment.image = image;
     this.#store.cache.write(segment);
   }
 
   /** The log goes on behind the segment that seemed to be its end. */
-  #sealActive(): void {
+  async #sealActive(): Promise<void> {
     const segment = this.#active;
     if (segment === null) return;
     this.#active = null;
     segment.sealed = true;
-    this.#keep(segment, segment.image);
+    await this.#keep(segment, segment.image);
   }
 
   /** Leaves the image of a sealed segment in memory while there is room. */
-  #keep(segment: Segment, image: Buffer | null): void {
+  async #keep(segment: Segment, image: Buffer | null): Promise<void> {
     const { cache } = this.#store;
     segment.image = image;
+    if (image !== null) await extendAllSums(segment, image, this.#throttle);
     if (image !== null && cache.hasRoom(segment.size)) cache.add(segment);
     else cache.remove(segment);
   }
@@ -357,6 +359,7 @@ function takeFromSnapshot(segment: Segment, known: SnapshotSegment): void {
   segment.deadBytes = known.deadBytes;
   segment.lastNumber = known.lastNumber;
   segment.lastCrc = known.lastCrc;
+  segment.extentSums = [...(known.extentSums ?? [])];
 }
 
 /** The length of the record at `at`, in a payload whose checksum holds. */

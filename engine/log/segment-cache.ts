@@ -18,12 +18,13 @@ import {
   Block,
   BlockPool,
   Extent,
-  extentBytesMax,
   GatheredBlock,
   type RecordPlace,
+  type SinglePlace,
   SingleTable,
   slotCountMax,
 } from "./blocks.ts";
+import { extentBytesMax } from "./extent-sums.ts";
 import { collectSoon, ImagePool } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
 
@@ -39,9 +40,10 @@ const usesMax = 3;
 const recordsShare = 1 / 4;
 /** A single record takes at most this part of a block; a longer one has memory of its own. */
 const singleShare = 1 / 8;
-/** Blocks, and the part of the bytes, that may be free for the next ones. */
-const idleCountMax = 64;
+/** The part of the bytes that is left free for what is read next; and for images. */
 const idleShare = 1 / 16;
+/** So much more than there is room for is not given back at once: what work takes for a moment it gives back in the next. */
+const slackShare = 1 / 8;
 /** Blocks whose used records are gathered again in one go; of more, all go. */
 const gatheredAgainMax = 8;
 
@@ -60,6 +62,8 @@ export class SegmentCache {
   #probationBytes = 0;
   readonly #main = new Set<Extent>();
   #mainBytes = 0;
+  /** Of records that have memory of their own; they are among the extents too. */
+  #longBytes = 0;
   readonly #gathered = new Set<GatheredBlock>();
   /** By slot. */
   readonly #slots: (GatheredBlock | null)[] = [];
@@ -68,6 +72,8 @@ export class SegmentCache {
   /** Extents that went from probation lately, by segment and number. */
   readonly #ghosts = new Set<string>();
   #ticks = 0;
+  /** Used again by every call. */
+  readonly #found: SinglePlace = { slot: 0, start: 0 };
 
   constructor(limit: number | MemoryBudget, images = new ImagePool(), extentBytes?: number) {
     this.#limit = limit;
@@ -84,14 +90,13 @@ export class SegmentCache {
     return Math.max(all - this.#writtenBytes, Math.floor(all * recordsShare));
   }
 
-  /** Bytes of what it keeps now. */
+  /** Bytes of what it keeps now, and of blocks that are held by others or being read. */
   get bytes(): number {
-    return this.#imageBytes + this.#blockBytes() + this.blocks.idleBytes;
+    return this.#usedBytes + this.blocks.idleBytes;
   }
 
-  #blockBytes(): number {
-    const gathered = this.#gathered.size * this.blocks.blockBytes;
-    return this.#probationBytes + this.#mainBytes + gathered;
+  get #usedBytes(): number {
+    return this.#imageBytes + this.#longBytes + this.blocks.usedBytes;
   }
 
   // Images
@@ -166,6 +171,7 @@ export class SegmentCache {
     const queue = extent.isMain ? this.#main : this.#probation;
     queue.add(extent);
     this.#count(extent, extent.bytes.length);
+    if (index < 0) this.#longBytes += extent.bytes.length;
     this.#shrink();
   }
 
@@ -178,8 +184,10 @@ export class SegmentCache {
     const { segment, index } = extent;
     (extent.isMain ? this.#main : this.#probation).delete(extent);
     this.#count(extent, -extent.bytes.length);
-    if (index < 0) segment.longRecords.delete(extent.start);
-    else segment.extents[index] = null;
+    if (index < 0) {
+      segment.longRecords.delete(extent.start);
+      this.#longBytes -= extent.bytes.length;
+    } else segment.extents[index] = null;
     extent.leave();
   }
 
@@ -229,24 +237,24 @@ export class SegmentCache {
     isWalk: boolean,
   ): boolean {
     const extent = this.extentAt(segment, offset);
-    if (extent?.has(offset, length)) return this.#found(extent, offset, target, isWalk);
+    if (extent?.has(offset, length)) return this.#foundIn(extent, offset, target, isWalk);
     const { singles } = segment;
     if (singles !== null) {
-      const found = singles.find(offset);
-      if (found >= 0) {
-        const block = this.#slots[found >>> 16] as GatheredBlock; // the table names blocks that are there
+      const found = this.#found;
+      if (singles.find(offset, found)) {
+        const block = this.#slots[found.slot] as GatheredBlock; // the table names blocks that are there
         block.usedAt = ++this.#ticks;
         target.bytes = block.bytes;
-        target.start = (found & 0xffff) * 8;
+        target.start = found.start;
         target.block = block;
         return true;
       }
     }
     const long = segment.longRecords.size === 0 ? undefined : segment.longRecords.get(offset);
-    return long?.has(offset, length) ? this.#found(long, offset, target, isWalk) : false;
+    return long?.has(offset, length) ? this.#foundIn(long, offset, target, isWalk) : false;
   }
 
-  #found(extent: Extent, offset: number, target: RecordPlace, isWalk: boolean): boolean {
+  #foundIn(extent: Extent, offset: number, target: RecordPlace, isWalk: boolean): boolean {
     if (!isWalk) {
       if (extent.uses < usesMax) extent.uses++;
       extent.usedAt = ++this.#ticks;
@@ -262,24 +270,24 @@ export class SegmentCache {
   #shrink(): void {
     const { bytesMax } = this;
     // Memory of what goes now is there for what comes next, and is not given anew by the system each time.
-    const { blockBytes } = this.blocks;
-    const idleBytes =
-      Math.min(idleCountMax, Math.floor((bytesMax * idleShare) / blockBytes)) * blockBytes;
-    while (this.blocks.idleBytes > idleBytes) this.blocks.drop();
+    const { blocks } = this;
+    const idleBytes = Math.floor((bytesMax * idleShare) / blocks.blockBytes) * blocks.blockBytes;
     const most = bytesMax - idleBytes;
     let gatheredAgain = 0;
     this.images.keepIdle(Math.max(bytesMax * idleShare, this.#writtenImageBytes));
     const idleImages = this.images.idleBytes;
-    while (this.#imageBytes + this.#blockBytes() + idleImages > most) {
+    while (this.#usedBytes + idleImages > most) {
       const image = this.#oldestImage();
       const extent = this.#nextExtent(bytesMax);
       const block = first(this.#gathered);
       const oldest = oldestOf(image, extent, block);
-      if (oldest === null) return;
+      if (oldest === null) break;
       if (oldest === image) this.#dropImage(image as Segment);
       else if (oldest === block) this.#dropGathered(block, gatheredAgain++ < gatheredAgainMax);
       else this.#evict(oldest as Extent);
     }
+    const bytesThen = bytesMax * (1 + slackShare) - idleImages;
+    while (this.bytes > bytesThen && blocks.drop());
   }
 
   #oldestImage(): Segment | null {

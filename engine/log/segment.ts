@@ -91,6 +91,8 @@ export class Segment {
   /** Reads under way on `file`; it is closed when they are done if `closeAfterRead`. */
   readers = 0;
   closeAfterRead = false;
+  /** By number of the extent, of the first ones: CRC-32 of what is durable of it. See extent-sums.ts. */
+  extentSums: number[] = [];
   /** Parts of it in the cache, by number, and what is being read of them. */
   readonly extents: (Extent | null)[] = [];
   readonly extentReads = new Map<number, Promise<Extent | null>>();

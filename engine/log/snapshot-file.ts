@@ -41,6 +41,8 @@ export interface SnapshotSegment {
   readonly deadBytes: number;
   readonly lastNumber: number;
   readonly lastCrc: number;
+  /** See extent-sums.ts; snapshots of before have none. */
+  readonly extentSums?: readonly number[];
 }
 
 /** The cut: everything up to frame `throughNumber` is in the sections, nothing behind it. */

@@ -93,7 +93,8 @@ export class Snapshots {
       if (!segment.settled) continue;
       if (segment.kind === "log" && segment.end === segmentHeaderBytes) continue;
       const { number, end, payloadBytes, deadBytes, lastNumber, lastCrc } = segment;
-      segments.push({ number, end, payloadBytes, deadBytes, lastNumber, lastCrc });
+      const extentSums = [...segment.extentSums];
+      segments.push({ number, end, payloadBytes, deadBytes, lastNumber, lastCrc, extentSums });
     }
     const { durableNumber, durableCrc } = this.#writer;
     return { throughNumber: durableNumber, throughCrc: durableCrc, segments };

@@ -188,8 +188,12 @@ class DumpExport {
   async *text(): AsyncGenerator<Buffer> {
     this.#text.addText(`{"BuildVersion":${buildVersion}`);
     yield* this.#section("DatabaseRecord", null, () => this.#record());
-    yield* this.#section("Documents", "Docs", (counts) => this.#documents(counts));
-    yield* this.#section("RevisionDocuments", null, (counts) => this.#revisions(counts));
+    try {
+      yield* this.#section("Documents", "Docs", (counts) => this.#documents(counts));
+      yield* this.#section("RevisionDocuments", null, (counts) => this.#revisions(counts));
+    } finally {
+      this.#reader.close();
+    }
     yield* this.#section("Tombstones", null, (counts) => this.#tombstones(counts));
     yield* this.#section("Conflicts", null, () => none());
     yield* this.#section("Indexes", null, (counts) => this.#indexes(counts));

@@ -128,17 +128,21 @@ export class SubscriptionSet {
     let sliceEndMs = clock.monotonicMs() + sliceMs;
     const items: Buffer[] = [];
     const walk = sourceOf(database, query).walk(etag);
-    for (let bytes = 0; items.length < countMax && bytes < subscriptionBatchBytes; ) {
-      if (clock.monotonicMs() > endMs) break;
-      if (clock.monotonicMs() >= sliceEndMs) {
-        await nextTurn();
-        sliceEndMs = clock.monotonicMs() + sliceMs;
+    try {
+      for (let bytes = 0; items.length < countMax && bytes < subscriptionBatchBytes; ) {
+        if (clock.monotonicMs() > endMs) break;
+        if (clock.monotonicMs() >= sliceEndMs) {
+          await nextTurn();
+          sliceEndMs = clock.monotonicMs() + sliceMs;
+        }
+        if ((await walk.next()) === null) break;
+        const item = await walk.evaluate();
+        if (item === null || item.error !== null) continue;
+        items.push(item.text);
+        bytes += item.text.length;
       }
-      if ((await walk.next()) === null) break;
-      const item = await walk.evaluate();
-      if (item === null || item.error !== null) continue;
-      items.push(item.text);
-      bytes += item.text.length;
+    } finally {
+      walk.end();
     }
     return { items, includes: await query.takeIncludes() };
   }

@@ -22,6 +22,8 @@ export interface CandidateWalk {
   next(): Candidate | null | Promise<Candidate | null>;
   /** What is to be sent for the one that `next` gave last; null: nothing. */
   evaluate(): SubscriptionItem | null | Promise<SubscriptionItem | null>;
+  /** Nothing more is asked. */
+  end(): void;
 }
 
 export interface SubscriptionSource {
@@ -92,7 +94,7 @@ class DocumentSource implements SubscriptionSource {
         return cursor.pending === null ? null : cursor.pending.then(next);
       }
     };
-    return { next, evaluate: () => query.evaluate(cursor.row) };
+    return { next, evaluate: () => query.evaluate(cursor.row), end: () => cursor.end() };
   }
 }
 
@@ -160,6 +162,7 @@ class RevisionSource implements SubscriptionSource {
         return candidates[at] ?? null;
       },
       evaluate: () => this.#evaluate(candidates[at] as Candidate), // next gave it
+      end: () => undefined,
     };
   }
 

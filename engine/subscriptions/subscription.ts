@@ -235,7 +235,7 @@ export class Subscription {
     const free = this.#again
       .filter(({ document }) => !this.#held.has(document))
       .sort((one, other) => one.etag - other.etag);
-    const last = await this.#walk(gathering, this.#source.again(free), () => undefined);
+    const last = await this.#walkToEnd(gathering, this.#source.again(free), () => undefined);
     const done = new Set(free.filter(({ etag }) => etag <= last));
     this.#again = this.#again.filter((candidate) => !done.has(candidate));
   }
@@ -244,7 +244,7 @@ export class Subscription {
     const { clock, state } = this.#database;
     if (gathering.isFull(clock.monotonicMs())) return;
     const newest = Math.min(this.#source.newestEtag, state.committedEtag);
-    const last = await this.#walk(gathering, this.#source.walk(this.#seenEtag), (etag) => {
+    const last = await this.#walkToEnd(gathering, this.#source.walk(this.#seenEtag), (etag) => {
       this.#seenEtag = Math.max(this.#seenEtag, etag);
     });
     if (last > newest) this.#seenEtag = Math.max(this.#seenEtag, newest);
@@ -255,6 +255,18 @@ export class Subscription {
    * @param onPassed hears of each etag that is done with
    * @returns the etag up to which it came: infinity at the end of the walk
    */
+  async #walkToEnd(
+    gathering: Gathering,
+    walk: CandidateWalk,
+    onPassed: (etag: number) => void,
+  ): Promise<number> {
+    try {
+      return await this.#walk(gathering, walk, onPassed);
+    } finally {
+      walk.end();
+    }
+  }
+
   async #walk(
     gathering: Gathering,
     walk: CandidateWalk,

@@ -1,6 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { BlockPool, Extent, newPlace, SingleTable } from "../../../engine/log/blocks.ts";
+import {
+  BlockPool,
+  Extent,
+  newPlace,
+  SingleTable,
+  slotCountMax,
+} from "../../../engine/log/blocks.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { recordLengthAt, sealRecord } from "../../../engine/log/record.ts";
 import { Segment } from "../../../engine/log/segment.ts";
@@ -151,22 +157,24 @@ test("an extent has the records that begin in it and are whole", () => {
 test("a table of single records is a map, whatever is removed from it", () => {
   const random = new SeededRandom(5);
   const table = new SingleTable();
+  const found = { slot: 0, start: 0 };
   const model = new Map<number, [slot: number, start: number]>();
   for (let step = 0; step < 50_000; step++) {
     const offset = 64 + 8 * random.below(2_000);
     const known = model.get(offset);
     if (random.below(2) === 0) {
-      const place: [number, number] = [random.below(32_767), 8 * random.below(34_000)];
+      const place: [number, number] = [random.below(slotCountMax), 8 * random.below(131_000)];
       table.set(offset, ...place);
       model.set(offset, place);
     } else if (known !== undefined) {
       expect(table.remove(offset, known[0] + 1, known[1])).toBeNull();
       expect(table.remove(offset, ...known)).not.toBeNull();
       model.delete(offset);
-    } else expect(table.find(offset)).toBe(-1);
+    } else expect(table.find(offset, found)).toBe(false);
   }
   for (const [offset, [slot, start]] of model) {
-    expect(table.find(offset)).toBe(slot * 0x1_0000 + start / 8);
+    expect(table.find(offset, found)).toBe(true);
+    expect(found).toEqual({ slot, start });
     expect(table.remove(offset, slot, start)).toBe(true);
   }
 });

@@ -1,0 +1,101 @@
+/**
+ * The frames of a sealed segment, one after the other: from its image while that is in memory, else from its file, some at
+ * a time, so that a large segment takes no more memory than its largest frame.
+ *
+ * Invariants:
+ * - What comes from the file was compared with the frame's CRC-32.
+ */
+import type { Block } from "./blocks.ts";
+import {
+  decodeFrameHeader,
+  type FrameHeader,
+  frameHeaderBytes,
+  slicedPayloadCrcOf,
+} from "./frame.ts";
+import { type Segment, segmentHeaderBytes } from "./segment.ts";
+import type { SegmentStore } from "./segment-store.ts";
+import type { Throttle } from "./throttle.ts";
+
+const windowBytes = 1024 * 1024;
+
+/** A frame in memory, until the next is asked for. */
+export interface ReadFrame {
+  readonly header: FrameHeader;
+  readonly bytes: Buffer;
+  /** Where its payload begins and ends in `bytes`. */
+  readonly start: number;
+  readonly end: number;
+  /** Where byte 0 of `bytes` is in the segment. */
+  readonly base: number;
+}
+
+export class FrameReader {
+  readonly #store: SegmentStore;
+  readonly #segment: Segment;
+  readonly #throttle: Throttle;
+  readonly #image: Buffer | null;
+  readonly #block: Block | null;
+  /** Of the segment: what was read last, and where it begins. */
+  #window: Buffer = Buffer.alloc(0);
+  #windowStart = 0;
+  #at = segmentHeaderBytes;
+
+  /** Close it: it holds the segment's image. */
+  constructor(store: SegmentStore, segment: Segment, throttle: Throttle) {
+    this.#store = store;
+    this.#segment = segment;
+    this.#throttle = throttle;
+    this.#image = segment.image;
+    this.#block = segment.imageBlock;
+    this.#block?.hold();
+  }
+
+  close(): void {
+    this.#block?.release();
+  }
+
+  /** Is there one more frame? */
+  get hasNext(): boolean {
+    return this.#at < this.#segment.end;
+  }
+
+  /** @returns null when the frame is not whole. @throws EngineError read-failed */
+  async next(): Promise<ReadFrame | null> {
+    const frame = this.#image === null ? await this.#read() : this.#frameIn(this.#image, 0);
+    if (frame !== null) this.#at = frame.base + frame.end;
+    return frame;
+  }
+
+  #frameIn(bytes: Buffer, base: number): ReadFrame | null {
+    const { end, salt } = this.#segment;
+    const at = this.#at - base;
+    const header = decodeFrameHeader(bytes, at, end - base, salt);
+    if (header === null) return null;
+    const start = at + frameHeaderBytes;
+    return { header, bytes, start, end: start + header.payloadLength, base };
+  }
+
+  async #read(): Promise<ReadFrame | null> {
+    if (!(await this.#fill(frameHeaderBytes))) return null;
+    const head = this.#frameIn(this.#window, this.#windowStart);
+    if (head === null || !(await this.#fill(head.end - head.start + frameHeaderBytes))) return null;
+    const frame = this.#frameIn(this.#window, this.#windowStart);
+    if (frame === null) return null;
+    const { bytes, start, header } = frame;
+    const at = start - frameHeaderBytes;
+    const crc = await slicedPayloadCrcOf(bytes, at, header.payloadLength, this.#throttle);
+    return crc === header.payloadCrc ? frame : null;
+  }
+
+  /** Has the window begin at the present frame, or before it, and hold `length` bytes of it. */
+  async #fill(length: number): Promise<boolean> {
+    const end = this.#at + length;
+    if (this.#at >= this.#windowStart && end <= this.#windowStart + this.#window.length)
+      return true;
+    const wanted = Math.min(this.#segment.end - this.#at, Math.max(length, windowBytes));
+    if (wanted < length) return false;
+    this.#window = Buffer.from(new ArrayBuffer(wanted));
+    this.#windowStart = this.#at;
+    return (await this.#store.readFrom(this.#segment, this.#window, this.#at)) === wanted;
+  }
+}

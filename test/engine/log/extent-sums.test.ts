@@ -1,0 +1,110 @@
+/** Extents that are compared with their sum: what is found whole is, and what is damaged is found by its own check. */
+import { mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { newPlace } from "../../../engine/log/blocks.ts";
+import { type FileLog, openLog } from "../../../engine/log/file-log.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
+import { positionSegmentFactor } from "../../../engine/log/log.ts";
+import { segmentFileName } from "../../../engine/log/segment.ts";
+import { SegmentCache } from "../../../engine/log/segment-cache.ts";
+import { nodeEnvironment } from "../../../engine/node-environment.ts";
+import { TinyOwner } from "../../support/tiny-owner.ts";
+
+const folders: string[] = [];
+const count = 9_000;
+
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+});
+
+/** With no room for images, and extents as large as usual. */
+async function openTiny(folder: string): Promise<{ log: FileLog; owner: TinyOwner }> {
+  const owner = new TinyOwner();
+  const log = await openLog({
+    ...nodeEnvironment(),
+    folder,
+    owner,
+    listener: {
+      durable: (durable) => owner.durable(durable),
+      lost: (lost) => owner.lost(lost),
+      stopped: () => undefined,
+    },
+    cache: new SegmentCache(0, new ImagePool(true)),
+    segmentBytesMin: 2 * 1024 * 1024,
+    segmentBytesMax: 2 * 1024 * 1024,
+  });
+  owner.log = log;
+  const sections = log.snapshot?.sections;
+  if (sections !== undefined) owner.restore(sections);
+  await log.replay();
+  return { log, owner };
+}
+
+/** A closed log of several segments, with a snapshot when `hasSnapshot`. */
+async function newFolder(hasSnapshot: boolean): Promise<string> {
+  const folder = join(await mkdtemp(join(tmpdir(), "jackdaw-sums-")), "log");
+  folders.push(join(folder, ".."));
+  const { log, owner } = await openTiny(folder);
+  for (let n = 0; n < count; n++) {
+    owner.put(`key${n}`, `${n} `.repeat(100));
+    if (n % 500 === 499) await log.flush();
+  }
+  await log.close(hasSnapshot ? () => owner.sections() : undefined);
+  return folder;
+}
+
+/** Keys of the records of the first extents that are not found in them, read as a walk does. */
+async function missingIn(log: FileLog, owner: TinyOwner, extents: number): Promise<string[]> {
+  const missing: string[] = [];
+  const [first] = owner.entries.values();
+  const segment = Math.floor((first?.position ?? 0) / positionSegmentFactor);
+  for (let index = 0; index < extents; index++) {
+    const start = segment * positionSegmentFactor + index * log.extentBytes;
+    const extent = await log.readExtent(start);
+    for (const [key, { position, length }] of owner.entries) {
+      if (position < start || position >= start + log.extentBytes) continue;
+      const offset = position - segment * positionSegmentFactor;
+      if (!extent?.has(offset, length)) missing.push(key);
+    }
+  }
+  return missing;
+}
+
+for (const hasSnapshot of [true, false]) {
+  const name = hasSnapshot ? "with the sums of a snapshot" : "with sums taken by recovery";
+  test(`a damaged record alone is not found, ${name}`, async () => {
+    const folder = await newFolder(hasSnapshot);
+    const { log, owner } = await openTiny(folder);
+    try {
+      expect(await missingIn(log, owner, 2)).toEqual([]);
+      const { position, length } = owner.entries.get("key700") ?? { position: 0, length: 0 };
+      const segment = Math.floor(position / positionSegmentFactor);
+      const file = await open(join(folder, "log", segmentFileName(segment)), "r+");
+      const at = position - segment * positionSegmentFactor + length - 20;
+      await file.write(Buffer.from([0xff]), 0, 1, at);
+      await file.close();
+      expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+      expect(log.place(position, length, newPlace())).toBe(false);
+    } finally {
+      await log.close();
+    }
+  });
+}
+
+test("sums go with the segment to the next opening, and are those of its bytes", async () => {
+  const folder = await newFolder(true);
+  const sumsThen = async () => {
+    const { log, owner } = await openTiny(folder);
+    const [first] = owner.entries.values();
+    const extent = await log.readExtent(first?.position ?? 0);
+    await log.close(() => owner.sections());
+    return extent?.segment.extentSums;
+  };
+  const sums = await sumsThen();
+  expect(sums?.length).toBeGreaterThanOrEqual(2);
+  // Without a snapshot all is read, and the sums are taken again.
+  await rm(join(folder, "snap"), { recursive: true });
+  expect(await sumsThen()).toEqual(sums);
+});
