@@ -386,9 +386,9 @@ function isDeclared(status: number, text: string): boolean {
   return status === 503 && /DatabaseDisabledException|"Database .* wasn't found"/.test(text);
 }
 
-/** A route that waits as long as it is told to. */
+/** Is it to wait as long as it says: for a time, or for indexes that may be paused? */
 function isWait({ target }: FuzzRequest): boolean {
-  return target.startsWith("/admin/test/delay");
+  return target.startsWith("/admin/test/delay") || /[?&]waitFor\w+Timeout=/i.test(target);
 }
 
 function isJson({ method }: FuzzRequest, { status, type, body }: Answer): boolean {
