@@ -166,7 +166,7 @@ test("after a clean stop indexes have what they had, in the same order, and map 
   expect(await answersAnew(again)).toEqual(expected);
 });
 
-test.each([1, 2, 3, 4, 5, 6])(
+test.each([1, 2, 3])(
   "indexes are what building them anew gives, over stops, crashes and changes (seed %i)",
   async (seed) => {
     const random = new SeededRandom(seed);
