@@ -32,7 +32,13 @@ import { type Damage, type ScrubReport, scrub } from "./scrub.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 import { type Disk, SegmentStore } from "./segment-store.ts";
-import { type LoadedSnapshot, readSnapshotFile, snapshotFileName } from "./snapshot-file.ts";
+import {
+  type LoadedSnapshot,
+  letGoOf,
+  passingMemory,
+  readSnapshotFile,
+  snapshotFileName,
+} from "./snapshot-file.ts";
 import { Snapshots } from "./snapshots.ts";
 import { SpaceGuard } from "./space-guard.ts";
 import { Throttle } from "./throttle.ts";
@@ -170,7 +176,9 @@ export class FileLog implements CommitLog {
     for (const { number } of [...manifest.snapshots].reverse()) {
       const path = `${disk.folder}/snap/${snapshotFileName(number)}`;
       const { databaseId } = manifest;
-      this.#loaded = await readSnapshotFile(disk.files, path, { databaseId, number });
+      const identity = { databaseId, number };
+      const all = () => true;
+      this.#loaded = await readSnapshotFile(disk.files, path, identity, all, passingMemory);
       store.lastSnapshotBytes = this.#loaded?.bytes ?? 0;
       if (this.#loaded !== null) break;
       this.#snapshotsIgnored++;
@@ -193,7 +201,7 @@ export class FileLog implements CommitLog {
     return this.#store.databaseId;
   }
 
-  /** The sections of the newest whole snapshot, between opening and `replay`. */
+  /** The sections of the newest whole snapshot, between opening and `replay`: then their memory is given back. */
   get snapshot(): { readonly sections: ReadonlyMap<string, Buffer> } | null {
     return this.#loaded;
   }
@@ -207,6 +215,7 @@ export class FileLog implements CommitLog {
     assert(this.#writer === null, "a log is replayed once");
     const { clock, owner } = this.#options;
     const cut = this.#loaded?.head ?? null;
+    if (this.#loaded !== null) letGoOf(this.#loaded);
     this.#loaded = null;
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY, sliceMs);
     const found = await new Recovery(this.#store, owner, cut, throttle).run();

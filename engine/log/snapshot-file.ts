@@ -173,18 +173,39 @@ class SectionWriter {
   }
 }
 
+interface ResizableMemory extends ArrayBuffer {
+  resize(bytes: number): void;
+}
+
+const ResizableMemory = ArrayBuffer as unknown as new (
+  bytes: number,
+  options: { readonly maxByteLength: number },
+) => ResizableMemory;
+
+/** Memory of sections that are copied and then let go by `letGoOf`, without waiting for the collector. */
+export function passingMemory(bytes: number): ArrayBuffer {
+  return new ResizableMemory(bytes, { maxByteLength: bytes });
+}
+
+/** Nobody reads the sections of a snapshot in `passingMemory` any more: it is given back to the system. */
+export function letGoOf(snapshot: LoadedSnapshot): void {
+  for (const { buffer } of snapshot.sections.values()) (buffer as ResizableMemory).resize(0);
+}
+
 /**
  * Loads a snapshot. @returns null when it is not there, cannot be read or is not whole, or when `isWanted` says no to its head:
- * then its sections are not read
+ * then its sections are not read. `newMemory` makes the memory of a section
  */
 export async function readSnapshotFile<Head = SnapshotCut>(
   files: FileSystem,
   path: string,
   identity: SnapshotIdentity,
   isWanted: (head: Head) => boolean = () => true,
+  newMemory = (bytes: number) => new ArrayBuffer(bytes),
 ): Promise<LoadedSnapshot<Head> | null> {
   try {
-    return (await files.exists(path)) ? await readWholeFile(files, path, identity, isWanted) : null;
+    if (!(await files.exists(path))) return null;
+    return await readWholeFile(files, path, identity, isWanted, newMemory);
   } catch {
     return null;
   }
@@ -195,6 +216,7 @@ async function readWholeFile<Head>(
   path: string,
   identity: SnapshotIdentity,
   isWanted: (head: Head) => boolean,
+  newMemory: (bytes: number) => ArrayBuffer,
 ): Promise<LoadedSnapshot<Head> | null> {
   const file = await files.open(path, "read");
   try {
@@ -202,7 +224,9 @@ async function readWholeFile<Head>(
     if (text === null || !isWanted(text.head)) return null;
     // All at once: the device and the checks of what has come work side by side. The file is open until the last is read.
     const reads = await Promise.allSettled(
-      text.sections.map((section) => readSection(file, section)),
+      text.sections.map((section) =>
+        readSection(file, section, Buffer.from(newMemory(section.length))),
+      ),
     );
     const sections = new Map<string, Buffer>();
     for (const [at, read] of reads.entries()) {
@@ -246,8 +270,11 @@ async function readEdge(file: FileHandle, at: number, magic: string): Promise<Bu
   return crc32(edge) === crc && edge.toString("latin1", 0, 8) === magic ? edge : null;
 }
 
-async function readSection(file: FileHandle, section: SectionText): Promise<Buffer | null> {
-  const bytes = Buffer.from(new ArrayBuffer(section.length));
+async function readSection(
+  file: FileHandle,
+  section: SectionText,
+  bytes: Buffer,
+): Promise<Buffer | null> {
   for (let from = 0; from < section.length; from += readBytes) {
     const length = Math.min(readBytes, section.length - from);
     if ((await file.read(bytes, from, length, section.offset + from)) !== length) return null;
