@@ -187,6 +187,7 @@ export class HttpServer {
   /** Begins an HTTP/2 session; `onSession` is called meanwhile, and cannot see the socket itself. */
   private enterHttp2(connection: Connection, socket: Duplex): void {
     this.entering = connection;
+    this.http2.once("session", (session) => endReadsWith(session, socket));
     this.http2.emit("connection", socket);
     this.entering = undefined;
   }
@@ -466,4 +467,17 @@ function hasOneHost(request: http.IncomingMessage): boolean {
 
 function ignore(): void {
   // Nothing to do.
+}
+
+/**
+ * In the next tick Node gives the session what the socket has read before, piece by piece, and goes on when a piece has
+ * ended the session: then it throws, outside of everything (`setupHandle` in lib/internal/http2/core.js, Node 20 to 26).
+ */
+function endReadsWith(session: http2.ServerHttp2Session, socket: Duplex): void {
+  const read = socket.read;
+  socket.read = (size?: number) =>
+    session.destroyed ? null : (read.call(socket, size) as unknown);
+  setImmediate(() => {
+    socket.read = read;
+  });
 }
