@@ -38,6 +38,9 @@ const connectionWindowBytes = 8 * 1024 * 1024;
 /** Milliseconds that an idle session has to end by itself, once told to. */
 const farewellMs = 1_000;
 
+/** Milliseconds in which a client may read why its request was refused. */
+const lingerMs = 1_000;
+
 /** Bytes of a new connection that are looked at as soon as they come. */
 const firstBytesMax = 4 * 1024;
 /** Headers of one request: as many as Node takes over HTTP/2. */
@@ -362,11 +365,10 @@ export class HttpServer {
       }
     }
     const method = this.afterHead.has(socket) ? "HEAD" : methodIn(error.rawPacket);
-    if (error.code === "HPE_HEADER_OVERFLOW") socket.end(rejectionReply(431, method));
-    else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") socket.end(rejectionReply(408, method));
-    else if (error.code?.startsWith("HPE_") === true) socket.end(rejectionReply(400, method));
+    if (error.code === "HPE_HEADER_OVERFLOW") refuse(socket, rejectionReply(431, method));
+    else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") refuse(socket, rejectionReply(408, method));
+    else if (error.code?.startsWith("HPE_") === true) refuse(socket, rejectionReply(400, method));
     else socket.destroy();
-    setTimeout(() => socket.destroy(), 1000).unref();
   }
 
   private makeHttp2(): http2.Http2Server {
@@ -467,6 +469,14 @@ function hasOneHost(request: http.IncomingMessage): boolean {
 
 function ignore(): void {
   // Nothing to do.
+}
+
+/** Ends the connection with a reply. What still comes is thrown away for a while: closing on it would lose the reply. */
+function refuse(socket: Duplex, reply: string): void {
+  socket.removeAllListeners("data");
+  socket.on("data", () => undefined);
+  socket.end(reply);
+  setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
 /**

@@ -100,6 +100,23 @@ function bodiesOf(text: string): string[] {
   return text.split(/(?=HTTP\/1\.1 \d)/).map((reply) => reply.slice(reply.indexOf("\r\n\r\n") + 4));
 }
 
+test("a client that goes on sending what was refused still reads why", async () => {
+  const socket = net.connect(client.server.port, "127.0.0.1");
+  await once(socket, "connect");
+  const errors: Error[] = [];
+  socket.on("error", (error) => errors.push(error));
+  socket.write(`RESET /databases/x/indexes?name=${"x".repeat(4_000_000)}`);
+  let text = "";
+  socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+  });
+  await once(socket, "close");
+  expect(errors).toEqual([]);
+  expect(text).toMatch(/^HTTP\/1\.1 400 /);
+  expect(JSON.parse(bodiesOf(text)[0] ?? "")).toMatchObject({ Message: expect.any(String) });
+  socket.destroy();
+});
+
 describe("a reply to HEAD has no body", () => {
   const host = "Host: localhost\r\n";
 
