@@ -105,9 +105,15 @@ export async function openParts(
   records.isReplaced = (position) => opened.isReplaced(position);
   let report: ReplayReport;
   try {
+    const { tombstones } = keyspaces;
     const sections = log.snapshot?.sections;
+    // The log counts what is dead from `replay` on.
+    tombstones.dropsLater = true;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
+    tombstones.dropsLater = false;
     report = await log.replay();
+    tombstones.dropPurged(Number.POSITIVE_INFINITY);
+    tombstones.dropsLater = true;
     await blobs.sweep();
   } catch (error) {
     await log.close();

@@ -160,8 +160,14 @@ export const tombstoneCleanupIntervalMs = 300_000;
 export const tombstonesDueCount = 8192;
 /** Milliseconds until it runs again when as many had to stay, as an index has not passed them. */
 export const tombstonesRetryMs = 1000;
-/** Tombstones that are removed in one go. */
+/** That task goes on while at least this many can be removed. */
 export const tombstonesPerPurge = 1000;
+/** Tombstones that are removed between two looks at the clock: about half a millisecond. */
+export const tombstonesPerStep = 64;
+/** Milliseconds between two looks whether a database that was written to is at rest. */
+export const restLookMs = 5_000;
+/** Bytes of new log between these looks up to which it is. */
+export const restLogBytes = 256 * 1024;
 /**
  * Bytes of new log after which an index snapshot is written, so that opening replays at most about that much; more where
  * snapshots are large (maintenance.ts).

@@ -9,14 +9,16 @@
  * - After `close` no task begins; when it has resolved, none is running.
  * - A purge of tombstones is one value in the database, so that replay comes to the same without them.
  */
-import { assert } from "./assert.ts";
 import { BackgroundTask } from "./background-task.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { DamageList } from "./damage-list.ts";
 import type { DatabaseState } from "./database-state.ts";
 import type { Clock } from "./environment.ts";
+import { numbersPerTombstone } from "./keyspaces/keyspace-table.ts";
 import { purgedThroughKey } from "./keyspaces/tombstones.ts";
 import {
+  restLogBytes,
+  restLookMs,
   scrubBytesPerSecond,
   scrubIntervalMs,
   settleOrderDelayMs,
@@ -26,6 +28,7 @@ import {
   tombstoneCleanupIntervalMs,
   tombstonesDueCount,
   tombstonesPerPurge,
+  tombstonesPerStep,
   tombstonesRetryMs,
 } from "./limits.ts";
 import type { FileLog } from "./log/file-log.ts";
@@ -40,8 +43,13 @@ const logBytesPerSnapshotByte = 2;
 const deletionBytesMin = 1024 * 1024;
 const liveBytesPerDeletionByte = 5;
 const snapshotBytesPerDeletionByte = 2;
+/** The last snapshot is written anew, when there is time, when it is so many times as large as the new one. */
+const largerSnapshot = 1.25;
 /** Bytes of new log between two looks at them. */
 const lookBytes = 256 * 1024;
+
+/** Of the process's time that tombstones are dropped in: as long as they are there, their documents' numbers are too. */
+const dropShare = 0.25;
 
 /** Numbers of documents that are gone that are looked at in one turn: about a millisecond. */
 const numbersPerSlice = 1024;
@@ -82,7 +90,11 @@ export class Maintenance {
   readonly #snapshot: BackgroundTask;
   readonly #order: BackgroundTask;
   readonly #scrub: BackgroundTask;
+  readonly #rest: BackgroundTask;
   #newLogBytes = 0;
+  /** Bytes of new log since the last look whether the database is at rest; was it at work at that look? */
+  #restLogBytes = 0;
+  #wasAtWork = false;
   /** `#newLogBytes` when `#isSnapshotInTheWay` looked last. */
   #lookedAtBytes = 0;
   /** Tombstones that the last run left, as a follower had not passed them. */
@@ -112,6 +124,7 @@ export class Maintenance {
       await this.scrub();
       this.#armScrub();
     });
+    this.#rest = newTask(() => this.#lookForRest());
     this.#armTombstones();
     this.#armScrub();
     if (hasChanges) this.#armSnapshot();
@@ -126,29 +139,46 @@ export class Maintenance {
   /** From the database: a transaction of this many bytes became visible. Cost: a few comparisons. */
   committed(logBytes: number, hasNewDocuments: boolean): void {
     this.#newLogBytes += logBytes;
+    this.#restLogBytes += logBytes;
     this.#armTombstones();
     this.#armSnapshot();
+    this.#rest.armIn(restLookMs);
     if (hasNewDocuments) this.#order.armIn(settleOrderDelayMs);
   }
 
   /** Drops what all followers have passed, in steps. @returns how many tombstones went. */
   async cleanTombstones(): Promise<number> {
-    const { state } = this.#host;
-    const { tombstones } = state.keyspaces;
+    const { tombstones } = this.#host.state.keyspaces;
     const before = tombstones.count;
     while (!this.#ending.signal.aborted) {
-      const through = tombstones.nthEtagThrough(this.#passedByAll(), tombstonesPerPurge);
-      if (through === 0) break;
-      assert(through > tombstones.purgedThrough, "tombstones that were purged are gone");
-      await this.#host.write(
-        (transaction) =>
-          transaction.putEntry(transaction.keyspaces.values, purgedThroughKey, through),
-        { isDeletion: true },
-      );
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      const through = tombstones.lastEtagThrough(this.#passedByAll());
+      if (through > 0) await this.#purgeThrough(through);
+      await this.#dropPurged();
+      // What came meanwhile waits until it is worth a commit.
+      if (through === 0 || tombstones.count < tombstonesPerPurge) break;
     }
     this.#leftTombstones = tombstones.count;
     return Math.max(0, before - tombstones.count);
+  }
+
+  async #purgeThrough(etag: number): Promise<void> {
+    await this.#host.write(
+      (transaction) => transaction.putEntry(transaction.keyspaces.values, purgedThroughKey, etag),
+      { isDeletion: true },
+    );
+  }
+
+  async #dropPurged(): Promise<void> {
+    const { state, clock } = this.#host;
+    const { tombstones } = state.keyspaces;
+    const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
+    throttle.timeShare = dropShare;
+    while (!this.#ending.signal.aborted) {
+      const count = tombstones.dropPurged(tombstonesPerStep);
+      state.documents.reclaim(numbersPerTombstone * count);
+      if (count < tombstonesPerStep) return;
+      if (throttle.isDue()) await throttle.yield();
+    }
   }
 
   /** Reads all sealed segments and all attachments for damage; it is listed in `damages`. */
@@ -173,7 +203,7 @@ export class Maintenance {
   async close(): Promise<void> {
     this.#ending.abort();
     this.#host.log.hurry();
-    const tasks = [this.#tombstones, this.#snapshot, this.#order, this.#scrub];
+    const tasks = [this.#tombstones, this.#snapshot, this.#order, this.#scrub, this.#rest];
     await Promise.all(tasks.map((task) => task.close()));
   }
 
@@ -210,15 +240,49 @@ export class Maintenance {
 
   /** Do deletions that must stay for the sake of the last snapshot take more room than a new one is worth? */
   #isSnapshotInTheWay(): boolean {
-    const { log } = this.#host;
     if (this.#newLogBytes - this.#lookedAtBytes < lookBytes) return false;
     this.#lookedAtBytes = this.#newLogBytes;
+    return this.#isSnapshotWorthwhile(this.#host.log.lastSnapshotBytes);
+  }
+
+  /** `snapshotBytes`: what a new one will have. */
+  #isSnapshotWorthwhile(snapshotBytes: number): boolean {
+    const { log } = this.#host;
     const mayTake = Math.max(
       deletionBytesMin,
       log.liveBytes / liveBytesPerDeletionByte,
-      log.lastSnapshotBytes / snapshotBytesPerDeletionByte,
+      snapshotBytes / snapshotBytesPerDeletionByte,
     );
     return log.deletionBytesBeyondSnapshots() > mayTake;
+  }
+
+  /** While the database is written to, it looks again; a while after it was, it puts it in order. */
+  async #lookForRest(): Promise<void> {
+    const isAtWork = this.#restLogBytes > restLogBytes;
+    this.#restLogBytes = 0;
+    if (isAtWork) this.#rest.armIn(restLookMs);
+    else if (this.#wasAtWork) await this.#comeToRest();
+    this.#wasAtWork = isAtWork;
+  }
+
+  /**
+   * What a flood of writes has left: markers of deletions, numbers, and a snapshot that is much larger than what there is
+   * now, or keeps many deletions in the log. Without more writes, nothing else would come back to them for long.
+   */
+  async #comeToRest(): Promise<void> {
+    const { state, log, isInMemory } = this.#host;
+    const { documents, keyspaces } = state;
+    if (keyspaces.tombstones.count >= tombstonesPerPurge) await this.cleanTombstones();
+    await this.#reclaimNumbers();
+    if (isInMemory) return;
+    // Of two that are kept, the older one keeps deletions in the log too.
+    for (let turn = 0; turn < 2 && !this.#ending.signal.aborted; turn++) {
+      const snapshotBytes = documents.memoryBytes() + keyspaces.snapshotBytes();
+      const isLarge = log.lastSnapshotBytes > largerSnapshot * snapshotBytes + deletionBytesMin;
+      if (!isLarge && !this.#isSnapshotWorthwhile(snapshotBytes)) return;
+      this.#snapshot.disarm();
+      await this.#writeSnapshot();
+    }
   }
 
   async #writeSnapshot(): Promise<void> {
@@ -240,14 +304,17 @@ export class Maintenance {
     this.#order.armIn(settleOrderDelayMs);
   }
 
-  /** Lets the numbers of documents that are gone be free, as far as they may; one look at each. */
+  /** Lets the numbers of documents that are gone be free, as far as they may; while it helps. */
   async #reclaimNumbers(): Promise<void> {
     const { documents } = this.#host.state;
-    let left = 2 * documents.pendingNumberCount;
-    while (left > 0 && !this.#ending.signal.aborted) {
-      documents.reclaim(numbersPerSlice);
-      left -= numbersPerSlice;
-      await new Promise<void>((resolve) => setImmediate(resolve));
+    for (let pending = documents.pendingNumberCount; pending > 0; ) {
+      for (let left = 2 * pending; left > 0; left -= numbersPerSlice) {
+        if (this.#ending.signal.aborted) return;
+        documents.reclaim(numbersPerSlice);
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+      if (documents.pendingNumberCount >= pending) return;
+      pending = documents.pendingNumberCount;
     }
   }
 }

@@ -63,6 +63,8 @@ export type EntryListener<Value> = (
 
 /** Some 100 microseconds of work. */
 const snapshotPartBytes = 8 * 1024;
+/** In a snapshot, before each record: where it stands in the log. */
+const positionBytes = 8;
 
 /** A key of several parts (a document and a counter name): ordered by the first part, then the second. */
 export function compositeKey(first: string, second: string): string {
@@ -76,6 +78,8 @@ export class EntryKeyspace<Value> implements Keyspace {
   readonly #entries = new StagedMap<Entry<Value>>();
   readonly #dead: DeadRecordListener;
   #listener: EntryListener<Value> | undefined;
+  /** Of the records of all committed entries. */
+  #recordBytes = 0;
 
   constructor(
     name: string,
@@ -233,6 +237,10 @@ export class EntryKeyspace<Value> implements Keyspace {
     entry.position = target;
   }
 
+  get snapshotBytes(): number {
+    return this.#recordBytes + positionBytes * this.#entries.size;
+  }
+
   /** Its entries are encoded as they are written, out of a frozen picture: there may be millions. */
   sections(): SnapshotSection[] {
     return [{ name: `entries.${this.name}`, parts: this.#parts(this.#entries.view()) }];
@@ -246,7 +254,7 @@ export class EntryKeyspace<Value> implements Keyspace {
       const { value: entry } = cursor;
       const keyBytes = Buffer.from(cursor.key);
       const value = this.codec.encode(entry.value);
-      const needed = 8 + EntryKeyspace.encodedLength(keyBytes.length, value.length);
+      const needed = positionBytes + EntryKeyspace.encodedLength(keyBytes.length, value.length);
       if (used + needed > part.length) {
         yield part.subarray(0, used);
         part = Buffer.allocUnsafe(Math.max(snapshotPartBytes, needed));
@@ -283,6 +291,7 @@ export class EntryKeyspace<Value> implements Keyspace {
   }
 
   #changed(key: string, entry: Entry<Value> | undefined, previous: Entry<Value> | undefined): void {
+    this.#recordBytes += (entry?.length ?? 0) - (previous?.length ?? 0);
     if (previous !== undefined) this.#dead(previous.position, previous.length);
     this.#listener?.(key, entry?.value, previous?.value);
   }

@@ -24,7 +24,7 @@ import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
 
 /** Numbers of documents that are gone that are looked at for each tombstone that is purged: more than one brings. */
-const numbersPerTombstone = 4;
+export const numbersPerTombstone = 4;
 
 export class KeyspaceTable {
   readonly collections: Collections;
@@ -99,6 +99,11 @@ export class KeyspaceTable {
       assert(this.#byKind[keyspace.kind] === undefined, "a record kind has one keyspace");
       this.#byKind[keyspace.kind] = keyspace;
     }
+  }
+
+  /** Bytes that all of them have in an index snapshot, about. */
+  snapshotBytes(): number {
+    return this.all.reduce((bytes, keyspace) => bytes + keyspace.snapshotBytes, 0);
   }
 
   /** The keyspace of a record kind; undefined for documents and shapes, which are no entries. */

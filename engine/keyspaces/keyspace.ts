@@ -29,6 +29,8 @@ export interface Keyspace {
   discardStaged(count: number): void;
   /** The committed state of this moment, as bytes for an index snapshot. */
   sections(): SnapshotSection[];
+  /** How many bytes these are, about. Cost: O(1). */
+  readonly snapshotBytes: number;
   /** Takes the state of a snapshot; sections of other keyspaces are in the map too. */
   restore(sections: ReadonlyMap<string, Buffer>): void;
   checkInvariants(): void;

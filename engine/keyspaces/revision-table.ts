@@ -355,6 +355,10 @@ export class RevisionTable implements Keyspace {
     this.#position[row] = target;
   }
 
+  get snapshotBytes(): number {
+    return this.#count * snapshotSlots * 8;
+  }
+
   sections(): SnapshotSection[] {
     const numbers = new Float64Array(this.#count * snapshotSlots);
     let at = 0;

@@ -35,6 +35,11 @@ export class Tombstones {
   readonly records: EntryKeyspace<Tombstone>;
   /** Whoever follows changes from an etag below this one may have missed deletions. */
   purgedThrough = 0;
+  /**
+   * Those that are purged stay until `dropPurged`, which takes some at a time. While the log is replayed they go at once,
+   * so that they are never all in memory.
+   */
+  dropsLater = false;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
   /** What the tombstone of an attachment is of -> its key. */
@@ -118,19 +123,28 @@ export class Tombstones {
   }
 
   /**
-   * Drops those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`.
-   * @returns how many.
+   * Nobody needs those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`.
+   * @returns how many were dropped: none while `dropsLater`.
    */
   purgeThrough(etag: number): number {
     this.purgedThrough = etag;
-    const keys = this.#keysThrough(etag, Number.POSITIVE_INFINITY);
+    return this.dropsLater ? 0 : this.dropPurged(Number.POSITIVE_INFINITY);
+  }
+
+  /** Drops the first of those that nobody needs, `count` at most. @returns how many; fewer when it was all of them. */
+  dropPurged(count: number): number {
+    const keys = this.#keysThrough(this.purgedThrough, count);
     for (const key of keys) this.records.drop(key);
     return keys.length;
   }
 
-  /** The etag of the last of the first `count` tombstones that are not above `etag`; 0 when there is none. */
-  nthEtagThrough(etag: number, count: number): number {
-    return Number(this.#keysThrough(etag, count).at(-1) ?? 0);
+  /** The etag of the last tombstone that is not above `etag` and not purged; 0 when there is none. */
+  lastEtagThrough(etag: number): number {
+    for (const [key] of this.records.rangeDown("", tombstoneKey(etag))) {
+      const last = Number(key);
+      return last > this.purgedThrough ? last : 0;
+    }
+    return 0;
   }
 
   /** The first keys up to an etag, `count` at most. */

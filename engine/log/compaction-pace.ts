@@ -6,8 +6,9 @@
  * snapshots and outputs beside their sources take their part of that; the rest may be dead, but at most
  * `deadShareMax`, and at least `deadShareMin`, or little else would be done than to copy.
  *
- *   dead bytes  0            target            target + slack         target + 2 slacks
- *               |  at leisure  |  faster and faster  |  writers are slowed  |  as much as they ever are
+ *   dead bytes  0            target            target + slack          target + 9 slacks
+ *               |  at leisure  |  faster and faster  |  writers are slowed,   |  as much as they ever are
+ *                                                    |  the more is dead      |
  *
  * Invariants:
  * - Up to the target, a segment is copied when half of it is dead, after it waited for more to die.
@@ -38,7 +39,9 @@ export interface CompactionPace {
   readonly runBytesMax: number;
   /** How many times its usual speed it takes. */
   readonly speedUp: number;
-  /** How much writers are slowed down while it runs: 0, not at all, to 1. */
+  /** The part of the process's time that it takes at least, see `Throttle.timeShare`. */
+  readonly timeShare: number;
+  /** How much writers are slowed down while it runs: 0, not at all, to `brakeMax`. */
   readonly brake: number;
 }
 
@@ -56,6 +59,11 @@ const runShare = 1 / 16;
 const leisureDelayMs = 1000;
 const nothing = Number.POSITIVE_INFINITY;
 const speedUpMax = 8;
+/** Of the process's time, for each slack that is dead beyond the target: what is fast is of no use while others have it. */
+const timeSharePerSlack = 0.25;
+const timeShareMax = 0.5;
+/** Writers are the slower the more is dead, until compaction keeps up with them. */
+const brakeMax = 8;
 
 /**
  * `leastBytes`: a log with less alive counts as one that has this much. `isHeld`: somebody is about to replace most of
@@ -68,8 +76,8 @@ export function paceOf(space: LogSpace, leastBytes: number, isHeld: boolean): Co
   const target = isHeld
     ? most
     : Math.min(most, Math.max(deadShareMin * live, spareShareMax * live - otherBytes));
-  // In slacks; 0 to 2.
-  const excess = Math.min(2, Math.max(0, (space.deadBytes - target) / (slackShare * live)));
+  // In slacks.
+  const excess = Math.max(0, (space.deadBytes - target) / (slackShare * live));
   const isPressed = excess > 0;
   const hasEmpty = space.emptyBytes >= emptyShare * live;
   const rest = isHeld ? null : leisureDelayMs;
@@ -79,6 +87,7 @@ export function paceOf(space: LogSpace, leastBytes: number, isHeld: boolean): Co
     urgentShare: isPressed ? pressedShare : nothing,
     runBytesMax: Math.max(leastBytes / 4, runShare * live),
     speedUp: 1 + Math.min(1, excess) * (speedUpMax - 1),
-    brake: Math.max(0, excess - 1),
+    timeShare: Math.min(timeShareMax, excess * timeSharePerSlack),
+    brake: Math.min(brakeMax, Math.max(0, excess - 1)),
   };
 }

@@ -32,9 +32,10 @@ import {
 } from "./frame.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { diskFull, isDiskFull } from "./health.ts";
+import type { ImagePool } from "./image-pool.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
 import { recordLengthIn } from "./recovery.ts";
-import { encodeSegmentHeader, newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
+import { encodeSegmentHeader, type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";
 
@@ -155,6 +156,7 @@ export class Compactor {
       if (run === null || this.#isCancelled) return report;
       const speed = options.bytesPerSecond * pace.speedUp;
       const throttle = new Throttle(this.#context.clock, speed);
+      throttle.timeShare = pace.timeShare;
       this.#throttle = throttle;
       this.#run = run;
       try {
@@ -259,15 +261,15 @@ export class Compactor {
     const { store } = this.#context;
     const cleanThrough = this.#context.durableNumber();
     this.#dropThrough = this.#dropThroughBefore(run[0] as Segment);
-    const builder = new OutputBuilder(this.#context.cuts(), liveBytesOf(run));
+    const builder = new OutputBuilder(this.#context.cuts(), liveBytesOf(run), store.cache.images);
     for (const source of run) {
       assert(source.replacedBytes <= source.payloadBytes, "a record is replaced once");
       if (isEmpty(source)) continue;
-      if (!(await this.#copy(source, builder, throttle))) {
-        source.damaged = true;
-        return null;
-      }
-      if (this.#isCancelled) return null;
+      const isWhole = await this.#copy(source, builder, throttle);
+      if (!isWhole) source.damaged = true;
+      if (isWhole && !this.#isCancelled) continue;
+      builder.discard();
+      return null;
     }
     const output = store.newSegment("compacted", builder.size);
     const last = run.at(-1) as Segment;
@@ -384,13 +386,20 @@ export class Compactor {
 class OutputBuilder {
   readonly frames: FramePlan[] = [];
   readonly #cuts: readonly number[];
+  readonly #images: ImagePool;
   #image: Buffer;
   #end = segmentHeaderBytes;
 
   /** `bytes` is about what will come together. */
-  constructor(cuts: readonly number[], bytes: number) {
+  constructor(cuts: readonly number[], bytes: number, images: ImagePool) {
     this.#cuts = cuts;
-    this.#image = newImage(bytes + Math.ceil(bytes / 4096) * frameHeaderBytes + 4096);
+    this.#images = images;
+    this.#image = images.take(bytes + Math.ceil(bytes / 4096) * frameHeaderBytes + 4096);
+  }
+
+  /** Nothing becomes of it. */
+  discard(): void {
+    this.#images.giveImage(this.#image);
   }
 
   /** Bytes of the whole segment. */
@@ -430,7 +439,7 @@ class OutputBuilder {
 
   async grow(length: number, throttle: Throttle): Promise<void> {
     const needed = this.#end + frameHeaderBytes + length;
-    await this.#moveTo(newImage(Math.max(this.#image.length * 2, needed)), throttle);
+    await this.#moveTo(this.#images.take(Math.max(this.#image.length * 2, needed)), throttle);
   }
 
   async #moveTo(image: Buffer, throttle: Throttle): Promise<void> {
@@ -438,6 +447,7 @@ class OutputBuilder {
       this.#image.copy(image, at, at, Math.min(this.#end, at + moveBytes));
       if (throttle.isDue()) await throttle.yield();
     }
+    this.#images.giveImage(this.#image);
     this.#image = image;
   }
 
@@ -450,7 +460,9 @@ class OutputBuilder {
   ): Promise<Buffer> {
     assert(segment.size === this.#end, "the size of the output is known");
     // Copied only when much of it is not used.
-    if (this.#image.length > this.#end * 1.25) await this.#moveTo(newImage(this.#end), throttle);
+    if (this.#image.length > this.#end * 1.25) {
+      await this.#moveTo(this.#images.take(this.#end), throttle);
+    }
     const image = this.#image.subarray(0, this.#end);
     const { number, kind, salt, size } = segment;
     encodeSegmentHeader(image, { number, kind, salt, size, databaseId });

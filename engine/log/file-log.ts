@@ -71,7 +71,7 @@ export interface LogOptions {
 
 /** A log counts as one with at least this many live bytes when it comes to compaction: so many first segments. */
 const leastSegments = 16;
-/** Bytes a second that writers have, at least, beside a compaction that is late: its own, divided by this. */
+/** Bytes a second that writers have beside a compaction that is late: its own, divided by this and by the brake. */
 const brakeFactor = 4;
 
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
@@ -137,7 +137,7 @@ export class FileLog implements CommitLog {
   /** When that is due, by the clock that never goes backward. */
   #compactionDueMs = 0;
   #compactionHolds = 0;
-  /** How much writers are slowed down while compaction is under way, 0 to 1. */
+  /** How much writers are slowed down while compaction is under way, see `paceOf`. */
   #brake = 0;
   readonly #brakes: Throttle;
   /** Bytes of frames that were written since `#compactSoon` looked at what is dead. */

@@ -35,8 +35,9 @@ export class FrameReader {
   readonly #throttle: Throttle;
   readonly #image: Buffer | null;
   readonly #block: Block | null;
-  /** Of the segment: what was read last, and where it begins. */
+  /** Of the segment: what was read last, and where it begins; in memory that is used again. */
   #window: Buffer = Buffer.alloc(0);
+  #memory: Buffer = this.#window;
   #windowStart = 0;
   #at = segmentHeaderBytes;
 
@@ -94,7 +95,8 @@ export class FrameReader {
       return true;
     const wanted = Math.min(this.#segment.end - this.#at, Math.max(length, windowBytes));
     if (wanted < length) return false;
-    this.#window = Buffer.from(new ArrayBuffer(wanted));
+    if (this.#memory.length < wanted) this.#memory = Buffer.from(new ArrayBuffer(wanted));
+    this.#window = this.#memory.subarray(0, wanted);
     this.#windowStart = this.#at;
     return (await this.#store.readFrom(this.#segment, this.#window, this.#at)) === wanted;
   }

@@ -11,13 +11,18 @@
  * Invariants:
  * - What was given is not taken before the next turn of the event loop: until then the bytes of a record may be read
  *   (`CommitLog.peek`).
- * - At most `idleBytesMax` bytes (or what the cache has room for) and `idleCountMax` images are kept.
+ * - At most `idleBytesMax` bytes (or what the cache has room for) and `idleCountMax` images are kept, and none when no
+ *   image was taken for a while.
  */
-import { setImmediate } from "node:timers";
+import { setImmediate, setTimeout } from "node:timers";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
 const idleCountMax = 4;
 const idleBytesMax = 128 * 1024 * 1024;
+/** Milliseconds without a new image after which none is kept. */
+const idleMs = 5_000;
+/** V8 looks for garbage when it hears of this many bytes outside its heap. */
+const pressureBytes = 96 * 1024 * 1024;
 /** What a test that reads a record too late finds. */
 const poison = 0xdb;
 
@@ -27,10 +32,15 @@ export class ImagePool implements BlockKeeper {
   readonly #idle: ArrayBufferLike[] = [];
   #idleBytes = 0;
   #idleBytesMax = idleBytesMax;
+  readonly #idleMs: number;
+  /** Runs while something is kept. */
+  #timer: NodeJS.Timeout | null = null;
+  #isInUse = false;
 
   /** @param poisons - overwrite what is given: for tests of those who read. */
-  constructor(poisons = false) {
+  constructor(poisons = false, idleAfterMs = idleMs) {
     this.poisons = poisons;
+    this.#idleMs = idleAfterMs;
   }
 
   /** Bytes that are kept for the next images. */
@@ -40,6 +50,7 @@ export class ImagePool implements BlockKeeper {
 
   /** An image of `size` bytes that may be anything, aligned for typed views, from byte 0 of its memory on. */
   take(size: number): Buffer {
+    this.#isInUse = true;
     const capacity = capacityFor(size);
     const found = this.#idle.findIndex(({ byteLength }) => byteLength >= size);
     const memory = this.#idle[found];
@@ -77,6 +88,20 @@ export class ImagePool implements BlockKeeper {
     this.#idle.splice(next < 0 ? this.#idle.length : next, 0, memory);
     this.#idleBytes += memory.byteLength;
     this.#dropIdle();
+    this.#timer ??= setTimeout(() => this.#look(), this.#idleMs).unref();
+  }
+
+  /** Lets go of all when none was taken since it looked last, and of what was let go before and not collected. */
+  #look(): void {
+    this.#timer = null;
+    if (!this.#isInUse) {
+      this.#idle.length = 0;
+      this.#idleBytes = 0;
+      collectSoon(pressureBytes);
+      return;
+    }
+    this.#isInUse = false;
+    this.#timer = setTimeout(() => this.#look(), this.#idleMs).unref();
   }
 
   #dropIdle(): void {
@@ -84,7 +109,7 @@ export class ImagePool implements BlockKeeper {
       const dropped = this.#idle.shift();
       if (dropped === undefined) break;
       this.#idleBytes -= dropped.byteLength;
-      collectSoon(dropped);
+      letGo(dropped);
     }
   }
 }
@@ -99,14 +124,18 @@ const GrowableMemory = SharedArrayBuffer as new (
   options: { readonly maxByteLength: number },
 ) => SharedArrayBuffer;
 
+/** Nobody has `memory` any more. */
+export function letGo(memory: ArrayBufferLike): void {
+  if (memory instanceof SharedArrayBuffer) collectSoon(memory.byteLength);
+}
+
 /**
- * Lets V8 know of as many bytes outside its heap as `memory` has: an array buffer that is garbage from the beginning, and
- * takes no room, for nothing is written to it.
+ * Lets V8 know of as many bytes outside its heap: an array buffer that is garbage from the beginning, and takes no room,
+ * for nothing is written to it.
  */
-export function collectSoon(memory: ArrayBufferLike): void {
-  if (!(memory instanceof SharedArrayBuffer)) return;
+function collectSoon(bytes: number): void {
   try {
-    new ArrayBuffer(memory.byteLength);
+    new ArrayBuffer(bytes);
   } catch {
     // Where there is no room even for that, V8 has collected already.
   }

@@ -25,7 +25,7 @@ import {
   slotCountMax,
 } from "./blocks.ts";
 import { extentBytesMax } from "./extent-sums.ts";
-import { collectSoon, ImagePool } from "./image-pool.ts";
+import { ImagePool, letGo } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
 
 /** A cache has room for this many blocks at least, or they are smaller. */
@@ -79,7 +79,7 @@ export class SegmentCache {
     this.#limit = limit;
     this.images = images;
     const bytes = extentBytes ?? extentBytesFor(limit);
-    this.blocks = new BlockPool(bytes, images.poisons, collectSoon);
+    this.blocks = new BlockPool(bytes, images.poisons, letGo);
     if (limit instanceof MemoryBudget) limit.addCache(() => this.#shrink());
   }
 

@@ -1,6 +1,6 @@
 /**
  * Writes snapshots of the index and keeps the newest; with it the one before, for the case that the newer is damaged,
- * unless they are large beside the log. Without any the log is replayed: that takes longer and gives the same.
+ * unless one of them is large beside the log. Without any the log is replayed: that takes longer and gives the same.
  *
  * Invariants:
  * - A snapshot is listed when it is on the device under its final name.
@@ -20,9 +20,11 @@ import {
 } from "./snapshot-file.ts";
 import { Throttle } from "./throttle.ts";
 
-/** Two are kept while the newer has at most this part of the log's live bytes, or is small. */
+/** Two are kept while each has at most this part of the log's live bytes, or is small. */
 const keptShare = 1 / 8;
 const smallBytes = 1024 * 1024;
+/** Of the process's time: deletions that wait for a snapshot take the more room the later it is there. */
+const timeShare = 0.25;
 
 export class Snapshots {
   readonly #store: SegmentStore;
@@ -66,6 +68,7 @@ export class Snapshots {
     this.#store.isSnapshotComing = true;
     try {
       this.#throttle = new Throttle(this.#clock, bytesPerSecond);
+      this.#throttle.timeShare = timeShare;
       const writing = this.#write(disk, cut, sections, this.#throttle);
       this.#underWay = writing.catch(() => undefined);
       const bytes = await writing;
@@ -113,10 +116,11 @@ export class Snapshots {
     const temporary = `${path}.tmp`;
     try {
       const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
+      const most = Math.max(bytes, store.lastSnapshotBytes);
       store.lastSnapshotBytes = bytes;
       await disk.files.rename(temporary, path);
       await store.syncDirectory(folder);
-      const old = await this.#list(number, cut.throughNumber);
+      const old = await this.#list(number, cut.throughNumber, most);
       for (const name of old) await disk.files.unlink(`${folder}/${name}`).catch(() => undefined);
       return bytes;
     } catch (error) {
@@ -143,12 +147,12 @@ export class Snapshots {
     }
   }
 
-  /** @returns the names of the snapshots that are no longer listed. */
-  async #list(number: number, throughNumber: number): Promise<string[]> {
+  /** `bytes`: of the larger of it and the one before. @returns the names of the snapshots that are no longer listed. */
+  async #list(number: number, throughNumber: number, bytes: number): Promise<string[]> {
     const store = this.#store;
     const before = store.snapshots;
     const bytesMax = Math.max(smallBytes, keptShare * store.liveBytes());
-    const keptCount = store.lastSnapshotBytes <= bytesMax ? 2 : 1;
+    const keptCount = bytes <= bytesMax ? 2 : 1;
     const after = [...before, { number, throughNumber }].slice(-keptCount);
     await store.saveManifest(() => {
       store.snapshots = after;

@@ -2,16 +2,25 @@
  * Bounds the speed of work in the background, and gives the event loop back in between.
  */
 import type { Clock, Timer } from "../environment.ts";
-import { backgroundSliceMs } from "../limits.ts";
+import { backgroundSliceMs, sliceMs as sliceMsMax } from "../limits.ts";
 
 /** Shorter waits are not worth a timer. */
 const waitMsMin = 5;
+/** Of the time that a wait took longer than it should have, what is made up for at most. */
+const lateMsMax = 100;
 
 export class Throttle {
   readonly #clock: Clock;
   readonly #bytesPerSecond: number;
   readonly #sliceMs: number;
   readonly #isAwaited: boolean;
+  /**
+   * The part of the time that it has at least, 0 to below 1: its slices are as much longer as the others' turns are, up
+   * to `sliceMs` of limits.ts. With 0 it gets one short slice for each turn, however long that is.
+   */
+  timeShare = 0;
+  /** How long the present slice may last. */
+  #presentSliceMs: number;
   #sliceStartMs: number;
   #owedMs = 0;
   #hurried = false;
@@ -32,6 +41,7 @@ export class Throttle {
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;
     this.#sliceMs = sliceMs;
+    this.#presentSliceMs = sliceMs;
     this.#sliceStartMs = clock.monotonicMs();
   }
 
@@ -44,13 +54,17 @@ export class Throttle {
 
   /** Has the present slice lasted long enough? */
   isDue(): boolean {
-    return this.#clock.monotonicMs() - this.#sliceStartMs >= this.#sliceMs;
+    return this.#clock.monotonicMs() - this.#sliceStartMs >= this.#presentSliceMs;
   }
 
   /** Lets others run, and starts a new slice. */
   async yield(): Promise<void> {
+    const fromMs = this.#clock.monotonicMs();
     await new Promise<void>((resolve) => setImmediate(resolve));
     this.resumed();
+    const othersMs = this.#sliceStartMs - fromMs;
+    const ownMs = (othersMs * this.timeShare) / (1 - this.timeShare);
+    this.#presentSliceMs = Math.max(this.#sliceMs, Math.min(ownMs, sliceMsMax));
   }
 
   /** Something was awaited that gave the event loop back: a new slice starts. */
@@ -63,10 +77,12 @@ export class Throttle {
     if (Number.isFinite(this.#bytesPerSecond) && !this.#hurried) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
       if (this.#owedMs >= waitMsMin) {
-        const ms = this.#owedMs;
-        this.#owedMs = 0;
-        await this.#sleep(ms);
+        const fromMs = this.#clock.monotonicMs();
+        await this.#sleep(this.#owedMs);
         this.resumed();
+        // In a busy process timers come late: what follows is as much earlier.
+        this.#owedMs -= this.#sliceStartMs - fromMs;
+        this.#owedMs = Math.max(-lateMsMax, Math.min(0, this.#owedMs));
         return;
       }
     }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { purgedThroughKey } from "../../engine/keyspaces/tombstones.ts";
 import { put } from "../support/database-scenarios.ts";
 import {
   History,
@@ -66,6 +67,61 @@ test("more tombstones than one purge takes go in several", async () => {
   expect(await maintenance.cleanTombstones()).toBe(2500);
   expect(state.keyspaces.tombstones.count).toBe(0);
   await shop.database.close();
+});
+
+test("a snapshot may be written while tombstones that are purged are still being dropped", async () => {
+  const shop = await open();
+  const { database } = shop;
+  const { tombstones } = database.state.keyspaces;
+  const ids = Array.from({ length: 50 }, (_, index) => `a/${index}`);
+  await shop.write(ids.map((id) => put(id, "")));
+  await shop.write(ids.slice(10).map((id) => ({ kind: "delete", id })));
+  const through = tombstones.lastEtagThrough(database.state.committedEtag);
+  await database.write((transaction) =>
+    transaction.putEntry(transaction.keyspaces.values, purgedThroughKey, through),
+  );
+  expect(tombstones.purgedThrough).toBe(through);
+  expect(tombstones.dropPurged(15)).toBe(15);
+  expect(tombstones.count).toBe(25);
+  await database.writeSnapshot();
+  // What another instance makes of it has none, and counts the same bytes as dead.
+  expect(await database.maintenance.cleanTombstones()).toBe(25);
+  await shop.check();
+  await database.abandon();
+  const again = await SimulatedDatabase.open(shop.files, shop.history);
+  expect(again.database.state.keyspaces.tombstones.count).toBe(0);
+  await again.check();
+  await again.database.close();
+});
+
+/** Bytes of all index snapshots. */
+function snapshotBytes({ files }: SimulatedDatabase): number {
+  const paths = files.paths().filter((path) => path.includes("/snap/"));
+  return paths.reduce((bytes, path) => bytes + files.content(path).length, 0);
+}
+
+test("a flood of ids leaves neither tombstones, numbers nor a large snapshot behind when it is over", async () => {
+  const shop = await open({ tombstonesDueCount: 1e9, snapshotIntervalMs: 1e9 });
+  const { database } = shop;
+  const { documents, keyspaces } = database.state;
+  await shop.write([put("staying", "")]);
+  const ids = Array.from({ length: 2000 }, (_, index) => `${index}/${"x".repeat(480)}`);
+  await shop.write(ids.map((id) => put(id, "")));
+  await shop.write(ids.map((id) => ({ kind: "delete", id })));
+  await database.writeSnapshot();
+  const before = snapshotBytes(shop);
+  expect(keyspaces.tombstones.count).toBe(ids.length);
+  for (let turn = 0; turn < 4; turn++) await pass(shop, 5000);
+  expect(keyspaces.tombstones.count).toBe(0);
+  expect(documents.pendingNumberCount).toBe(0);
+  expect(documents.docCount).toBeLessThan(10);
+  expect(snapshotBytes(shop)).toBeLessThan(before / 10);
+  await database.compact();
+  expect(database.logMetrics.recordBytes).toBeLessThan(1000);
+  const calls = shop.files.calls.length;
+  await pass(shop, 60_000);
+  expect(shop.files.calls.length).toBe(calls);
+  await database.close();
 });
 
 test("many tombstones go at once, and those that a follower still needs are tried again soon", async () => {

@@ -36,3 +36,30 @@ test("a snapshot has the entries of its moment, though they change before it is 
   expect(contentOf(restored)).toEqual(before);
   restored.checkInvariants();
 });
+
+test("the bytes of a snapshot are known before it is made", () => {
+  const keyspace = newKeyspace();
+  const bytes = () =>
+    keyspace
+      .sections()
+      .flatMap(({ parts }) => [...parts])
+      .reduce((sum, part) => sum + part.length, 0);
+  const put = (key: string, value: string | undefined, etag: number) => {
+    const encoded = Buffer.byteLength(JSON.stringify(value ?? ""));
+    const length = EntryKeyspace.encodedLength(Buffer.byteLength(key), encoded);
+    const entry = { value: value ?? "", etag, position: etag * 8, length };
+    keyspace.stage(key, value === undefined ? undefined : entry);
+    keyspace.commitStaged(1);
+  };
+  expect(keyspace.snapshotBytes).toBe(0);
+  for (let n = 0; n < 500; n++) put(`key${(n * 7) % 90}`, `${n}`.repeat(1 + (n % 9)), n + 1);
+  expect(keyspace.snapshotBytes).toBe(bytes());
+  for (let n = 0; n < 80; n++) put(`key${n}`, undefined, 1000 + n);
+  keyspace.drop("key85");
+  expect(keyspace.count).toBe(9);
+  expect(keyspace.snapshotBytes).toBe(bytes());
+  const restored = newKeyspace();
+  const [section] = keyspace.sections();
+  restored.restore(new Map([["entries.values", Buffer.concat([...(section?.parts ?? [])])]]));
+  expect(restored.snapshotBytes).toBe(bytes());
+});

@@ -32,16 +32,22 @@ describe("the pace of compaction", () => {
 
   test("rises with what is dead, without steps", () => {
     const rows: CompactionPace[] = [];
-    for (let dead = 30; dead <= 80; dead += 0.25) rows.push(pace({ dead }));
+    for (let dead = 30; dead <= 140; dead += 0.25) rows.push(pace({ dead }));
     for (let at = 1; at < rows.length; at++) {
       const [before, after] = [rows[at - 1] as CompactionPace, rows[at] as CompactionPace];
-      for (const field of ["speedUp", "brake"] as const) {
+      for (const field of ["speedUp", "timeShare", "brake"] as const) {
         expect(after[field]).toBeGreaterThanOrEqual(before[field]);
         expect(after[field] - before[field]).toBeLessThan(0.25);
       }
     }
-    expect(rows.at(0)).toMatchObject({ delayMs: 1000, speedUp: 1, brake: 0 });
-    expect(rows.at(-1)).toMatchObject({ delayMs: 0, speedUp: 8, brake: 1 });
+    expect(rows.at(0)).toMatchObject({ delayMs: 1000, speedUp: 1, timeShare: 0, brake: 0 });
+    expect(rows.at(-1)).toMatchObject({ delayMs: 0, speedUp: 8, timeShare: 0.5, brake: 8 });
+  });
+
+  test("slows writers down the more, the less it keeps up with them", () => {
+    expect(pace({ dead: 50 })).toMatchObject({ timeShare: 0.25, brake: 0 });
+    expect(pace({ dead: 60 })).toMatchObject({ timeShare: 0.5, brake: 1 });
+    expect(pace({ dead: 80 })).toMatchObject({ timeShare: 0.5, brake: 3 });
   });
 
   test("begins earlier when snapshots and other things take much, but not without end", () => {

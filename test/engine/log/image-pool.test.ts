@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
 
@@ -42,4 +42,23 @@ test("the largest four are kept, and no more bytes than are allowed", async () =
   pool.giveImage(Buffer.from(new ArrayBuffer(128 * 1024 * 1024)));
   await setImmediate();
   expect(pool.idleBytes).toBe(128 * 1024 * 1024);
+});
+
+test("nothing is kept when no image was taken for a while", async () => {
+  const pool = new ImagePool(false, 40);
+  pool.giveImage(pool.take(1000));
+  await setImmediate();
+  for (let turn = 0; turn < 8; turn++) {
+    await setTimeout(15);
+    expect(pool.idleBytes).toBeGreaterThan(0);
+    pool.giveImage(pool.take(1000));
+    await setImmediate();
+  }
+  await setTimeout(200);
+  expect(pool.idleBytes).toBe(0);
+  pool.giveImage(pool.take(1000));
+  await setImmediate();
+  expect(pool.idleBytes).toBeGreaterThan(0);
+  await setTimeout(200);
+  expect(pool.idleBytes).toBe(0);
 });
