@@ -22,6 +22,7 @@ import {
 } from "./limits.ts";
 import { openingFailed } from "./log/failed-read.ts";
 import { type FileLog, openLog, type ReplayReport } from "./log/file-log.ts";
+import { letGo } from "./log/image-pool.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
 import { SegmentCache } from "./log/segment-cache.ts";
@@ -105,15 +106,11 @@ export async function openParts(
   records.isReplaced = (position) => opened.isReplaced(position);
   let report: ReplayReport;
   try {
-    const { tombstones } = keyspaces;
     const sections = log.snapshot?.sections;
-    // The log counts what is dead from `replay` on.
-    tombstones.dropsLater = true;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
-    tombstones.dropsLater = false;
     report = await log.replay();
-    tombstones.dropPurged(Number.POSITIVE_INFINITY);
-    tombstones.dropsLater = true;
+    keyspaces.tombstones.dropPurged(Number.POSITIVE_INFINITY);
+    keyspaces.tombstones.dropsLater = true;
     await blobs.sweep();
   } catch (error) {
     await log.close();
@@ -202,6 +199,10 @@ function restore(
     shapes.restore(shapeBytes, at);
     at += length;
   }
+  // The log counts what is dead from its replay on.
+  keyspaces.tombstones.dropsLater = true;
   for (const keyspace of keyspaces.all) keyspace.restore(sections);
+  keyspaces.tombstones.dropsLater = false;
   documents.restore([...sections].map(([name, bytes]) => ({ name, parts: [bytes] })));
+  for (const { buffer } of sections.values()) letGo(buffer);
 }

@@ -43,6 +43,8 @@ const logBytesPerSnapshotByte = 2;
 const deletionBytesMin = 1024 * 1024;
 const liveBytesPerDeletionByte = 5;
 const snapshotBytesPerDeletionByte = 2;
+/** The same when there is time: they are not only on the disk, but in the image of what compaction made of them. */
+const liveBytesPerDeletionByteAtRest = 16;
 /** The last snapshot is written anew, when there is time, when it is so many times as large as the new one. */
 const largerSnapshot = 1.25;
 /** Bytes of new log between two looks at them. */
@@ -242,16 +244,11 @@ export class Maintenance {
   #isSnapshotInTheWay(): boolean {
     if (this.#newLogBytes - this.#lookedAtBytes < lookBytes) return false;
     this.#lookedAtBytes = this.#newLogBytes;
-    return this.#isSnapshotWorthwhile(this.#host.log.lastSnapshotBytes);
-  }
-
-  /** `snapshotBytes`: what a new one will have. */
-  #isSnapshotWorthwhile(snapshotBytes: number): boolean {
     const { log } = this.#host;
     const mayTake = Math.max(
       deletionBytesMin,
       log.liveBytes / liveBytesPerDeletionByte,
-      snapshotBytes / snapshotBytesPerDeletionByte,
+      log.lastSnapshotBytes / snapshotBytesPerDeletionByte,
     );
     return log.deletionBytesBeyondSnapshots() > mayTake;
   }
@@ -279,7 +276,8 @@ export class Maintenance {
     for (let turn = 0; turn < 2 && !this.#ending.signal.aborted; turn++) {
       const snapshotBytes = documents.memoryBytes() + keyspaces.snapshotBytes();
       const isLarge = log.lastSnapshotBytes > largerSnapshot * snapshotBytes + deletionBytesMin;
-      if (!isLarge && !this.#isSnapshotWorthwhile(snapshotBytes)) return;
+      const mayStay = Math.max(deletionBytesMin, log.liveBytes / liveBytesPerDeletionByteAtRest);
+      if (!isLarge && log.deletionBytesBeyondSnapshots() <= mayStay) return;
       this.#snapshot.disarm();
       await this.#writeSnapshot();
     }

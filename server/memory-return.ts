@@ -86,8 +86,8 @@ class HeapCompactor {
   }
 }
 
-/** The buffer is never written to: it takes no memory, and is garbage from the beginning. */
-function shrinkHeap(): void {
+/** At once, in one pause. The buffer is never written to: it takes no memory, and is garbage from the beginning. */
+export function shrinkHeap(): void {
   const { heap_size_limit: limit, external_memory: external } = getHeapStatistics();
   try {
     new ArrayBuffer(limit * heapShare + external + pokeBytes);

@@ -21,8 +21,12 @@ const idleCountMax = 4;
 const idleBytesMax = 128 * 1024 * 1024;
 /** Milliseconds without a new image after which none is kept. */
 const idleMs = 5_000;
-/** V8 looks for garbage when it hears of this many bytes outside its heap. */
-const pressureBytes = 96 * 1024 * 1024;
+/**
+ * V8 looks for garbage when it hears of 64 MiB more outside its heap than it knew of. Of less it hears in vain: it is told
+ * of the end of that too, before it has looked. And what the C library allocates in pieces of up to 32 MiB raises the size
+ * from which on it gives memory back to the system.
+ */
+const pressureBytes = 72 * 1024 * 1024;
 /** What a test that reads a record too late finds. */
 const poison = 0xdb;
 
@@ -129,16 +133,21 @@ export function letGo(memory: ArrayBufferLike): void {
   if (memory instanceof SharedArrayBuffer) collectSoon(memory.byteLength);
 }
 
+let letGoBytes = 0;
+
 /**
- * Lets V8 know of as many bytes outside its heap: an array buffer that is garbage from the beginning, and takes no room,
- * for nothing is written to it.
+ * Lets V8 know of as many bytes outside its heap, together with those of before: an array buffer that is garbage from the
+ * beginning, and takes no room, for nothing is written to it.
  */
 function collectSoon(bytes: number): void {
+  letGoBytes += bytes;
+  if (letGoBytes < pressureBytes) return;
   try {
-    new ArrayBuffer(bytes);
+    new ArrayBuffer(letGoBytes);
   } catch {
     // Where there is no room even for that, V8 has collected already.
   }
+  letGoBytes = 0;
 }
 
 /** Rounded up by at most an eighth, so that images of about the same size can take each other's place. */

@@ -293,8 +293,13 @@ export class Recovery {
     const { cache } = this.#store;
     segment.image = image;
     if (image !== null) await extendAllSums(segment, image, this.#throttle);
-    if (image !== null && cache.hasRoom(segment.size)) cache.add(segment);
-    else cache.remove(segment);
+    if (image !== null && cache.hasRoom(segment.size)) {
+      cache.add(segment);
+      return;
+    }
+    const isOwned = segment.imageBlock !== null;
+    cache.remove(segment);
+    if (image !== null && !isOwned) cache.images.giveImage(image);
   }
 
   /** Was no frame ever written to it? */
@@ -310,7 +315,11 @@ export class Recovery {
   async #load(segment: Segment): Promise<Buffer> {
     const ahead = this.#ahead?.segment === segment ? await this.#ahead.image : null;
     this.#ahead = null;
-    return ahead ?? (await this.#readInto(segment, newImage(segment.size)));
+    return ahead ?? (await this.#readInto(segment, this.#newImage(segment)));
+  }
+
+  #newImage(segment: Segment): Buffer {
+    return this.#store.cache.images.take(segment.size);
   }
 
   /** Begins to read a segment that is replayed next, unless nothing is in it. */
@@ -318,7 +327,7 @@ export class Recovery {
     if (segment === undefined || this.#known.has(segment.number)) return;
     const read = async (): Promise<Buffer | null> => {
       if (segment.kind === "log" && (await this.#isUnused(segment))) return null;
-      return await this.#readInto(segment, newImage(segment.size));
+      return await this.#readInto(segment, this.#newImage(segment));
     };
     const image = read();
     // It is told to whoever needs the segment.

@@ -10,7 +10,7 @@ import { isReadFailed } from "./failed-read.ts";
 import { decodeFrameHeader, frameHeaderBytes, slicedPayloadCrcOf } from "./frame.ts";
 import { type Position, positionSegmentFactor } from "./log.ts";
 import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
-import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
+import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";
 
@@ -49,7 +49,8 @@ export async function scrub(
   try {
     for (const segment of store.order.filter((listed) => listed.sealed)) {
       if (hurry?.aborted === true) break;
-      const image = newImage(segment.end);
+      const { images } = store.cache;
+      const image = images.take(segment.end);
       const count = await store.readFrom(segment, image, 0).catch(unread);
       if (count === null) {
         // What the system cannot read now is no damage; the next scrub looks at it.
@@ -64,6 +65,7 @@ export async function scrub(
       if (damages.length > 0) segment.damaged = true;
       report.damages += damages.length;
       for (const damage of damages) onDamage(damage);
+      images.giveImage(image);
       await throttle.yield();
     }
   } finally {

@@ -19,6 +19,7 @@
 import { crc32 } from "node:zlib";
 import type { FileHandle, FileSystem } from "../environment.ts";
 import { readInteger, writeInteger } from "./frame.ts";
+import { sharedMemory } from "./image-pool.ts";
 import type { SnapshotSection } from "./log.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -201,7 +202,7 @@ export async function readSnapshotFile<Head = SnapshotCut>(
   path: string,
   identity: SnapshotIdentity,
   isWanted: (head: Head) => boolean = () => true,
-  newMemory = (bytes: number) => new ArrayBuffer(bytes),
+  newMemory: (bytes: number) => ArrayBufferLike = (bytes) => sharedMemory(bytes, bytes).buffer,
 ): Promise<LoadedSnapshot<Head> | null> {
   try {
     if (!(await files.exists(path))) return null;
@@ -216,7 +217,7 @@ async function readWholeFile<Head>(
   path: string,
   identity: SnapshotIdentity,
   isWanted: (head: Head) => boolean,
-  newMemory: (bytes: number) => ArrayBuffer,
+  newMemory: (bytes: number) => ArrayBufferLike,
 ): Promise<LoadedSnapshot<Head> | null> {
   const file = await files.open(path, "read");
   try {
