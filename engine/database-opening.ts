@@ -22,7 +22,6 @@ import {
 } from "./limits.ts";
 import { openingFailed } from "./log/failed-read.ts";
 import { type FileLog, openLog, type ReplayReport } from "./log/file-log.ts";
-import { letGo } from "./log/image-pool.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
 import { SegmentCache } from "./log/segment-cache.ts";
@@ -204,5 +203,4 @@ function restore(
   for (const keyspace of keyspaces.all) keyspace.restore(sections);
   keyspaces.tombstones.dropsLater = false;
   documents.restore([...sections].map(([name, bytes]) => ({ name, parts: [bytes] })));
-  for (const { buffer } of sections.values()) letGo(buffer);
 }
