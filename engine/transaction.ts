@@ -23,7 +23,6 @@ import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "./limits.ts";
 import { newPlace, type RecordPlace } from "./log/blocks.ts";
-import { letGo, sharedMemory } from "./log/image-pool.ts";
 import type { Position } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
@@ -77,18 +76,10 @@ interface OwnEntry {
 
 type OwnEntries = BTree<string, OwnEntry>;
 
-const scratchBytesMin = 64 * 1024;
-/** More is let go after each transaction. */
-const scratchBytesMax = 16 * 1024 * 1024;
-/** Half of the room is let go after so many transactions that could do without. */
-const smallTransactions = 32;
-
 /** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
-  bytes: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
+  bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
-  /** Transactions in a row that had less than a quarter of the room. */
-  #smallCount = 0;
   readonly documents = new TransactionDocuments();
 
   /** Makes room for `count` more bytes. @returns where they begin. */
@@ -101,30 +92,17 @@ export class Scratch {
       );
     }
     if (needed > this.bytes.length) {
-      const larger = Math.max(needed, this.bytes.length * 2);
-      this.#replace(sharedMemory(larger, larger));
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2));
+      this.bytes.copy(larger, 0, 0, this.length);
+      this.bytes = larger;
     }
     return this.length;
   }
 
   reset(): void {
-    const { bytes } = this;
-    this.#smallCount = this.length * 4 < bytes.length ? this.#smallCount + 1 : 0;
     this.length = 0;
     this.documents.reset();
-    if (bytes.length === scratchBytesMin) return;
-    if (bytes.length > scratchBytesMax) this.#replace(Buffer.allocUnsafeSlow(scratchBytesMin));
-    else if (this.#smallCount >= smallTransactions) {
-      const smaller = Math.max(scratchBytesMin, bytes.length >>> 1);
-      this.#replace(sharedMemory(smaller, smaller));
-      this.#smallCount = 0;
-    }
-  }
-
-  #replace(bytes: Buffer): void {
-    this.bytes.copy(bytes, 0, 0, this.length);
-    letGo(this.bytes.buffer);
-    this.bytes = bytes;
+    if (this.bytes.length > 16 * 1024 * 1024) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
   }
 }
 
