@@ -15,13 +15,11 @@ import { EngineError } from "./errors.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
-  byteBackslash,
   byteComma,
-  byteObjectClose,
   byteObjectOpen,
-  byteQuote,
   skipSpace,
 } from "./json/bytes.ts";
+import { ObjectScan } from "./json/object-scan.ts";
 import { misplaced, unexpected } from "./json/raw-scan.ts";
 import { largeBuffer } from "./large-buffer.ts";
 import { documentBytesMax } from "./limits.ts";
@@ -29,7 +27,15 @@ import { BatchCommand } from "./writes/batch-parser.ts";
 
 const commandBytesMax = documentBytesMax + 64 * 1024;
 const bufferBytesMin = 64 * 1024;
+/** Bytes of a buffer up to which the next is twice as large, else eight times: what is not written takes no memory. */
+const largeBufferBytes = 4 * 1024 * 1024;
 const noBytes = Buffer.alloc(0);
+
+/** Bytes of the next buffer, when it must hold `bytes`: what came is copied to it in one turn, so rather seldom. */
+function roomFor(bytes: number): number {
+  if (bytes < largeBufferBytes) return Math.max(bufferBytesMin, 2 * bytes);
+  return Math.max(bytes, Math.min(8 * bytes, commandBytesMax + largeBufferBytes));
+}
 
 export class CommandScanner {
   /** What came and is not used up: `#bytes[#at, #end)`. */
@@ -37,10 +43,8 @@ export class CommandScanner {
   #at = 0;
   #end = 0;
   #expects: "array" | "command-or-close" | "comma-or-close" | "nothing" = "array";
-  /** Inside an object that is not all there: where to look on, and how deep that is. 0: not inside. */
-  #depth = 0;
-  #lookAt = 0;
-  #isInString = false;
+  /** Looks for the end of a command that is not all there. */
+  #scan: ObjectScan | null = null;
 
   /** Bytes of what came and is not used up. */
   get heldBytes(): number {
@@ -61,9 +65,8 @@ export class CommandScanner {
     }
     // Given-out commands are in the old buffer: only behind its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
-      const larger = largeBuffer(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
+      const larger = largeBuffer(roomFor(held + chunk.length));
       this.#bytes.copy(larger, 0, this.#at, this.#end);
-      this.#lookAt -= this.#at;
       this.#bytes = larger;
       this.#at = 0;
       this.#end = held;
@@ -78,7 +81,7 @@ export class CommandScanner {
    */
   next(): BatchCommand | "more" | "end" {
     for (;;) {
-      if (this.#depth > 0) return this.#restOfCommand();
+      if (this.#scan !== null) return this.#restOfCommand(this.#scan);
       if (this.#expects === "nothing") return "end";
       this.#at = skipSpace(this.#bytes, this.#at, this.#end);
       if (this.#at === this.#end) return "more";
@@ -124,30 +127,15 @@ export class CommandScanner {
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== "json-truncated") throw error;
     }
-    this.#depth = 1;
-    this.#lookAt = this.#at + 1;
-    this.#isInString = false;
-    return this.#restOfCommand();
+    this.#scan = new ObjectScan();
+    return this.#restOfCommand(this.#scan);
   }
 
-  #restOfCommand(): BatchCommand | "more" {
-    const bytes = this.#bytes;
-    const end = this.#end;
-    let i = this.#lookAt;
-    while (i < end) {
-      const byte = bytes[i++] as number;
-      if (this.#isInString) {
-        if (byte === byteBackslash) i++;
-        else if (byte === byteQuote) this.#isInString = false;
-      } else if (byte === byteQuote) this.#isInString = true;
-      else if (byte === byteObjectOpen || byte === byteArrayOpen) this.#depth++;
-      else if (byte === byteObjectClose || byte === byteArrayClose) {
-        this.#depth--;
-        if (this.#depth === 0) return this.#take(new BatchCommand(bytes, this.#at, i));
-      }
-    }
-    this.#lookAt = i;
-    return "more";
+  #restOfCommand(scan: ObjectScan): BatchCommand | "more" {
+    const endAt = scan.scan(this.#bytes, this.#at, this.#end);
+    if (endAt < 0) return "more";
+    this.#scan = null;
+    return this.#take(new BatchCommand(this.#bytes, this.#at, endAt, scan.endsFrom(this.#at)));
   }
 
   #take(command: BatchCommand): BatchCommand {

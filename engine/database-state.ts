@@ -13,6 +13,7 @@ import type { DocumentTable } from "./keyspaces/document-table.ts";
 import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import type { CommitLog } from "./log/log.ts";
+import type { PreparedDocument } from "./writes/prepared-document.ts";
 
 /** The one letter by which the nodes of a cluster are told apart. There is one node. */
 export const nodeTag = "A";
@@ -30,7 +31,10 @@ export class DatabaseState {
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
-  readonly parser: DocumentParser;
+  /** Holds the document that is to be stored: see `withParsed` (writes/prepared-document.ts) for one of another parser. */
+  parser: DocumentParser;
+  /** What `parser` holds, when it was prepared before the transaction. */
+  prepared: PreparedDocument | null = null;
   readonly keyspaces: KeyspaceTable;
   readonly feed: ChangeFeed;
   readonly metadata = new MetadataWriter();

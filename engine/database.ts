@@ -55,6 +55,12 @@ import {
   rewriteTouched,
   type StoredDocument,
 } from "./writes/documents.ts";
+import {
+  isPrepared,
+  type PreparedDocument,
+  prepareDocument,
+  withParsed,
+} from "./writes/prepared-document.ts";
 
 /** Settings of a database that its files do not say. */
 export interface DatabaseOptions {
@@ -325,6 +331,7 @@ export class Database implements LogListener {
     } finally {
       documents.endInterning(isKept);
       if (!isKept) this.state.forgetCollections();
+      this.#scratch.trim();
     }
   }
 
@@ -346,7 +353,7 @@ export class Database implements LogListener {
   #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
     const { shapes } = this.state;
     const { scratch } = transaction;
-    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion);
+    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion, scratch.isLarge);
     this.#stageDocuments(transaction.documents, base);
     for (const { facts, at, length } of transaction.revisions) {
       const { revisions } = this.state.keyspaces;
@@ -606,11 +613,17 @@ export class Database implements LogListener {
   put(id: string, document: object | string | Buffer, expected?: string): Promise<StoredDocument> {
     if (typeof document === "string") return this.#putText(id, document, expected);
     if (!Buffer.isBuffer(document)) return this.#putObject(id, document, expected);
-    const bytes = Buffer.from(document);
-    return this.write((transaction) => {
-      this.state.parser.parse(bytes, 0, bytes.length);
-      return putParsed(transaction, id, expected);
-    });
+    return this.putBytes(id, Buffer.from(document), expected);
+  }
+
+  /** As `put`, of JSON text that does not change until it has resolved. */
+  putBytes(id: string, bytes: Buffer, expected?: string): Promise<StoredDocument> {
+    const text = { bytes, from: 0, to: bytes.length };
+    const put = (prepared: PreparedDocument | null) =>
+      this.write((transaction) =>
+        withParsed(this.state, text, prepared, () => putParsed(transaction, id, expected)),
+      );
+    return isPrepared(bytes.length) ? prepareDocument(this.state, text, id).then(put) : put(null);
   }
 
   #putText(id: string, text: string, expected: string | undefined): Promise<StoredDocument> {

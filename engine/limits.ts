@@ -21,6 +21,11 @@ export const endingWaitMs = 1_000;
 export const documentBytesMax = 256 * 1024 * 1024;
 /** Objects and arrays inside each other in one document. */
 export const documentDepthMax = 10_000;
+/**
+ * Bytes of a document's text from which on it is parsed and copied in slices before its transaction, which is made in one
+ * turn of the event loop.
+ */
+export const preparedBytesMin = 256 * 1024;
 /** Bytes of one transaction in the log. */
 export const transactionBytesMax = 512 * 1024 * 1024;
 /** Bytes at which a segment of the log is full and the next begins (a larger transaction gets one of its size). */

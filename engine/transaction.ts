@@ -76,6 +76,9 @@ interface OwnEntry {
 
 type OwnEntries = BTree<string, OwnEntry>;
 
+/** Memory above this is given back when a transaction has ended. */
+const scratchBytesKept = 4 * 1024 * 1024;
+
 /** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
@@ -99,10 +102,29 @@ export class Scratch {
     return this.length;
   }
 
+  /**
+   * Takes a large `bytes` for what is written, when nothing is yet and there is less room. For this transaction only: it is
+   * let go of at its end.
+   */
+  adopt(bytes: Buffer): void {
+    const isWorthIt = bytes.length > scratchBytesKept && bytes.length > this.bytes.length;
+    if (this.length === 0 && isWorthIt) this.bytes = bytes;
+  }
+
   reset(): void {
     this.length = 0;
     this.documents.reset();
-    if (this.bytes.length > 16 * 1024 * 1024) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
+    this.trim();
+  }
+
+  /** Will its memory be let go of when the transaction has ended? */
+  get isLarge(): boolean {
+    return this.bytes.length > scratchBytesKept;
+  }
+
+  /** Lets go of the memory that a large transaction needed. */
+  trim(): void {
+    if (this.isLarge) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
   }
 }
 

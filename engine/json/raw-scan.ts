@@ -20,6 +20,7 @@ import {
   byteQuote,
   skipSpace,
 } from "./bytes.ts";
+import type { ValueEnds } from "./object-scan.ts";
 
 /** What a value is, by its first byte: the words are those of RavenDB's parser. */
 export function tokenName(bytes: Uint8Array, at: number): string {
@@ -80,6 +81,7 @@ function rawStringEnd(bytes: Uint8Array, at: number, end: number): number {
 
 /**
  * Calls `member` with each member of the object that begins at `at`: its key's text and the span of its value.
+ * @param ends of values that need not be looked through once more.
  * @returns the position behind the object.
  * @throws EngineError json-truncated, json-invalid
  */
@@ -88,12 +90,13 @@ export function eachRawMember(
   at: number,
   end: number,
   member: (key: string, from: number, to: number) => void,
+  ends?: ValueEnds,
 ): number {
   let i = skipSpace(bytes, at + 1, end);
   if (bytes[i] === byteObjectClose && i < end) return i + 1;
   for (;;) {
     const { key, valueFrom } = rawKey(bytes, i, end);
-    const to = rawValueEnd(bytes, valueFrom, end);
+    const to = ends?.get(valueFrom) ?? rawValueEnd(bytes, valueFrom, end);
     if (to < 0) throw truncated();
     member(key, valueFrom, to);
     i = skipSpace(bytes, to, end);

@@ -5,11 +5,14 @@
  * A member takes three slots of `members`: begin and end (exclusive) of its key in the text, quotes
  * included, and a hash that equal keys share. Each member reaches to the comma before the next.
  */
+import { finish, type Work } from "../work-budget.ts";
 import { bytesEqual } from "./bytes.ts";
 
 const slots = 3;
 /** Members up to which comparing all pairs is faster than a table. */
 const pairsMax = 16;
+/** Members that are looked at between two pauses: about a millisecond. */
+const membersPerPause = 2048;
 /** Members passed over in one search, above which the keys are hostile to the table's hash. */
 const probesMax = 64;
 
@@ -48,14 +51,38 @@ export function removeRepeatedKeys(
   to: number,
   textEnd: number,
 ): Shortened | null {
-  const repeated =
-    to - from > pairsMax * slots
-      ? findInTable(text, members, from, to)
-      : findInPairs(text, members, from, to);
-  if (repeated === null) return null;
+  if (to - from > pairsMax * slots) {
+    return finish(removeRepeatedInSlices(text, members, from, to, textEnd));
+  }
+  const repeated = findInPairs(text, members, from, to);
+  return repeated === null ? null : finish(remove(text, members, from, to, textEnd, repeated));
+}
+
+/** As `removeRepeatedKeys`, for many members: it may pause. */
+export function* removeRepeatedInSlices(
+  text: Buffer,
+  members: Int32Array,
+  from: number,
+  to: number,
+  textEnd: number,
+): Work<Shortened | null> {
+  const repeated = yield* findInTable(text, members, from, to);
+  return repeated === null ? null : yield* remove(text, members, from, to, textEnd, repeated);
+}
+
+function* remove(
+  text: Buffer,
+  members: Int32Array,
+  from: number,
+  to: number,
+  textEnd: number,
+  repeated: ReadonlySet<number>,
+): Work<Shortened> {
+  let steps = 0;
   let textTo = members[from] as number;
   let memberTo = from;
   for (let at = from; at < to; at += slots) {
+    if (++steps % membersPerPause === 0) yield;
     if (repeated.has(at)) continue;
     const begin = members[at] as number;
     const end = at + slots < to ? (members[at + slots] as number) - 1 : textEnd;
@@ -99,18 +126,20 @@ function findInPairs(
 }
 
 /** As `findInPairs`, for many members. */
-function findInTable(
+function* findInTable(
   text: Buffer,
   members: Int32Array,
   from: number,
   to: number,
-): Set<number> | null {
+): Work<Set<number> | null> {
   const count = (to - from) / slots;
   const mask = 2 ** Math.ceil(Math.log2(2 * count)) - 1;
   // Holds slot + 1 of the last member seen with a key; 0 is free.
   const table = new Int32Array(mask + 1);
   let repeated: Set<number> | null = null;
+  let steps = 0;
   for (let at = from; at < to; at += slots) {
+    if (++steps % membersPerPause === 0) yield;
     let place = hashKey(text, members[at] as number, members[at + 1] as number) & mask;
     let probes = 0;
     for (; table[place] !== 0; place = (place + 1) & mask) {
@@ -120,7 +149,7 @@ function findInTable(
         repeated.add(other);
         break;
       }
-      if (++probes > probesMax) return findByText(text, members, from, to);
+      if (++probes > probesMax) return yield* findByText(text, members, from, to);
     }
     table[place] = at + 1;
   }
@@ -128,15 +157,17 @@ function findInTable(
 }
 
 /** As `findInPairs`, for keys made to collide: the engine's own string hash has a secret seed. */
-function findByText(
+function* findByText(
   text: Buffer,
   members: Int32Array,
   from: number,
   to: number,
-): Set<number> | null {
+): Work<Set<number> | null> {
   const last = new Map<string, number>();
   const repeated = new Set<number>();
+  let steps = 0;
   for (let at = from; at < to; at += slots) {
+    if (++steps % membersPerPause === 0) yield;
     const key = text.latin1Slice(members[at], members[at + 1]);
     const other = last.get(key);
     if (other !== undefined) repeated.add(other);

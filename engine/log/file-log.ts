@@ -360,8 +360,8 @@ export class FileLog implements CommitLog {
    * See `CommitLog.append`. With `evenIfFull` (deletions) it may use the last of the device, see `diskReserveBytes`.
    * Whoever appends much waits for `whenUnsyncedBelow` in between.
    */
-  append(payload: Buffer, length: number, evenIfFull = false): Position {
-    return this.#ready.append(payload, length, evenIfFull);
+  append(payload: Buffer, length: number, evenIfFull = false, isGiven = false): Position {
+    return this.#ready.append(payload, length, evenIfFull, isGiven);
   }
 
   /** Ends the log for a reason of its owner: nothing is written any more, and what is not on its way is lost. */

@@ -22,14 +22,20 @@ import { assert } from "../assert.ts";
 import type { Clock, Timer } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { transactionBytesMax } from "../limits.ts";
+import { turnIsOver } from "../turns.ts";
+import { combinedCrc } from "./crc-combine.ts";
 import { extendSums } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
+import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor } from "./log.ts";
+import { recordCheckAt, recordKindAt, recordLengthAt } from "./record.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
 
+/** Records from this length on are not read for the CRC of their frame: their own check is the CRC of nearly all of them. */
+const knownCrcBytesMin = 256 * 1024;
 /** Bytes of a frame that are checked at once. */
 const crcPieceBytes = 128 * 1024;
 
@@ -151,7 +157,7 @@ export class LogWriter {
   }
 
   /** See `FileLog.append`. */
-  append(payload: Buffer, length: number, evenIfFull: boolean): Position {
+  append(payload: Buffer, length: number, evenIfFull: boolean, isGiven: boolean): Position {
     this.#store.health.check();
     assert(!this.#closing, "nothing is appended to a log that is closed");
     assert(length > 0 && length % 8 === 0, "a transaction is made of whole records");
@@ -166,7 +172,8 @@ export class LogWriter {
     const image = segment.image;
     assert(image !== null, "the active segment is in memory");
     const at = this.#tail;
-    payload.copy(image, at, 0, length);
+    if (length >= knownCrcBytesMin) this.#appendLarge(segment, image, payload, length, isGiven);
+    else payload.copy(image, at, 0, length);
     this.#tail = at + length;
     if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(image);
     this.#openTransactions++;
@@ -231,6 +238,46 @@ export class LogWriter {
     if (this.#store.disk === null) return;
     this.#crc = crc32(image.subarray(this.#crcEnd, this.#tail), this.#crc);
     this.#crcEnd = this.#tail;
+  }
+
+  /**
+   * Copies records to the tail. Of a large one only what its frame's CRC needs, when its memory is given: the rest is
+   * copied before the frame is written.
+   */
+  #appendLarge(
+    segment: Segment,
+    image: Buffer,
+    payload: Buffer,
+    payloadLength: number,
+    isGiven: boolean,
+  ): void {
+    const tail = this.#tail;
+    let copied = 0;
+    for (let at = 0, length = 0; at < payloadLength; at += length) {
+      length = payload.readUInt32LE(at + recordLengthAt);
+      assert(length > 0 && at + length <= payloadLength, "a transaction is made of whole records");
+      if (length < knownCrcBytesMin) continue;
+      payload.copy(image, tail + copied, copied, at + recordKindAt);
+      copied = at + length;
+      if (isGiven) {
+        segment.late ??= new LateCopies(image);
+        segment.late.add(payload, tail, tail + at + recordKindAt, tail + copied);
+      } else payload.copy(image, tail + at + recordKindAt, at + recordKindAt, copied);
+      if (this.#store.disk === null) continue;
+      this.#crc = crc32(image.subarray(this.#crcEnd, tail + at + recordKindAt), this.#crc);
+      const check = payload.readUInt32LE(at + recordCheckAt);
+      this.#crc = combinedCrc(this.#crc, check, length - recordKindAt);
+      this.#crcEnd = tail + copied;
+    }
+    payload.copy(image, tail + copied, copied, payloadLength);
+  }
+
+  /** Copies what large records have left, in slices. */
+  async #fill(segment: Segment): Promise<void> {
+    const { late } = segment;
+    while (this.#store.health.stopped === null && late?.step() === true) await turnIsOver();
+    // More may have come meanwhile: that is copied before its own frame.
+    if (segment.late?.isEmpty === true) segment.late = null;
   }
 
   /** Goes to the next segment, which has room for `length` bytes. */
@@ -349,6 +396,7 @@ export class LogWriter {
 
   async #write(frame: Frame): Promise<void> {
     const { segment, start, end } = frame;
+    if (segment.late !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
       // The manifest lists the spare behind the others: it stays as it is.
@@ -492,6 +540,7 @@ export class LogWriter {
       if (this.#store.order.includes(segment)) continue;
       this.#store.cache.remove(segment);
       segment.isTaken = false;
+      segment.late = null;
       if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }
     const last = this.#store.order.at(-1);
@@ -501,6 +550,7 @@ export class LogWriter {
     this.#lastCrc = this.durableCrc;
     if (last === undefined || last.kind !== "log" || last.image === null || last.sealed) return;
     this.#active = last;
+    last.late = null;
     this.#openFrameAt(last.end);
     for (const segment of this.#store.order) {
       if (segment !== last && !segment.sealed) this.#sealSegment(segment);

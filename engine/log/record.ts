@@ -21,6 +21,7 @@
 
 import { crc32 } from "node:zlib";
 import { assert } from "../assert.ts";
+import { crcAround } from "./crc-combine.ts";
 
 export const recordHeaderBytes = 24;
 
@@ -107,6 +108,24 @@ export function sealRecord(bytes: Buffer, start: number): void {
   assert(length >= recordHeaderBytes, "a record has a header");
   assert(length % 8 === 0, "a record's length is a multiple of 8");
   bytes.writeInt32LE(signedCheckOf(bytes, start, length), start + recordCheckAt);
+}
+
+/**
+ * As `sealRecord`, for a long record of which the part `[knownFrom, knownTo)` has the CRC-32 `known`: that is not read again.
+ */
+export function sealRecordAround(
+  bytes: Buffer,
+  start: number,
+  knownFrom: number,
+  knownTo: number,
+  known: number,
+): void {
+  const length = bytes.readUInt32LE(start + recordLengthAt);
+  assert(length >= crcLengthMin && length % 8 === 0, "a long record has a CRC-32");
+  const from = start + recordKindAt;
+  assert(from <= knownFrom && knownTo <= start + length, "what is known is within the record");
+  const check = crcAround(bytes, from, start + length, knownFrom, knownTo, known);
+  bytes.writeUInt32LE(check, start + recordCheckAt);
 }
 
 /** Is there a whole record of `length` bytes at `start`, with the check that its bytes give? */

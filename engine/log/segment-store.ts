@@ -256,6 +256,7 @@ export class SegmentStore {
     const { image } = segment;
     if (image === null) return this.cache.place(segment, start, length, target, isWalk);
     this.cache.touch(segment);
+    segment.late?.finish(start, start + length);
     target.bytes = image;
     target.start = start;
     target.block = segment.imageBlock;

@@ -20,6 +20,7 @@ import { crc32 } from "node:zlib";
 import type { FileHandle } from "../environment.ts";
 import type { Block, Extent, SingleTable } from "./blocks.ts";
 import { readInteger, writeInteger } from "./frame.ts";
+import type { LateCopies } from "./late-copies.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
@@ -58,6 +59,8 @@ export class Segment {
   image: Buffer | null = null;
   /** What holds the image's memory; null in an in-memory log. */
   imageBlock: Block | null = null;
+  /** What is still to be copied into the image; null: nothing. */
+  late: LateCopies | null = null;
   /** When the image was last used, in ticks of the cache. */
   usedAt = 0;
   /** Where the last durable frame ends. */

@@ -3,10 +3,13 @@
  * once. Semantics are those of RavenDB 7.2.7, with one difference: a counter is given the value that the dump has, whatever
  * it was, since values are not kept apart by where they were counted.
  */
+
 import type { BlobStore, Lease } from "../blob-store.ts";
+import type { DatabaseState } from "../database-state.ts";
 import { documentFlags } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
+import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { identityKey } from "../keyspaces/identities.ts";
@@ -20,6 +23,13 @@ import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
 import { nextIndex } from "../writes/compare-exchange.ts";
 import { setCounter } from "../writes/counters.ts";
 import { deleteDocument, type PutOptions, putParsed, seedIdentity } from "../writes/documents.ts";
+import {
+  type DocumentText,
+  isPrepared,
+  type PreparedDocument,
+  prepareDocument,
+  withParsed,
+} from "../writes/prepared-document.ts";
 import { importRevision } from "../writes/revisions.ts";
 import { deleteFromSeries, importSeries } from "../writes/time-series.ts";
 import type { ItemCounts } from "./smuggler-result.ts";
@@ -31,6 +41,8 @@ export interface ImportItem {
   readonly counts: ItemCounts;
   /** In words, for messages. */
   readonly name: string;
+  /** What takes long, before its transaction. @throws EngineError */
+  readonly prepare?: ((state: DatabaseState) => Promise<void>) | undefined;
   /** What it does has no other effect than on the transaction. @throws EngineError */
   apply(transaction: Transaction): void;
 }
@@ -63,17 +75,20 @@ export interface DumpedMetadata {
 }
 
 /** @throws EngineError json-invalid, json-not-object, invalid-format without an id that is text */
-export function dumpedMetadata(bytes: Buffer): DumpedMetadata {
+export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
   if (bytes[0] !== 0x7b) {
     throw new EngineError("json-not-object", "Expected start of object in the dump's documents.");
   }
   let metadata: unknown;
   let text = "{}";
-  eachRawMember(bytes, 0, bytes.length, (key, from, to) => {
+  const isLong = isPrepared(bytes.length);
+  const ends = isLong ? (await scanObject(bytes, 0, bytes.length)).ends : undefined;
+  const look = (key: string, from: number, to: number) => {
     if (key !== "@metadata") return;
     metadata = parsedText(bytes, from, to);
     text = bytes.utf8Slice(from, to);
-  });
+  };
+  eachRawMember(bytes, 0, bytes.length, look, ends);
   if (!isObject(metadata)) {
     throw new EngineError("invalid-format", "Document does not contain an id.");
   }
@@ -158,6 +173,8 @@ export class DocumentItem implements ImportItem {
   readonly counts: ItemCounts;
   readonly #bytes: Buffer;
   readonly #fate: DocumentFate;
+  readonly prepare: ImportItem["prepare"];
+  #prepared: PreparedDocument | null = null;
 
   /** `bytes`: the document's text. */
   constructor(counts: ItemCounts, bytes: Buffer, fate: DocumentFate) {
@@ -165,10 +182,18 @@ export class DocumentItem implements ImportItem {
     this.sizeBytes = bytes.length;
     this.#bytes = bytes;
     this.#fate = fate;
+    if (!isPrepared(bytes.length)) return;
+    this.prepare = async (state) => {
+      this.#prepared = await prepareDocument(state, this.#text, fate.id);
+    };
   }
 
   get name(): string {
     return `document '${shown(this.#fate.id)}'`;
+  }
+
+  get #text(): DocumentText {
+    return { bytes: this.#bytes, from: 0, to: this.#bytes.length };
   }
 
   apply(transaction: Transaction): void {
@@ -180,9 +205,10 @@ export class DocumentItem implements ImportItem {
       checkAttachmentName(attachment.name);
       bindAttachment(transaction, id, attachment, collections.intern(this.#fate.collection));
     }
-    state.parser.parse(this.#bytes, 0, this.#bytes.length);
-    if (isGuarded) putGuarded(transaction, id, options);
-    else putParsed(transaction, id, undefined, undefined, options);
+    withParsed(state, this.#text, this.#prepared, () => {
+      if (isGuarded) putGuarded(transaction, id, options);
+      else putParsed(transaction, id, undefined, undefined, options);
+    });
   }
 }
 
@@ -190,6 +216,8 @@ export class RevisionItem implements ImportItem {
   readonly sizeBytes: number;
   readonly counts: ItemCounts;
   readonly #bytes: Buffer;
+  readonly prepare: ImportItem["prepare"];
+  #prepared: PreparedDocument | null = null;
   readonly #metadata: DumpedMetadata;
   readonly #attachments: readonly ImportedAttachment[];
 
@@ -204,6 +232,10 @@ export class RevisionItem implements ImportItem {
     this.#bytes = bytes;
     this.#metadata = metadata;
     this.#attachments = attachments;
+    if (!isPrepared(bytes.length)) return;
+    this.prepare = async (state) => {
+      this.#prepared = await prepareDocument(state, this.#text, metadata.id);
+    };
   }
 
   get name(): string {
@@ -212,13 +244,18 @@ export class RevisionItem implements ImportItem {
 
   apply(transaction: Transaction): void {
     const { id, changeVector, lastModified, flags } = this.#metadata;
-    transaction.state.parser.parse(this.#bytes, 0, this.#bytes.length);
-    importRevision(transaction, id, {
-      changeVector,
-      lastModified: lastModified ?? transaction.state.nextModified(),
-      flags,
-      attachments: this.#attachments,
-    });
+    withParsed(transaction.state, this.#text, this.#prepared, () =>
+      importRevision(transaction, id, {
+        changeVector,
+        lastModified: lastModified ?? transaction.state.nextModified(),
+        flags,
+        attachments: this.#attachments,
+      }),
+    );
+  }
+
+  get #text(): DocumentText {
+    return { bytes: this.#bytes, from: 0, to: this.#bytes.length };
   }
 }
 

@@ -312,7 +312,7 @@ class DumpImport {
     const { documentAttachments } = this.#result;
     documentAttachments.isSkipped = !this.#options.types.has("Attachments");
     for await (const bytes of this.#items("Docs")) {
-      const metadata = dumpedMetadata(bytes);
+      const metadata = await dumpedMetadata(bytes);
       if (metadata.exportType !== "") {
         await this.#content(bytes, metadata, documentAttachments);
         continue;
@@ -423,7 +423,7 @@ class DumpImport {
     const { revisionAttachments } = this.#result;
     revisionAttachments.isSkipped = !this.#options.types.has("Attachments");
     for await (const bytes of this.#items("RevisionDocuments")) {
-      const metadata = dumpedMetadata(bytes);
+      const metadata = await dumpedMetadata(bytes);
       if (metadata.exportType !== "") {
         await this.#content(bytes, metadata, revisionAttachments);
         continue;
@@ -645,6 +645,13 @@ class DumpImport {
     this.#batch = [];
     this.#batchBytes = 0;
     for (let from = 0; from < items.length && this.#failure === null; ) {
+      const first = items[from] as ImportItem; // from < length
+      try {
+        await first.prepare?.(this.#database.state);
+      } catch (error) {
+        this.#failure ??= { error: error instanceof EngineError ? placed(error, first) : error };
+        break;
+      }
       await turnIsOver();
       const part = new ImportPart(items, from);
       const written = this.#write(part).catch((error: unknown) => {
@@ -741,8 +748,11 @@ class ImportPart {
     const end = this.isDone ? this.end : this.#items.length;
     this.end = this.#from;
     while (this.end < end) {
-      if (!this.isDone && this.end > this.#from && performance.now() >= stopMs) break;
-      const item = this.#items[this.end++] as ImportItem; // end < length
+      const item = this.#items[this.end] as ImportItem; // end < length
+      // What takes long is prepared when it is the first.
+      const isLate = item.prepare !== undefined || performance.now() >= stopMs;
+      if (!this.isDone && this.end > this.#from && isLate) break;
+      this.end++;
       try {
         item.apply(transaction);
       } catch (error) {

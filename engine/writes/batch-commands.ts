@@ -1,10 +1,12 @@
 /**
  * THE table of batch commands: type -> what it does. Rows have the members and order of RavenDB 7.2.7's.
  */
+import type { DatabaseState } from "../database-state.ts";
 import { flagsText } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
+import { preparedBytesMin } from "../limits.ts";
 import { firstMillisecond, formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
@@ -20,6 +22,12 @@ import {
   putParsed,
   storedIdOf,
 } from "./documents.ts";
+import {
+  type DocumentText,
+  type PreparedDocument,
+  prepareDocument,
+  withParsed,
+} from "./prepared-document.ts";
 import { copySeries } from "./time-series.ts";
 import {
   applySeriesOperations,
@@ -51,17 +59,28 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["CompareExchangeDELETE", () => null],
 ]);
 
-/** Parses the document of a PUT command. @throws EngineError json-…, invalid-operation when it has none */
-export function parseDocumentOf({ state }: Transaction, command: BatchCommand): void {
+/** The text of the document of a PUT command. @throws EngineError invalid-operation when it has none */
+export function documentTextOf(command: BatchCommand): DocumentText {
   const span = command.span("Document");
   if (span === undefined) {
     throw new EngineError("invalid-operation", "PUT command must have a 'Document' property");
   }
-  state.parser.parse(command.bytes, span.from, span.to);
+  return { bytes: command.bytes, from: span.from, to: span.to };
+}
+
+/** Prepares what a command stores, when it is a document of at least `bytesMin`. @throws EngineError json-…, too-large */
+export async function prepareCommand(
+  state: DatabaseState,
+  command: BatchCommand,
+  bytesMin = preparedBytesMin,
+): Promise<PreparedDocument | null> {
+  const span = command.type === "PUT" ? command.span("Document") : undefined;
+  if (span === undefined || span.to - span.from < bytesMin) return null;
+  return prepareDocument(state, documentTextOf(command), command.text("Id") ?? "");
 }
 
 /** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */
-function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchRow {
   const id = command.text("Id")?.trim()
     ? (command.text("Id") as string)
     : transaction.state.newGuid();
@@ -79,8 +98,10 @@ function put({ transaction }: BatchRun, command: BatchCommand): BatchRow {
         `Invalid property name: ${command.text("ForceRevisionCreationStrategy")}`,
       );
   }
-  parseDocumentOf(transaction, command);
-  const stored = putParsed(transaction, id, expected);
+  const text = documentTextOf(command);
+  const stored = withParsed(transaction.state, text, prepared?.get(command), () =>
+    putParsed(transaction, id, expected),
+  );
   const collection = transaction.keyspaces.collections.nameOf(
     transaction.collectionOf(stored.document),
   );

@@ -20,6 +20,7 @@ import {
   byteQuote,
   skipSpace,
 } from "../json/bytes.ts";
+import { scanObject, type ValueEnds } from "../json/object-scan.ts";
 import {
   eachRawMember,
   misplaced,
@@ -51,11 +52,11 @@ export class BatchCommand {
   /** Behind the command. */
   readonly endAt: number;
 
-  /** @throws EngineError json-…, invalid-operation without a `Type` */
-  constructor(bytes: Buffer, at: number, end: number) {
+  /** `ends`: see `eachRawMember`. @throws EngineError json-…, invalid-operation without a `Type` */
+  constructor(bytes: Buffer, at: number, end: number, ends?: ValueEnds) {
     this.bytes = bytes;
     this.startAt = at;
-    this.endAt = eachRawMember(bytes, at, end, (key, from, to) => {
+    const keep = (key: string, from: number, to: number) => {
       const earlier = this.#spans.get(key);
       // A repeated document is not stored, so nobody else would check it.
       if (earlier !== undefined && key === "Document") parsedText(bytes, earlier.from, earlier.to);
@@ -63,7 +64,8 @@ export class BatchCommand {
       if (key === "Document") return;
       const isString = bytes[from] === byteQuote;
       this.#values.set(key, isString ? rawString(bytes, from, to) : parsedText(bytes, from, to));
-    });
+    };
+    this.endAt = eachRawMember(bytes, at, end, keep, ends);
     const type = this.text("Type");
     if (type === null) {
       throw new EngineError("invalid-operation", "Command must have a valid 'Type' property");
@@ -152,7 +154,8 @@ async function parseCommands(
     if (commands.length >= commandsMax) throw tooMany(commandsMax);
     if (commands.length % commandsPerLook === commandsPerLook - 1) await turnIsOver();
     expectByte(bytes, at, end, byteObjectOpen, "StartObject");
-    const command = new BatchCommand(bytes, at, end);
+    const found = commandAt(bytes, at, end);
+    const command = found instanceof BatchCommand ? found : await found;
     commands.push(command);
     at = skipSpace(bytes, command.endAt, end);
     if (at >= end) throw truncated();
@@ -162,6 +165,23 @@ async function parseCommands(
   }
 }
 
+/** The command at `at`; a long one is looked through in slices. */
+function commandAt(bytes: Buffer, at: number, end: number): BatchCommand | Promise<BatchCommand> {
+  const soon = Math.min(end, at + longCommandBytes);
+  try {
+    return new BatchCommand(bytes, at, soon);
+  } catch (error) {
+    const isLong = soon < end && error instanceof EngineError && error.code === "json-truncated";
+    if (!isLong) throw error;
+  }
+  return scanObject(bytes, at, end).then(({ endAt, ends }) => {
+    if (endAt < 0) throw truncated();
+    return new BatchCommand(bytes, at, endAt, ends);
+  });
+}
+
+/** Bytes of a command that are looked at in one go. */
+const longCommandBytes = 256 * 1024;
 /** Commands after which the clock is looked at. */
 const commandsPerLook = 64;
 

@@ -5,11 +5,26 @@
 import { assert } from "../assert.ts";
 import type { BlobStore, Lease } from "../blob-store.ts";
 import type { Database } from "../database.ts";
+import type { DatabaseState } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
+import { largeBuffer } from "../large-buffer.ts";
+import { transactionBytesMax } from "../limits.ts";
 import type { Transaction } from "../transaction.ts";
-import { batchHandlers } from "./batch-commands.ts";
+import { turnIsOver } from "../turns.ts";
+import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { nextIdentity, rewriteTouched } from "./documents.ts";
+import type { PreparedDocument } from "./prepared-document.ts";
+
+/** Bytes of a batch from which on its larger documents are parsed before its transaction. */
+const longBatchBytes = 256 * 1024;
+/** Bytes of such a document: for a smaller one, a parser of its own costs more than parsing it. */
+const batchPreparedBytesMin = 16 * 1024;
+/** Room for what a batch writes besides those documents. */
+const preparedRoomBytes = 4 * 1024 * 1024;
+/** Bytes of memory that are touched in one go. */
+const touchedBytes = 2 * 1024 * 1024;
+const none: readonly never[] = [];
 
 /** The JSON text of a command's row. Called when all commands are carried out and all change vectors known. */
 export type BatchRow = () => string;
@@ -17,6 +32,8 @@ export type BatchRow = () => string;
 /** What a command may use while it is carried out. */
 export interface BatchRun {
   readonly transaction: Transaction;
+  /** Large documents of its commands. */
+  readonly prepared?: ReadonlyMap<BatchCommand, PreparedDocument>;
   /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
   nextContent(): Lease;
 }
@@ -66,11 +83,14 @@ export async function executeBatch(
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
+  const { prepared, room } = await prepareCommands(database.state, commands);
   const written = database.write(
     (transaction) => {
+      if (room !== null) transaction.scratch.adopt(room);
       let taken = 0;
       const run: BatchRun = {
         transaction,
+        prepared,
         nextContent() {
           const lease = contents[taken++];
           if (lease === undefined) {
@@ -98,6 +118,34 @@ export async function executeBatch(
     await useUpIdentities(database, commands).catch(() => undefined); // what the batch failed of is to be told
     throw error;
   }
+}
+
+/**
+ * Parses large documents, and makes room for several of them together, in slices: the transaction is made in one turn.
+ * @throws EngineError json-…, too-large
+ */
+async function prepareCommands(
+  state: DatabaseState,
+  commands: readonly BatchCommand[],
+): Promise<{ prepared: Map<BatchCommand, PreparedDocument>; room: Buffer | null }> {
+  const prepared = new Map<BatchCommand, PreparedDocument>();
+  let bytes = 0;
+  const last = commands.at(-1);
+  const isLong = last !== undefined && last.endAt >= longBatchBytes;
+  for (const command of isLong ? commands : none) {
+    const one = await prepareCommand(state, command, batchPreparedBytesMin);
+    if (one === null) continue;
+    prepared.set(command, one);
+    bytes += one.parser.bodyLength;
+  }
+  if (prepared.size === 0 || commands.length === 1) return { prepared, room: null };
+  const room = largeBuffer(Math.min(bytes + preparedRoomBytes, transactionBytesMax));
+  // The system gives memory when it is first written: that costs as much as the copy.
+  for (let at = 0; at < bytes; at += touchedBytes) {
+    room.fill(0, at, Math.min(at + touchedBytes, room.length));
+    await turnIsOver();
+  }
+  return { prepared, room };
 }
 
 /**

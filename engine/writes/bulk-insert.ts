@@ -5,7 +5,7 @@
  * too much is gathered, nothing more is read until there is room.
  *
  * Invariants:
- * - Batches are committed in the order of the commands; each is all there or not at all.
+ * - Batches are committed in the order of the commands, each in some transactions.
  * - What is committed when the insert fails stays.
  */
 import type { Lease } from "../blob-store.ts";
@@ -14,13 +14,15 @@ import type { Database } from "../database.ts";
 import { EngineError } from "../errors.ts";
 import { HeldPieces } from "../held-pieces.ts";
 import { truncated } from "../json/raw-scan.ts";
-import { bulkInsertBatchBytes, bulkInsertBatchCommands } from "../limits.ts";
+import { bulkInsertBatchBytes, bulkInsertBatchCommands, preparedBytesMin } from "../limits.ts";
 import { bulkResult, type OperationFigures } from "../operations.ts";
 import type { Transaction } from "../transaction.ts";
+import { turnIsOver } from "../turns.ts";
 import type { BatchRun } from "./batch.ts";
-import { batchHandlers, parseDocumentOf } from "./batch-commands.ts";
+import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
+import { type PreparedDocument, withParsed } from "./prepared-document.ts";
 
 /** The count that a command of this type goes to. */
 const countNames = {
@@ -34,7 +36,12 @@ interface Item {
   readonly command: BatchCommand;
   /** The content of an attachment. */
   readonly content: Lease | undefined;
+  /** Its document, when that is large, from when its turn has come. */
+  prepared: PreparedDocument | null;
 }
+
+/** Bytes of commands in one transaction: some milliseconds of work. */
+const partBytes = 512 * 1024;
 
 export interface BulkInsertOptions {
   /** A document that is stored already just so is not written again. */
@@ -113,7 +120,7 @@ export class BulkInsert {
         command.type === "AttachmentPUT"
           ? await this.#database.blobs.store(this.#contentOf(command, pieces))
           : undefined;
-      this.#gathered.push({ command, content });
+      this.#gathered.push({ command, content, prepared: null });
       this.#gatheredBytes += command.endAt - command.startAt;
       while (
         this.#gathered.length >= bulkInsertBatchCommands ||
@@ -176,18 +183,37 @@ export class BulkInsert {
       });
   }
 
+  /** In some transactions; they are on their way to the disk together. */
   async #commit(items: readonly Item[]): Promise<void> {
-    let lastId = "";
+    const written: Promise<void>[] = [];
     try {
-      await this.#database.write((transaction) => {
-        for (const item of items) lastId = this.#execute(transaction, item);
-      });
+      for (let from = 0; from < items.length; ) {
+        const part = await this.#part(items, from);
+        from += part.length;
+        let isRun = false;
+        const write = this.#database.write((transaction) => {
+          let lastId = "";
+          for (const item of part) lastId = this.#execute(transaction, item);
+          isRun = true;
+          return lastId;
+        });
+        const counted = write.then((lastId) => this.#count(part, lastId));
+        counted.catch(() => undefined); // it is told below
+        written.push(counted);
+        // The order of the commands is kept when one has to wait, and none follows one that failed.
+        if (!isRun) await counted;
+      }
     } finally {
+      const ended = await Promise.allSettled(written);
       for (const { content } of items) content?.release();
+      for (const one of ended) if (one.status === "rejected") this.#fail(one.reason);
     }
+  }
+
+  #count(part: readonly Item[], lastId: string): void {
     this.#batchCount++;
-    this.#counts.total += items.length;
-    for (const { command } of items) {
+    this.#counts.total += part.length;
+    for (const { command } of part) {
       this.#counts[countNames[command.type as keyof typeof countNames]]++;
     }
     this.#progress({
@@ -201,13 +227,33 @@ export class BulkInsert {
     });
   }
 
+  /**
+   * The items of the next transaction, in a turn that has time for it: few, as it is made in one turn. A large document
+   * is parsed before, and has one of its own.
+   */
+  async #part(items: readonly Item[], from: number): Promise<readonly Item[]> {
+    const first = items[from] as Item; // from < items.length
+    first.prepared = await prepareCommand(this.#database.state, first.command);
+    await turnIsOver();
+    if (first.prepared !== null) return [first];
+    let to = from;
+    for (let bytes = 0; to < items.length && bytes < partBytes; to++) {
+      const { startAt, endAt } = (items[to] as Item).command; // to < items.length
+      if (to > from && endAt - startAt >= preparedBytesMin) break;
+      bytes += endAt - startAt;
+    }
+    return items.slice(from, to);
+  }
+
   /** @returns the id of the document that the command was about. */
-  #execute(transaction: Transaction, { command, content }: Item): string {
-    const id = command.text("Id") || transaction.state.newGuid();
+  #execute(transaction: Transaction, { command, content, prepared }: Item): string {
+    const { state } = transaction;
+    const id = command.text("Id") || state.newGuid();
     if (command.type === "PUT") {
-      parseDocumentOf(transaction, command);
-      if (this.#options.skipsUnchanged && isUnchanged(transaction, id)) return id;
-      return putParsed(transaction, id).id;
+      return withParsed(state, documentTextOf(command), prepared, () => {
+        if (this.#options.skipsUnchanged && isUnchanged(transaction, id)) return id;
+        return putParsed(transaction, id).id;
+      });
     }
     const run: BatchRun = {
       transaction,

@@ -19,10 +19,11 @@ import { clusterCountKey } from "../keyspaces/values.ts";
 import { checkCompareExchangeKey } from "../names.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
-import { parseDocumentOf } from "./batch-commands.ts";
+import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
+import { type PreparedDocument, withParsed } from "./prepared-document.ts";
 
 /** Keys of guards begin with it. */
 export const guardPrefix = "rvn-atomic/";
@@ -59,6 +60,11 @@ export async function executeClusterBatch(
   hasGuards: boolean,
 ): Promise<ClusterBatchResult> {
   for (const command of commands) checkType(command);
+  const prepared = new Map<BatchCommand, PreparedDocument>();
+  for (const command of commands) {
+    const one = await prepareCommand(database.state, command);
+    if (one !== null) prepared.set(command, one);
+  }
   return await database.write((transaction) => {
     const known = commands.map((command) => checked(transaction, command));
     refuseViolations(transaction, known, hasGuards);
@@ -67,7 +73,7 @@ export async function executeClusterBatch(
     const valueRows: string[] = [];
     for (const each of known) {
       if (each.type === "PUT" || each.type === "DELETE") {
-        documentRows.push(writeDocument(transaction, each, index, hasGuards));
+        documentRows.push(writeDocument(transaction, each, index, hasGuards, prepared));
       } else valueRows.push(writeValue(transaction, each, index));
     }
     return { rows: [...documentRows, ...valueRows].join(","), index };
@@ -203,14 +209,19 @@ function writeDocument(
   { command, type, id }: ClusterCommand,
   index: number,
   hasGuards: boolean,
+  prepared: ReadonlyMap<BatchCommand, PreparedDocument>,
 ): string {
   const { state } = transaction;
   const guard = hasGuards ? `,TRXN:${index}-${state.transactionHash}` : "";
   const vector = `RAFT:${nextCount(transaction)}-${state.clusterHash}${guard}`;
   let storedId = id;
   if (type === "PUT") {
-    parseDocumentOf(transaction, command);
-    storedId = putParsed(transaction, id, undefined, vector).id;
+    storedId = withParsed(
+      state,
+      documentTextOf(command),
+      prepared.get(command),
+      () => putParsed(transaction, id, undefined, vector).id,
+    );
   } else deleteDocument(transaction, id, undefined, vector);
   if (hasGuards) setGuard(transaction, storedId, type === "PUT" ? index : null);
   const when = formatTimestamp(state.nextModified());

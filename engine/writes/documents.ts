@@ -26,13 +26,13 @@ import { idFormOf, serverMadeId } from "../document-id.ts";
 import type { ServerMember } from "../document-metadata.ts";
 import { EngineError } from "../errors.ts";
 import { bytesEqual } from "../json/bytes.ts";
-import { type DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
+import { DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import { documentBytesMax } from "../limits.ts";
-import { sealRecord } from "../log/record.ts";
+import { crcLengthMin, sealRecord, sealRecordAround } from "../log/record.ts";
 import { checkDocumentId, checkIdentityName } from "../names.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
 import { parseTimestamp } from "../timestamp.ts";
@@ -99,6 +99,9 @@ const listFlags =
   documentFlags.HasAttachments | documentFlags.HasCounters | documentFlags.HasTimeSeries;
 /** Flags of a document that stay when it is written again. */
 export const keptFlags = listFlags | documentFlags.HasRevisions;
+
+/** A parser that has parsed nothing. */
+const noDocument = new DocumentParser(null);
 
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
@@ -634,10 +637,11 @@ function write(
   fields.setChangeVector(vector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);
+  usePrepared(transaction);
   const recordLength = documentRecordLength(fields);
   const at = scratch.reserve(recordLength);
   encodeDocumentRecord(scratch.bytes, at, fields);
-  sealRecord(scratch.bytes, at);
+  seal(state, scratch.bytes, at);
   const rowFlags = vector === "" ? flags : flags | explicitVectorRowFlag;
   transaction.stageDocument(document, etag, recordLength, collectionId, rowFlags);
   if (!transaction.isUnwatched) {
@@ -646,6 +650,33 @@ function write(
   }
   const { collection } = metadata;
   return new StoredDocument(state, id, document, etag, collection, lastModified, flags, vector);
+}
+
+/**
+ * The body of a document that was prepared stays where it is, when that is where the record has it. It is never moved: the
+ * transaction may run again.
+ */
+function usePrepared({ state, scratch }: Transaction): void {
+  const { prepared } = state;
+  if (prepared === null || fields.bodySource !== prepared.parser.source) return;
+  fields.bodySource = prepared.bytes;
+  fields.bodyStart = prepared.bodyStart;
+  const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
+  if (documentHeaderBytes + parts === prepared.bodyStart) scratch.adopt(prepared.bytes);
+}
+
+/** Writes the check of the record at `at`. The body of a document that was prepared is not read for it. */
+function seal({ prepared }: DatabaseState, bytes: Buffer, at: number): void {
+  if (prepared === null || fields.bodySource !== prepared.bytes) {
+    sealRecord(bytes, at);
+    return;
+  }
+  const bodyStart = bodyStartOf(bytes, at);
+  // Little may be left of a long text.
+  if (recordLengthOf(bytes, at) < crcLengthMin) sealRecord(bytes, at);
+  else sealRecordAround(bytes, at, bodyStart, bodyStart + fields.bodyLength, prepared.bodyCrc);
+  // The fields are used again: they must not keep a large document's memory.
+  fields.setBody(noDocument);
 }
 
 /** The change vector of a document that is written at `etag`; "" for the usual one. @throws RecordNotResident */

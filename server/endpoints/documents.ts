@@ -5,7 +5,7 @@
  * body, among several it is `null`; the ETag of one document is its change vector.
  */
 import { EngineError } from "../../engine/errors.ts";
-import { deleteDocument, putParsed } from "../../engine/writes/documents.ts";
+import { deleteDocument } from "../../engine/writes/documents.ts";
 import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional.ts";
 import { listDocuments } from "../document-listing.ts";
 import { changeVectorOfRow, loadDocuments } from "../document-loading.ts";
@@ -85,10 +85,7 @@ async function putDocument(exchange: Exchange, { database }: DatabaseContext): P
   const expected = expectedVector(exchange);
   let body = await exchange.body();
   if (body[0] !== braceOpen) body = await uploadedFile(exchange.header("content-type"), body);
-  const stored = await database.write((transaction) => {
-    database.state.parser.parse(body, 0, body.length);
-    return putParsed(transaction, id, expected);
-  });
+  const stored = await database.putBytes(id, body, expected);
   exchange.replyJson(
     201,
     `{"Id":${JSON.stringify(stored.id)},"ChangeVector":"${stored.changeVector}"}`,

@@ -446,7 +446,7 @@ const bodyCases: readonly AbuseCase[] = [
     async attack(server) {
       for (let n = 0; n < 4; n++) {
         const begin = '{"BuildVersion":60000,"Docs":[{"T":"';
-        const head = `POST ${server.database}/smuggler/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+        const head = `POST ${server.database}/smuggler/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n`;
         const socket = await server.connect();
         socket.write(head);
         const first = Buffer.from(begin + "x".repeat(megabyte - begin.length));

@@ -7,11 +7,42 @@ import { documentDepthMax } from "../../../engine/limits.ts";
 import { documentText, valueText } from "./json-text.ts";
 import { slowMembers, slowMinify } from "./slow-minify.ts";
 
-/** Everything that a parse of a document says. */
+/** Everything that a parse of a document says; in slices of a few bytes it says the same. */
 function parse(text: string | Buffer, parser = new DocumentParser(new ShapeTable())) {
   // Inside a larger buffer, so that a read over the end meets bytes that would go on.
   const bytes = Buffer.concat([Buffer.from('"}]'), Buffer.from(text), Buffer.from('0"}]')]);
-  parser.parse(bytes, 3, bytes.length - 4);
+  const sliced =
+    text.length < 2_000 ? [1, 2, 3, 7].map((count) => parseInSlices(bytes, count)) : [];
+  let seen: ReturnType<typeof resultOf>;
+  try {
+    parser.parse(bytes, 3, bytes.length - 4);
+    seen = resultOf(parser);
+  } catch (error) {
+    for (const result of sliced) expect(result).toEqual(error);
+    throw error;
+  }
+  const { shapeId: _, ...whole } = seen;
+  for (const result of sliced) expect(result).toMatchObject(whole);
+  return seen;
+}
+
+/** What a parse says that pauses after `count` bytes, or the error that it throws. */
+function parseInSlices(bytes: Buffer, count: number) {
+  const parser = new DocumentParser(new ShapeTable());
+  const target = Buffer.alloc(bytes.length - 7);
+  const work = parser.parseInSlices(bytes, 3, bytes.length - 4, target, count);
+  let pauses = 0;
+  try {
+    while (work.next().done !== true) pauses++;
+  } catch (error) {
+    return error;
+  }
+  expect(pauses).toBeLessThanOrEqual(Math.ceil(bytes.length / count));
+  expect(parser.source).toBe(target);
+  return resultOf(parser);
+}
+
+function resultOf(parser: DocumentParser) {
   const metadata = new Map<string, string>();
   for (let k = 0; k < parser.metadataCount * metadataSpanSlots; k += metadataSpanSlots) {
     const [keyFrom, keyTo, from, to] = parser.metadataSpans.subarray(k, k + metadataSpanSlots);

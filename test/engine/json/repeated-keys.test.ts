@@ -10,7 +10,30 @@ function minify(text: string): string {
   return parser.body.toString("utf8", 0, parser.bodyLength);
 }
 
+/** As `minify`, of a document that is parsed in slices. */
+function minifyInSlices(text: string): string {
+  const bytes = Buffer.from(text);
+  const sliced = new DocumentParser(null);
+  const work = sliced.parseInSlices(bytes, 0, bytes.length, Buffer.alloc(bytes.length), 1000);
+  let pauses = 0;
+  while (work.next().done !== true) pauses++;
+  expect(pauses).toBeGreaterThan(1);
+  return sliced.source.toString("utf8", 0, sliced.bodyLength);
+}
+
 describe("an object with many keys", () => {
+  it.each([5_000, 50_000])(
+    "has those that repeat removed in slices, of %i members with a half as many keys",
+    (count) => {
+      const drawn = Array.from({ length: count }, (_, n) => (n * 7919) % (count / 2));
+      const members = drawn.map((key, n) => `"key${key}":{"v":${n},"v":[${n}]}`).join(",");
+      const text = `{"before":1,"x":{${members}},"after":[{"a":1,"b":2}],${members}}`;
+      expect(minifyInSlices(text)).toBe(minify(text));
+      const unique = `{"x":{${drawn.map((_, n) => `"key${n}":${n}`).join(",")}},"y":1}`;
+      expect(minifyInSlices(unique)).toBe(unique);
+    },
+  );
+
   it("keeps the last value of each at its last place", () => {
     const keys = fc.array(fc.nat({ max: 60 }), { minLength: 10, maxLength: 80 });
     fc.assert(
@@ -45,6 +68,8 @@ describe("repeated keys inside each other", () => {
 
   it("are taken out, but not on so many levels that the work would be quadratic", () => {
     expect(minify(nested(50))).toBe(slowMinify(nested(50)));
+    expect(minifyInSlices(nested(50))).toBe(slowMinify(nested(50)));
+    expect(() => minifyInSlices(nested(1000))).toThrow("too many levels deep");
     expect(() => minify(nested(1000))).toThrow("too many levels deep");
   });
 

@@ -1,0 +1,127 @@
+/**
+ * Large documents: parsed, copied to where their record will be made, and summed up in slices, before the transaction that
+ * stores them. The transaction, which is one turn of the event loop, then writes what stands around the body.
+ *
+ *   bytes of a prepared document, which become the scratch buffer of its transaction
+ *   +-------------------------------------------+----------+--------------------------------+
+ *   | room for the header, the id, the metadata | the body | room for the table of its fields |
+ *   +-------------------------------------------+----------+--------------------------------+
+ *   0, where its record will begin              bodyStart
+ *
+ * Where the body must stand is a guess: when the record turns out to have another change vector or other lists of
+ * attachments, the body is moved once more.
+ *
+ * Invariants:
+ * - What is prepared is a function of the text and the id alone: it may be stored any number of times, or never.
+ */
+
+import { crc32 } from "node:zlib";
+import type { DatabaseState } from "../database-state.ts";
+import { collectionMemberOf, documentHeaderBytes } from "../document.ts";
+import { DocumentParser } from "../json/json-parser.ts";
+import { largeBuffer } from "../large-buffer.ts";
+import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../limits.ts";
+import { combinedCrc } from "../log/crc-combine.ts";
+import { turnIsOver } from "../turns.ts";
+import type { Work } from "../work-budget.ts";
+
+/** Room in front of the body: for metadata that has a little more than the collection. */
+const roomBefore = 16 * 1024;
+/** Room behind it: the table of fields, and the records of shapes. */
+const roomBehind = 4 * shapeFieldCountMax + 64 * 1024;
+/** Bytes that are moved and summed up in one go. */
+const movedBytes = 4 * 1024 * 1024;
+
+export interface PreparedDocument {
+  /** Has parsed the document, and nothing since. */
+  readonly parser: DocumentParser;
+  readonly bytes: Buffer;
+  /** The body is in `bytes[bodyStart, bodyStart + parser.bodyLength)`. */
+  readonly bodyStart: number;
+  /** CRC-32 of the body. */
+  readonly bodyCrc: number;
+}
+
+/** The text of a document: `bytes[from, to)`. */
+export interface DocumentText {
+  readonly bytes: Buffer;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Is a text of `length` bytes to be prepared before it is stored by itself? */
+export function isPrepared(length: number): boolean {
+  return length >= preparedBytesMin;
+}
+
+/**
+ * Parses a document for `withParsed`, others being served meanwhile. The text must not change until it has resolved.
+ * @param id as far as it is known: a guess.
+ * @throws EngineError json-…, too-large
+ */
+export async function prepareDocument(
+  state: DatabaseState,
+  text: DocumentText,
+  id: string,
+): Promise<PreparedDocument> {
+  const work = prepare(state, text, Buffer.byteLength(id));
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+    await turnIsOver();
+  }
+}
+
+/** Calls `store` while `state.parser` is one that has just parsed the text. @throws EngineError json-…, too-large */
+export function withParsed<Result>(
+  state: DatabaseState,
+  { bytes, from, to }: DocumentText,
+  prepared: PreparedDocument | null | undefined,
+  store: () => Result,
+): Result {
+  const { parser } = state;
+  if (prepared == null) {
+    parser.parse(bytes, from, to);
+    return store();
+  }
+  state.parser = prepared.parser;
+  state.prepared = prepared;
+  try {
+    return store();
+  } finally {
+    state.parser = parser;
+    state.prepared = null;
+  }
+}
+
+function* prepare(
+  state: DatabaseState,
+  { bytes: text, from, to }: DocumentText,
+  idLength: number,
+): Work<PreparedDocument> {
+  const whole = largeBuffer(roomBefore + (to - from) + roomBehind);
+  const parser = new DocumentParser(state.shapes);
+  yield* parser.parseInSlices(text, from, to, whole.subarray(roomBefore, roomBefore + to - from));
+  const lead =
+    documentHeaderBytes + Math.min(idLength, nameBytesMax) + metadataLength(state, parser);
+  // Records begin at multiples of 8: the body moves by a few bytes, unless what comes before it has no room.
+  const recordStart = lead <= roomBefore ? (roomBefore - lead) & ~7 : 0;
+  const bodyAt = lead <= roomBefore ? recordStart + lead : roomBefore;
+  const moved = roomBefore - bodyAt;
+  let bodyCrc = 0;
+  for (let done = 0; done < parser.bodyLength; done += movedBytes) {
+    const end = Math.min(done + movedBytes, parser.bodyLength);
+    if (moved > 0) whole.copyWithin(bodyAt + done, roomBefore + done, roomBefore + end);
+    const piece = crc32(whole.subarray(bodyAt + done, bodyAt + end));
+    bodyCrc = combinedCrc(bodyCrc, piece, end - done);
+    yield;
+  }
+  parser.setMoved(whole.subarray(bodyAt, bodyAt + parser.bodyLength));
+  return { parser, bytes: whole.subarray(recordStart), bodyStart: bodyAt - recordStart, bodyCrc };
+}
+
+/** Bytes of the stored metadata, when the server adds nothing to it. */
+function metadataLength({ metadata }: DatabaseState, parser: DocumentParser): number {
+  metadata.fromParser(parser, []);
+  return metadata.isOnly(collectionMemberOf(metadata.collection)) ? 0 : metadata.length;
+}

@@ -1,0 +1,106 @@
+import { crc32 } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { bodyTextOf } from "../../../engine/document.ts";
+import { preparedBytesMin } from "../../../engine/limits.ts";
+import { combinedCrc, crcAround } from "../../../engine/log/crc-combine.ts";
+import { recordLengthAt, verifyRecord } from "../../../engine/log/record.ts";
+import { putParsed } from "../../../engine/writes/documents.ts";
+import { prepareDocument, withParsed } from "../../../engine/writes/prepared-document.ts";
+import { openTestDatabase } from "../../support/open-test-database.ts";
+
+const rows = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ Name: `row ${n}`, Number: n / 8, Tags: ["é", "b"] }));
+
+/** A document of more than a megabyte, spelled with spaces. */
+function largeText(count: number, metadata: object): string {
+  return JSON.stringify({ Rows: rows(count), Last: "x", "@metadata": metadata }, null, 1);
+}
+
+function withoutMetadata(text: string): unknown {
+  const { "@metadata": _, ...rest } = JSON.parse(text) as Record<string, unknown>;
+  return rest;
+}
+
+describe("a large document", () => {
+  it.each([
+    { "@collection": "Larges" },
+    { "@collection": "Larges", Own: "x" },
+    { "@collection": "Larges", Own: "x".repeat(100_000) },
+    {},
+  ])("is stored as a small one is, with metadata %#", async (metadata) => {
+    const database = await openTestDatabase();
+    for (const id of ["large/1", "larges/", "größe"]) {
+      const text = largeText(20_000, metadata);
+      expect(text.length).toBeGreaterThan(preparedBytesMin);
+      const stored = await database.put(id, Buffer.from(text));
+      const position = database.state.documents.positionOf(stored.document);
+      const length = database.state.documents.lengthOf(stored.document);
+      const record = database.state.log.peek(position, length);
+      if (record === null) throw new Error("the newest record is in memory");
+      expect(record.readUInt32LE(recordLengthAt)).toBe(length);
+      expect(verifyRecord(record, 0, length)).toBe(true);
+      expect(JSON.parse(bodyTextOf(record, 0))).toEqual(withoutMetadata(text));
+    }
+  });
+
+  it("can be read, replaced and read again before it is durable, beside others", async () => {
+    const database = await openTestDatabase();
+    const writes: Promise<unknown>[] = [];
+    for (let n = 0; n < 4; n++) {
+      writes.push(database.put("a", Buffer.from(largeText(80_000 + n, { Own: n }))));
+      writes.push(database.put(`small/${n}`, `{"N":${n}}`));
+    }
+    await Promise.all(writes);
+    const { Rows } = JSON.parse((await database.bodyText("a")) ?? "null") as { Rows: unknown[] };
+    expect(Rows.length).toBeGreaterThanOrEqual(80_000);
+  });
+
+  it("is whole for the next transaction, though it is copied to the log later", async () => {
+    const database = await openTestDatabase();
+    const bytes = Buffer.from(largeText(120_000, {}));
+    const text = { bytes, from: 0, to: bytes.length };
+    const prepared = await prepareDocument(database.state, text, "a");
+    const written = database.write((transaction) =>
+      withParsed(database.state, text, prepared, () => putParsed(transaction, "a")),
+    );
+    const isWhole = database.write((transaction) => {
+      const record = transaction.recordOf(transaction.find("a"));
+      const length = record.bytes.readUInt32LE(record.start + recordLengthAt);
+      return length > 4 * 1024 * 1024 && verifyRecord(record.bytes, record.start, length);
+    });
+    await written;
+    expect(await isWhole).toBe(true);
+  });
+
+  it("may be short when its spaces and repeated keys are gone", async () => {
+    const database = await openTestDatabase();
+    const text = `{"a":${" ".repeat(2 * preparedBytesMin)}1,"b":2${',"b":3'.repeat(100_000)}}`;
+    await database.put("a", Buffer.from(text));
+    expect(await database.bodyText("a")).toBe('{"a":1,"b":3}');
+  });
+
+  it("is refused with the error of a small one, and leaves nothing", async () => {
+    const database = await openTestDatabase();
+    const text = Buffer.from(`${largeText(20_000, {}).slice(0, -2)},}`);
+    await expect(database.put("a", text)).rejects.toThrow(/Not JSON at \d+:\d+: a key/);
+    expect(database.find("a")).toBe(-1);
+  });
+});
+
+describe("combinedCrc", () => {
+  it("is the CRC of both texts behind each other", () => {
+    const bytes = fc.uint8Array({ maxLength: 70_000 }).map((one) => Buffer.from(one));
+    fc.assert(
+      fc.property(bytes, bytes, bytes, (first, second, third) => {
+        const whole = Buffer.concat([first, second, third]);
+        expect(combinedCrc(crc32(first), crc32(second), second.length)).toBe(
+          crc32(Buffer.concat([first, second])),
+        );
+        const from = first.length;
+        const to = from + second.length;
+        expect(crcAround(whole, 0, whole.length, from, to, crc32(second))).toBe(crc32(whole));
+      }),
+    );
+  });
+});
