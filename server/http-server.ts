@@ -185,6 +185,7 @@ export class HttpServer {
     connection.pause = () => socket.pause();
     connection.resume = () => socket.resume();
     this.http1.emit("connection", socket);
+    withoutStacks(socket);
   }
 
   /** Begins an HTTP/2 session; `onSession` is called meanwhile, and cannot see the socket itself. */
@@ -489,5 +490,21 @@ function endReadsWith(session: http2.ServerHttp2Session, socket: Duplex): void {
     session.destroyed ? null : (read.call(socket, size) as unknown);
   setImmediate(() => {
     socket.read = read;
+  });
+}
+
+/**
+ * Node destroys each request that waits on a connection which has ended with an error of its own: of a thousand pipelined
+ * ones, the traces of the stack that nobody reads took 200 milliseconds.
+ */
+function withoutStacks(socket: net.Socket): void {
+  let limit = 0;
+  socket.prependListener("close", () => {
+    limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+  });
+  // Listeners are called in the order in which they stand, and without a pause.
+  socket.on("close", () => {
+    Error.stackTraceLimit = limit;
   });
 }

@@ -8,6 +8,7 @@ import { findMember, ValueSpan } from "../engine/json/field-access.ts";
 import { DocumentParser } from "../engine/json/json-parser.ts";
 import type { QueryOptions } from "../engine/query-host.ts";
 import { type ProjectionBehavior, projectionBehaviors } from "../engine/rql/results.ts";
+import { nextTurn, turnIsOver } from "../engine/turns.ts";
 import { workLimits } from "../engine/work-budget.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseTimeSpanMs } from "./request.ts";
@@ -22,15 +23,35 @@ const parser = new DocumentParser(null);
 const queryKey = quoteString("Query");
 const parametersKey = quoteString("QueryParameters");
 const int32Max = 2_147_483_647;
+/** Bytes of a body from which on it is parsed in slices, and of a slice. */
+const slicedBytesMin = 64 * 1024;
+const pauseBytes = 32 * 1024;
 
 /** Reads `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const body = await queryBody(exchange);
-  parser.parse(body, 0, body.length);
-  return queryOfObject(parser.body.subarray(0, parser.bodyLength), 0);
+  return queryOfObject(await minified(await queryBody(exchange)), 0);
 }
 
-/** The body, which is parsed at once and so must not be large. @throws EngineError work-limit */
+/** The minified text of the object in `body`; good until the next request. A long one is parsed in slices. */
+async function minified(body: Buffer): Promise<Buffer> {
+  if (body.length < slicedBytesMin) {
+    parser.parse(body, 0, body.length);
+    return parser.body.subarray(0, parser.bodyLength);
+  }
+  const own = new DocumentParser(null);
+  const work = own.parseInSlices(
+    body,
+    0,
+    body.length,
+    Buffer.allocUnsafeSlow(body.length),
+    pauseBytes,
+  );
+  while (work.next().done !== true) await turnIsOver();
+  await nextTurn();
+  return own.source.subarray(0, own.bodyLength);
+}
+
+/** The body, which is looked through some times and so must not be large. @throws EngineError work-limit */
 async function queryBody(exchange: Exchange): Promise<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
   const body = await exchange.body();
@@ -50,9 +71,7 @@ function refuseLarge(bytes: number): void {
 
 /** Reads `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const body = await queryBody(exchange);
-  parser.parse(body, 0, body.length);
-  const text = parser.body.subarray(0, parser.bodyLength);
+  const text = await minified(await queryBody(exchange));
   const inner = new ValueSpan();
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");

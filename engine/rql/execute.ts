@@ -91,6 +91,9 @@ const rowUnits = 16;
 const fieldUnits = 16;
 /** Units of rows between two looks at the budget. */
 const lookTicks = 1024;
+/** Conditions of a filter, and declared functions, whose compilation has a turn of its own. */
+const longFilterUnits = 256;
+const manyDeclarations = 16;
 /** Entries that are looked at between two looks at the budget. */
 const entryStride = 16_384;
 /** Bytes of a list of entries, with that of their documents, by entry. */
@@ -468,6 +471,9 @@ class Execution {
     if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
     const budget = this.#budget;
+    // What a long filter or many functions took to compile is a turn's work; the first rows of it are slow.
+    const isLong = this.#filterUnits >= longFilterUnits;
+    if (isLong || this.#query.functions.length >= manyDeclarations) await budget.pause();
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
     let ticks = 0;
     let filtered = 0;
@@ -501,6 +507,7 @@ class Execution {
       if (test !== null) {
         this.#scannedCount++;
         filtered++;
+        ticks += this.#filterUnits;
         // Awaiting costs more than a test, so only scripts do.
         const isPassed = test === "script" ? await this.#passesScript(row) : test(row, bodyOf(row));
         if (!isPassed) {

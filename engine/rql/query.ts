@@ -16,6 +16,8 @@ const textUnits = 8;
 /** Trees kept, and characters of a text that is kept at all. */
 const keptMax = 512;
 const keptLengthMax = 16_384;
+/** Characters of a text and its parameters from which on each step has a turn of its own. */
+const longLengthMin = 4_096;
 
 export class QueryCompiler {
   readonly #nowMicros: () => number;
@@ -54,8 +56,11 @@ export class QueryCompiler {
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) yield;
     this.#parse(text, kind);
-    if (text.length > keptLengthMax || (parametersText?.length ?? 0) > keptLengthMax) yield;
-    return this.compile(text, kind, parameters, paging);
+    const isLong = text.length + (parametersText?.length ?? 0) > longLengthMin;
+    if (isLong) yield;
+    const analyzed = this.compile(text, kind, parameters, paging);
+    if (isLong) yield;
+    return analyzed;
   }
 
   #parse(text: string, kind: QueryKind): Query {

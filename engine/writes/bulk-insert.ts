@@ -112,6 +112,8 @@ export class BulkInsert {
       if (command === "end") return;
       if (command === "more") {
         await this.#receive(pieces);
+        // What has come already is there without a wait.
+        await turnIsOver();
         continue;
       }
       if (command.type === "HeartBeat") continue;
