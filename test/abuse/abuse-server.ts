@@ -56,7 +56,7 @@ export class AbuseServer {
   readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   /** Of the administrator; undefined: there is no TLS. */
   readonly tls: { ca: string; cert: string; key: string } | undefined;
-  readonly #open = new Set<{ destroy(): unknown }>();
+  readonly #open = new Set<() => void>();
 
   private constructor(
     child: ChildProcess,
@@ -183,7 +183,7 @@ export class AbuseServer {
         ? connect(this.port, this.host)
         : tls.connect({ ...this.tls, port: this.port, host: this.host });
     socket.on("error", () => undefined);
-    this.#track(socket);
+    this.track(socket, () => socket.destroy());
     await once(socket, this.tls === undefined ? "connect" : "secureConnect");
     return socket;
   }
@@ -192,13 +192,13 @@ export class AbuseServer {
   session(options: http2.ClientSessionOptions = {}): http2.ClientHttp2Session {
     const session = http2.connect(this.url, { ...this.tls, ...options });
     session.on("error", () => undefined);
-    this.#track(session);
+    this.track(session, () => session.destroy());
     return session;
   }
 
   /** Ends what `connect` and `session` made. */
   endAttack(): void {
-    for (const one of this.#open) one.destroy();
+    for (const end of this.#open) end();
     this.#open.clear();
   }
 
@@ -225,9 +225,10 @@ export class AbuseServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  #track(one: { destroy(): unknown; once(event: "close", done: () => void): unknown }): void {
-    this.#open.add(one);
-    one.once("close", () => this.#open.delete(one));
+  /** Calls `end` when the attack ends, unless `one` has closed before. */
+  track(one: { once(event: "close", done: () => void): unknown }, end: () => void): void {
+    this.#open.add(end);
+    one.once("close", () => this.#open.delete(end));
   }
 }
 
