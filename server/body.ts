@@ -224,7 +224,7 @@ class BodyCollector {
 const copiedBytesMax = 4 * 1024 * 1024;
 
 /** The chunks as one, copied in slices; large chunks are let go meanwhile. */
-async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
+export async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
   if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
   const whole = largeBuffer(length);
   let at = 0;

@@ -17,8 +17,12 @@ import {
   operationMessage,
   timeSeriesMessage,
 } from "./change-message.ts";
+import { ChangeTurns } from "./change-turns.ts";
 import type { ChangesConnection } from "./changes-connection.ts";
 import type { Database } from "./services.ts";
+
+/** Changes that wait to be told. */
+const lateChangesMax = 65_536;
 
 /** Events of indexes after which queries may answer differently. */
 const resultEvents: ReadonlySet<IndexChange["type"]> = new Set([
@@ -30,6 +34,12 @@ const resultEvents: ReadonlySet<IndexChange["type"]> = new Set([
 export class ChangeHub {
   readonly #database: Database;
   readonly #connections = new Set<ChangesConnection>();
+  /** Those of them that watch what writes do. */
+  readonly #writeWatchers = new Set<ChangesConnection>();
+  readonly #changes = new ChangeTurns<Change>(
+    (change) => this.#guarded(() => this.#tell(change)),
+    lateChangesMax,
+  );
   #stopListening: (() => void) | undefined;
   #stopWrites: (() => void) | undefined;
 
@@ -49,19 +59,25 @@ export class ChangeHub {
   /** A connection is gone. */
   remove(connection: ChangesConnection): void {
     this.#connections.delete(connection);
-    this.watchesChanged();
+    this.#writeWatchers.delete(connection);
+    this.#followWrites();
     if (this.#connections.size > 0) return;
+    this.#changes.clear();
     this.#stopListening?.();
     this.#stopListening = undefined;
   }
 
   /** A connection watches something else than before. */
-  watchesChanged(): void {
-    const isNeeded = [...this.#connections].some(({ watches }) => watches.needsWrites);
-    if (isNeeded)
-      this.#stopWrites ??= this.#database.feed.listen((change) =>
-        this.#guarded(() => this.#tell(change)),
-      );
+  watchesChanged(connection: ChangesConnection): void {
+    const isWatcher = this.#connections.has(connection) && connection.watches.needsWrites;
+    if (isWatcher) this.#writeWatchers.add(connection);
+    else this.#writeWatchers.delete(connection);
+    this.#followWrites();
+  }
+
+  #followWrites(): void {
+    if (this.#writeWatchers.size > 0)
+      this.#stopWrites ??= this.#database.feed.listen((change) => this.#changes.add(change));
     else {
       this.#stopWrites?.();
       this.#stopWrites = undefined;

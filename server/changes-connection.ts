@@ -11,6 +11,7 @@
  */
 import type { WebSocket } from "ws";
 import { confirmation, greeting } from "./change-message.ts";
+import { ChangeTurns } from "./change-turns.ts";
 import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
 import { RequestError, tooDeep } from "./request-error.ts";
 
@@ -31,6 +32,9 @@ export interface Pace {
 
 /** Characters that may wait for a client; connections of a database share the texts. */
 export const waitingBytesMax = 16 * 1024 * 1024;
+
+/** What connections send, each once: there are never more than connections. */
+const flushes = new ChangeTurns<() => void>((flush) => flush(), Number.MAX_SAFE_INTEGER);
 
 /** Close codes of RFC 6455. */
 const policyViolation = 1008;
@@ -153,10 +157,10 @@ export class ChangesConnection {
   #flushSoon(): void {
     if (this.#isFlushDue || this.#isEnding) return;
     this.#isFlushDue = true;
-    setImmediate(() => this.#flush());
+    setImmediate(() => flushes.add(this.#flush));
   }
 
-  #flush(): void {
+  readonly #flush = (): void => {
     this.#isFlushDue = false;
     let sent = 0;
     while (sent < this.#waiting.length && this.#socket.bufferedAmount <= sendAheadBytesMax) {
@@ -173,7 +177,7 @@ export class ChangesConnection {
       for (let i = 0; i < sent; i++) this.#once.delete(this.#waiting[i] as string); // i < sent
     }
     this.#waiting = this.#waiting.slice(sent);
-  }
+  };
 
   #write(frame: string): void {
     this.#socket.send(frame, (error) => {

@@ -51,7 +51,7 @@ export interface BulkInsertOptions {
 export class BulkInsert {
   readonly #database: Database;
   readonly #options: BulkInsertOptions;
-  readonly #scanner = new CommandScanner();
+  #scanner = new CommandScanner();
   readonly #counts = { total: 0, documents: 0, attachments: 0, counters: 0, timeSeries: 0 };
   #batchCount = 0;
   #gathered: Item[] = [];
@@ -103,6 +103,8 @@ export class BulkInsert {
       iterator.return?.().catch(() => undefined);
       for (const { content } of this.#gathered) content?.release();
       this.#gathered = [];
+      // The operation is remembered: what came must not be.
+      this.#scanner = new CommandScanner();
     }
   }
 

@@ -7,6 +7,7 @@ import { EngineError } from "../../engine/errors.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
 import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
+import { joined } from "../body.ts";
 import type { HttpLimits } from "../config.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
@@ -88,7 +89,7 @@ async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promis
     if (length > bytesMax) throw bodyTooLarge(bytesMax);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks, length);
+  return joined(chunks, length);
 }
 
 /** What the caller wants to wait for beside this node's disk. */

@@ -44,7 +44,7 @@ function followChanges(
     waitingBytesMax,
     isThrottled,
   });
-  connection.onWatches = () => hub.watchesChanged();
+  connection.onWatches = () => hub.watchesChanged(connection);
   connection.onEnd = () => hub.remove(connection);
   connection.onMistake = (error) =>
     database.report(`Connection ${connection.id} that follows changes was ended`, error);
