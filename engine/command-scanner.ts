@@ -21,21 +21,12 @@ import {
 } from "./json/bytes.ts";
 import { ObjectScan } from "./json/object-scan.ts";
 import { misplaced, unexpected } from "./json/raw-scan.ts";
-import { largeBuffer } from "./large-buffer.ts";
+import { grownBuffer } from "./large-buffer.ts";
 import { documentBytesMax } from "./limits.ts";
 import { BatchCommand } from "./writes/batch-parser.ts";
 
 const commandBytesMax = documentBytesMax + 64 * 1024;
-const bufferBytesMin = 64 * 1024;
-/** Bytes of a buffer up to which the next is twice as large, else eight times: what is not written takes no memory. */
-const largeBufferBytes = 4 * 1024 * 1024;
 const noBytes = Buffer.alloc(0);
-
-/** Bytes of the next buffer, when it must hold `bytes`: what came is copied to it in one turn, so rather seldom. */
-function roomFor(bytes: number): number {
-  if (bytes < largeBufferBytes) return Math.max(bufferBytesMin, 2 * bytes);
-  return Math.max(bytes, Math.min(8 * bytes, commandBytesMax + largeBufferBytes));
-}
 
 export class CommandScanner {
   /** What came and is not used up: `#bytes[#at, #end)`. */
@@ -65,7 +56,7 @@ export class CommandScanner {
     }
     // Given-out commands are in the old buffer: only behind its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
-      const larger = largeBuffer(roomFor(held + chunk.length));
+      const larger = grownBuffer(held + chunk.length, commandBytesMax);
       this.#bytes.copy(larger, 0, this.#at, this.#end);
       this.#bytes = larger;
       this.#at = 0;

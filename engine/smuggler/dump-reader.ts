@@ -26,11 +26,11 @@ import {
   skipSpace,
 } from "../json/bytes.ts";
 import { parsedText, tokenName } from "../json/raw-scan.ts";
-import { largeBuffer } from "../large-buffer.ts";
+import { grownBuffer } from "../large-buffer.ts";
 import { dumpItemBytesMax } from "../limits.ts";
+import { turnIsOver } from "../turns.ts";
 
 const noBytes = Buffer.alloc(0);
-const bufferBytesMin = 64 * 1024;
 
 export class DumpReader {
   readonly #source: AsyncIterator<Buffer>;
@@ -207,6 +207,8 @@ export class DumpReader {
   /** @returns false at the end of the source */
   async #more(): Promise<boolean> {
     const next = await this.#pieces.next(this.#end - this.#at);
+    // A dump that is there already is read without a wait.
+    await turnIsOver();
     if (next.done) return false;
     const chunk = next.value;
     const held = this.#end - this.#at;
@@ -219,7 +221,7 @@ export class DumpReader {
     }
     // What was given out is in the old buffer: only behind its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
-      const larger = largeBuffer(Math.max(bufferBytesMin, 2 * (held + chunk.length)));
+      const larger = grownBuffer(held + chunk.length, dumpItemBytesMax);
       this.#bytes.copy(larger, 0, this.#at, this.#end);
       this.#before += this.#at;
       this.#bytes = larger;
