@@ -77,13 +77,16 @@ interface OwnEntry {
 type OwnEntries = BTree<string, OwnEntry>;
 
 /** Memory above this is given back when a transaction has ended. */
-const scratchBytesKept = 4 * 1024 * 1024;
+const scratchBytesKept = 16 * 1024 * 1024;
+/** Bytes of memory from which on it is worth it to write to it where it is. */
+const adoptedBytesMin = 1024 * 1024;
 
 /** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
   readonly documents = new TransactionDocuments();
+  #isAdopted = false;
 
   /** Makes room for `count` more bytes. @returns where they begin. */
   reserve(count: number): number {
@@ -107,8 +110,9 @@ export class Scratch {
    * let go of at its end.
    */
   adopt(bytes: Buffer): void {
-    const isWorthIt = bytes.length > scratchBytesKept && bytes.length > this.bytes.length;
-    if (this.length === 0 && isWorthIt) this.bytes = bytes;
+    if (this.length > 0 || bytes.length < Math.max(adoptedBytesMin, this.bytes.length)) return;
+    this.bytes = bytes;
+    this.#isAdopted = true;
   }
 
   reset(): void {
@@ -119,12 +123,14 @@ export class Scratch {
 
   /** Will its memory be let go of when the transaction has ended? */
   get isLarge(): boolean {
-    return this.bytes.length > scratchBytesKept;
+    return this.#isAdopted || this.bytes.length > scratchBytesKept;
   }
 
   /** Lets go of the memory that a large transaction needed. */
   trim(): void {
-    if (this.isLarge) this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
+    if (!this.isLarge) return;
+    this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
+    this.#isAdopted = false;
   }
 }
 
