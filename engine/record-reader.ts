@@ -62,8 +62,10 @@ export class RecordReader implements RecordSource {
   /** The one that was used last comes last. */
   readonly #held: Extent[] = [];
   #current: Extent | null = null;
-  #currentKey = -1;
-  readonly #coming = new Set<number>();
+  /** Where a walk goes on behind the current extent. */
+  #nextKey = -1;
+  /** Extents that are being read, by their place in the whole log. */
+  readonly #coming = new Map<number, Promise<void>>();
   /** Records of the present `gather` that were read alone. */
   #gathered = new Map<Position, Buffer>();
   readonly #singles = new Map<Position, Buffer>();
@@ -145,11 +147,20 @@ export class RecordReader implements RecordSource {
     if (extent === this.#current || extent.index < 0) return;
     this.#hold(extent);
     const key = this.#keyOf(extent);
-    const isNext = key === this.#currentKey + 1;
+    const isWalk = key === this.#nextKey;
     this.#current = extent;
-    this.#currentKey = key;
-    if (!isNext) return;
-    for (let ahead = 1; ahead <= aheadExtents; ahead++) this.#readAhead(key + ahead);
+    this.#nextKey = this.#keyAfter(key);
+    let ahead = this.#nextKey;
+    for (let count = 0; isWalk && ahead >= 0 && count < aheadExtents; count++) {
+      this.#readAhead(ahead);
+      ahead = this.#keyAfter(ahead);
+    }
+  }
+
+  /** -1 when there is none on the disk. */
+  #keyAfter(key: number): number {
+    const position = this.#log.extentAfter(key * this.#extentBytes);
+    return position === null ? -1 : position / this.#extentBytes;
   }
 
   #keyOf(extent: Extent): number {
@@ -175,11 +186,18 @@ export class RecordReader implements RecordSource {
     this.#readExtent(key).catch(() => undefined);
   }
 
-  async #readExtent(key: number): Promise<void> {
+  #readExtent(key: number): Promise<void> {
+    let reading = this.#coming.get(key);
+    if (reading === undefined) {
+      reading = this.#readAndHold(key).finally(() => this.#coming.delete(key));
+      this.#coming.set(key, reading);
+    }
+    return reading;
+  }
+
+  async #readAndHold(key: number): Promise<void> {
     const rests = this.#rests;
-    this.#coming.add(key);
     const extent = await this.#log.readExtent(key * this.#extentBytes);
-    this.#coming.delete(key);
     if (extent !== null && rests === this.#rests) this.#hold(extent);
   }
 
@@ -203,6 +221,7 @@ export class RecordReader implements RecordSource {
    * @throws EngineError record-damaged when that is so of the first that is missing
    */
   async gather(table: RecordTable, numbers: Uint32Array, from: number, to: number): Promise<void> {
+    if (await this.#comes(table, numbers[from] as number)) return;
     const pin = this.#log.pin();
     try {
       const wanted = this.#wantedOf(table, numbers, from, to);
@@ -220,6 +239,17 @@ export class RecordReader implements RecordSource {
     } finally {
       pin.release();
     }
+  }
+
+  /** Waits for the extent of a record that is being read ahead. @returns whether the record is there then */
+  async #comes(table: RecordTable, number: number): Promise<boolean> {
+    const position = table.positionOf(number);
+    const coming = this.#coming.get(Math.floor(position / this.#extentBytes));
+    if (coming === undefined) return false;
+    // It may stand elsewhere when the read has ended.
+    const length = table.lengthOf(number);
+    await coming;
+    return this.#find(position, length, true);
   }
 
   /** Does it end behind what is read of its extent? */
@@ -273,7 +303,7 @@ export class RecordReader implements RecordSource {
     for (const [key, { bytes, records }] of densities) {
       const isDense = bytes >= this.#extentBytes * denseShare || records >= denseRecords;
       // A walk that was in the extent before will want most of this one.
-      if (!isDense && this.#currentKey !== key - 1 && !dense.includes(key - 1)) continue;
+      if (!isDense && this.#nextKey !== key && !dense.includes(key - 1)) continue;
       if (dense.length < gatheredExtentsMax) dense.push(key);
       else later.add(key);
     }
@@ -298,7 +328,7 @@ export class RecordReader implements RecordSource {
     this.#rests++;
     for (const extent of this.#held.splice(0)) extent.release();
     this.#current = null;
-    this.#currentKey = -1;
+    this.#nextKey = -1;
     this.#gathered.clear();
     this.#singles.clear();
   }

@@ -416,6 +416,10 @@ export class FileLog implements CommitLog {
     return this.#store.readExtent(position);
   }
 
+  extentAfter(position: Position): Position | null {
+    return this.#store.extentAfter(position);
+  }
+
   get extentBytes(): number {
     return this.#store.cache.blocks.extentBytes;
   }

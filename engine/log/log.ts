@@ -74,6 +74,8 @@ export interface CommitLog {
   isInMemory(): boolean;
   /** For walks: the extent that `position` is in, if it is in memory as such. Hold it. Does not count as a use. */
   extentAt(position: Position): Extent | null;
+  /** Where the extent begins that follows in the order of commits; null when there is none, or it is not on the disk alone. */
+  extentAfter(position: Position): Position | null;
   /** Reads that extent from the disk. Hold it at once. @returns null when it cannot be read, or must not be */
   readExtent(position: Position): Promise<Extent | null>;
   /** Bytes of an extent: one holds what begins in a multiple of it, up to the next. */

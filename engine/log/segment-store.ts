@@ -271,6 +271,20 @@ export class SegmentStore {
     return this.cache.extentAt(segment, position - number * positionSegmentFactor);
   }
 
+  /** See `CommitLog.extentAfter`. */
+  extentAfter(position: Position): Position | null {
+    const number = Math.floor(position / positionSegmentFactor);
+    const segment = this.#byNumber.get(number);
+    if (segment === undefined) return null;
+    const { extentBytes } = this.cache.blocks;
+    const offset = position - number * positionSegmentFactor;
+    const start = (Math.floor(offset / extentBytes) + 1) * extentBytes;
+    if (start < segment.end) return number * positionSegmentFactor + start;
+    const at = this.order.indexOf(segment);
+    const next = at < 0 ? undefined : this.order[at + 1];
+    return next === undefined || next.image !== null ? null : next.number * positionSegmentFactor;
+  }
+
   /** See `CommitLog.peek`. */
   peek(position: Position, length: number): Buffer | null {
     const place = this.#place;
