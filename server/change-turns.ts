@@ -69,6 +69,11 @@ export class ChangeTurns<Item> {
 
   #doNext(): void {
     const item = this.#waiting[this.#next++] as Item; // whoever calls knows that there is one
+    // While more comes than is done, the list never ends: it must not keep what is done.
+    if (this.#next > this.#waitingMax) {
+      this.#waiting = this.#waiting.slice(this.#next);
+      this.#next = 0;
+    }
     this.#act(item);
   }
 }
