@@ -29,15 +29,21 @@ const pauseBytes = 32 * 1024;
 
 /** Reads `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  return queryOfObject(await minified(await queryBody(exchange)), 0);
+  const text = minified(await queryBody(exchange));
+  return queryOfObject(text instanceof Promise ? await text : text, 0);
 }
 
-/** The minified text of the object in `body`; good until the next request. A long one is parsed in slices. */
-async function minified(body: Buffer): Promise<Buffer> {
-  if (body.length < slicedBytesMin) {
-    parser.parse(body, 0, body.length);
-    return parser.body.subarray(0, parser.bodyLength);
-  }
+/**
+ * The minified text of the object in `body`. A long one is parsed in slices; that of a short one is good only until something
+ * is awaited, for all requests share its memory.
+ */
+function minified(body: Buffer): Buffer | Promise<Buffer> {
+  if (body.length >= slicedBytesMin) return minifiedInSlices(body);
+  parser.parse(body, 0, body.length);
+  return parser.body.subarray(0, parser.bodyLength);
+}
+
+async function minifiedInSlices(body: Buffer): Promise<Buffer> {
   const own = new DocumentParser(null);
   const work = own.parseInSlices(
     body,
@@ -71,7 +77,8 @@ function refuseLarge(bytes: number): void {
 
 /** Reads `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
-  const text = await minified(await queryBody(exchange));
+  const found = minified(await queryBody(exchange));
+  const text = found instanceof Promise ? await found : found;
   const inner = new ValueSpan();
   if (!findMember(text, 0, queryKey, inner)) {
     throw new EngineError("bad-request", "Missing 'Query' property.");
