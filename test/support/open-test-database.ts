@@ -42,6 +42,8 @@ async function verifyAtEnd(database: Database, folder: string | null): Promise<v
     return;
   }
   await database.flush();
+  // One that is under way would end before the files are closed.
+  await database.compactionEnded();
   const picture = pictureOf(database);
   const description = await describeDatabase(database);
   await database.close();
