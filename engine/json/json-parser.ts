@@ -471,7 +471,8 @@ export class DocumentParser {
         continue;
       } else if ((byte >= byteZero && byte <= byteNine) || byte === byteMinus) {
         const numberStart = i;
-        const numberEnd = end - i > numberLengthMax ? i + numberLengthMax : end;
+        // One more is looked at: whether the number goes on.
+        const numberEnd = Math.min(end, i + numberLengthMax + 1);
         let hasExponent = false;
         if (byte === byteMinus) byte = ++i < numberEnd ? (bytes[i] as number) : -1;
         const first = byte;

@@ -464,3 +464,13 @@ describe("scratch memory", () => {
     expect(one.body.toString("latin1", 0, one.bodyLength)).toBe('{"a":1}');
   });
 });
+
+it("a number may have 65,536 characters, and no more", () => {
+  const numberOf = (length: number) => Buffer.from(`{"N":0.${"7".repeat(length - 2)}}`);
+  const parser = new DocumentParser(null);
+  const longest = numberOf(65_536);
+  parser.parse(longest, 0, longest.length);
+  expect(parser.body.toString("latin1", 0, parser.bodyLength)).toBe(longest.toString());
+  const longer = numberOf(65_537);
+  expect(() => parser.parse(longer, 0, longer.length)).toThrow(/more than 65536 characters/);
+});
