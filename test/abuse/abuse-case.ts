@@ -44,3 +44,12 @@ export function assertRefused(
   const told = JSON.parse(reply.text) as { Message?: unknown };
   assert.match(String(told.Message), message);
 }
+
+/** PUTs of one document at once, all with this body in gzip. */
+export function putZipped(server: AbuseServer, count: number, body: Buffer): Promise<Reply[]> {
+  const headers = { "Content-Encoding": "gzip" };
+  const path = `${server.database}/docs?id=a`;
+  return Promise.all(
+    Array.from({ length: count }, () => server.request(path, { method: "PUT", headers, body })),
+  );
+}

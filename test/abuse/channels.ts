@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { WebSocket } from "ws";
-import { type AbuseCase, assertRefused } from "./abuse-case.ts";
+import { type AbuseCase, assertRefused, putZipped } from "./abuse-case.ts";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 
 const megabyte = 1024 * 1024;
@@ -38,30 +38,31 @@ function watch(kind: string, param: string, id: number): string {
   return JSON.stringify({ CommandId: id, Command: kind, Param: param });
 }
 
+async function sendCommands(
+  server: AbuseServer,
+  command: string,
+  isRead: boolean,
+): Promise<Reply[]> {
+  const socket = await followChanges(server);
+  if (!isRead) socket.pause();
+  for (let n = 0; n < 50_000; n++) socket.send(watch(command, `users/${n}`, n));
+  await sleep(2_000);
+  return answersStill(server);
+}
+
 const socketCases: readonly AbuseCase[] = [
   {
     name: "50,000 commands on one web socket",
     area,
     who: "reader",
-    async attack(server) {
-      const socket = await followChanges(server);
-      for (let n = 0; n < 50_000; n++) socket.send(watch("watch-doc", `users/${n}`, n));
-      await sleep(2_000);
-      return answersStill(server);
-    },
+    attack: (server) => sendCommands(server, "watch-doc", true),
     check: assertAnswers,
   },
   {
     name: "50,000 commands on one web socket that is never read",
     area,
     who: "reader",
-    async attack(server) {
-      const socket = await followChanges(server);
-      socket.pause();
-      for (let n = 0; n < 50_000; n++) socket.send(watch("unwatch-doc", `users/${n}`, n));
-      await sleep(2_000);
-      return answersStill(server);
-    },
+    attack: (server) => sendCommands(server, "unwatch-doc", false),
     check: assertAnswers,
   },
   {
@@ -322,15 +323,7 @@ const encodingCases: readonly AbuseCase[] = [
     who: "writer",
     attack: (server) => {
       const body = gzipSync(Buffer.alloc(100 * megabyte, 0x78), { level: 1 });
-      return Promise.all(
-        Array.from({ length: 20 }, () =>
-          server.request(`${server.database}/docs?id=a`, {
-            method: "PUT",
-            headers: { "Content-Encoding": "gzip" },
-            body,
-          }),
-        ),
-      );
+      return putZipped(server, 20, body);
     },
     check: (replies) => {
       for (const reply of replies) assertRefused(reply, [400, 503], /./);

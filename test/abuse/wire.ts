@@ -5,7 +5,7 @@ import { type ClientHttp2Stream, constants } from "node:http2";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createGzip, deflateSync, gzipSync } from "node:zlib";
-import { type AbuseCase, assertRefused } from "./abuse-case.ts";
+import { type AbuseCase, assertRefused, putZipped } from "./abuse-case.ts";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 
 const megabyte = 1024 * 1024;
@@ -509,16 +509,7 @@ const bodyCases: readonly AbuseCase[] = [
     who: "writer",
     async attack(server) {
       const text = `{"Text":"${"x".repeat(40 * megabyte)}`;
-      const body = gzipSync(text); // it does not end
-      return Promise.all(
-        Array.from({ length: 20 }, () =>
-          server.request(`${server.database}/docs?id=a`, {
-            method: "PUT",
-            headers: { "Content-Encoding": "gzip" },
-            body,
-          }),
-        ),
-      );
+      return putZipped(server, 20, gzipSync(text)); // it does not end
     },
     check: (replies) => {
       for (const reply of replies) assertRefused(reply, [400, 503], /./);
