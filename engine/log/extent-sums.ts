@@ -1,7 +1,8 @@
 /**
- * CRC-32 of each extent of a segment without its header, taken while its bytes are in memory and known to be right: just written, or verified
- * by the frames they came in. An extent that is read again later, also after a restart (the index's snapshot has them), is
- * compared with its sum: that costs half of what checking its records one by one costs. Extents without one are checked so.
+ * CRC-32 of each extent of a segment, without the segment's header, taken while its bytes are in memory and known to be
+ * right: just written, or verified by the frames they came in. An extent that is read again later, also after a restart (the
+ * snapshot of the table has the sums), is compared with its sum, which costs half of what checking its records costs.
+ * Records in an extent without a sum are checked one by one.
  */
 import { crc32 } from "node:zlib";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
