@@ -6,7 +6,7 @@ import { writeSync } from "node:fs";
 import type { Lease } from "../../engine/blob-store.ts";
 import { Database } from "../../engine/database.ts";
 import { nodeEnvironment } from "../../engine/node-environment.ts";
-import { operationsOf } from "./crash-writes.ts";
+import { largeDocumentOf, operationsOf } from "./crash-writes.ts";
 import { applyTo, type Batch } from "./model-database.ts";
 
 const [folder = "", seed = "0", first = "0"] = process.argv.slice(2);
@@ -40,6 +40,8 @@ async function write(): Promise<void> {
     const operations = operationsOf(Number(seed), number);
     underWay.add(number);
     await waitForDeleted(operations);
+    const large = largeDocumentOf(Number(seed), number);
+    if (large !== "") await database.put(`large/${number}`, Buffer.from(large));
     const contents = new Map<string, Lease>();
     for (const operation of operations) {
       if (operation.kind !== "attach") continue;

@@ -1,6 +1,18 @@
 /** What the killed process writes under each number: the same for the process and for the one that checks. */
+import { preparedBytesMin } from "../../engine/limits.ts";
 import type { Batch } from "./model-database.ts";
 import { SeededRandom } from "./random.ts";
+
+/**
+ * The large document that write `number` puts before everything else, in a transaction of its own; "" for most numbers.
+ * Such documents are prepared in slices, and their bytes are copied to the log late.
+ */
+export function largeDocumentOf(seed: number, number: number): string {
+  const random = new SeededRandom(seed * 1_000_033 + number);
+  if (random.below(60) > 0) return "";
+  const word = `large ${number} `;
+  return `{"number":${number},"text":"${word.repeat(Math.ceil((preparedBytesMin + random.below(600_000)) / word.length))}"}`;
+}
 
 /**
  * Write `number` puts a document of its own with a counter and, now and then, an attachment; writes to a group of
