@@ -1,0 +1,219 @@
+/**
+ * The documentation, tried line by line: every fenced block of README.md and of docs/ is run, in order, against a server of
+ * the built code, and prints what the page shows (test/support/page.ts says how that is compared). A page of docs/ goes on
+ * from where README.md ends: it gets a server of its own on a copy of that one's data folder, so pages need not be read in order.
+ *
+ * Beside that, lists in the pages are compared with the tables of the code that they describe, and links with what is there.
+ */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { methodNames } from "../engine/rql/functions/method-table.ts";
+import { globals } from "../engine/scripting/built-ins.ts";
+import { indexGlobals } from "../engine/scripting/index-functions.ts";
+import { clearanceRank, databaseAccesses } from "../server/access.ts";
+import { settingTable } from "../server/config.ts";
+import { exitCodes } from "../server/start-error.ts";
+import { type Block, isShown, type Page, readPage, tableUnder } from "./support/page.ts";
+import { PageServer } from "./support/page-server.ts";
+
+const root = fileURLToPath(
+  new URL(import.meta.url.endsWith(".js") ? "../.." : "..", import.meta.url),
+);
+const scratch = mkdtempSync(join(tmpdir(), "jackdaw-docs-"));
+const names = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+const readme = readPage(root, "README.md");
+const pages = names.sort().map((name) => readPage(root, `docs/${name}`));
+const others = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map((path) =>
+  readPage(root, path),
+);
+const all = [readme, ...pages, ...others];
+
+/** Blocks that are not run: the page, how they begin, and why. */
+const notRun: readonly { page: string; begins: string; because: string }[] = [
+  {
+    page: "README.md",
+    begins: "npm ci && npm start",
+    because:
+      "npm start builds, and runs bin/jackdaw: the server here is bin/jackdaw of what was built",
+  },
+  {
+    page: "README.md",
+    begins: "npm ci && npm test",
+    because: "this test would run inside itself",
+  },
+];
+
+function isRun(page: Page, block: Block): boolean {
+  return !notRun.some(({ page: path, begins }) => {
+    return path === page.path && block.text.startsWith(begins);
+  });
+}
+
+/** The functions of the shell that the pages use, which README.md defines. */
+const setup = readme.blocks.find(({ text }) => text.includes("jackdaw() {"))?.text ?? "";
+
+/** Runs a page's blocks in `folder`, and says which of them did something else than the page shows. */
+async function tryPage(page: Page, folder: string): Promise<void> {
+  const server = await PageServer.start(root, folder);
+  try {
+    const blocks = page.blocks.filter((block) => isRun(page, block));
+    const ran = await server.run(page, blocks, setup);
+    const wrong = ran.filter(({ block: { shown }, printed, hasFailed }) => {
+      // What is meant to fail shows curl's complaint.
+      if (hasFailed && !shown?.includes("curl: (22)")) return true;
+      return shown !== null && !isShown(printed, shown);
+    });
+    const report = wrong.map(
+      ({ where, block, printed, hasFailed }) =>
+        `${where}${hasFailed ? " (a command failed)" : ""}\n${block.text}` +
+        `--- printed\n${printed.slice(0, 4000)}\n--- shown\n${block.shown ?? "(nothing)"}`,
+    );
+    expect(report.join("\n\n")).toBe("");
+  } finally {
+    expect(await server.stop()).toBe(0);
+  }
+}
+
+const firstFolder = join(scratch, "README");
+/** Of a page: all of them are tried at once, on processors that others may use too. */
+const timeoutMs = 120_000;
+
+beforeAll(() => mkdirSync(firstFolder));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+describe("every block does what its page shows", () => {
+  test("README.md", () => tryPage(readme, firstFolder), timeoutMs);
+
+  describe.concurrent("and goes on from there:", () => {
+    const tried = pages.filter(({ blocks }) => blocks.length > 0);
+    test.each(tried)("$path", { timeout: timeoutMs }, async (page) => {
+      const folder = join(scratch, page.path.replace(/\W/g, "-"));
+      mkdirSync(folder);
+      cpSync(join(firstFolder, "data"), join(folder, "data"), { recursive: true });
+      await tryPage(page, folder);
+    });
+  });
+
+  test("which is compared as text, but for … and white space", () => {
+    expect(isShown('{"a":1,"b":[2]}', '{"a": 1,\n "b": [2]}')).toBe(true);
+    expect(isShown('{"etag":"A:7-x","a":1}', '{"etag":"A:…","a":1}')).toBe(true);
+    expect(isShown('{"a":12}', '{"a":1}')).toBe(false);
+    expect(isShown('{"a":1}{"b":1}', '{"a":1}')).toBe(false);
+    expect(isShown("a.c", "a…d")).toBe(false);
+  });
+
+  test("those that are not run are there, and are said why", () => {
+    const stale = notRun.filter(({ page, begins, because }) => {
+      const found = all.find(({ path }) => path === page)?.blocks ?? [];
+      return because === "" || !found.some(({ text }) => text.startsWith(begins));
+    });
+    expect(stale).toEqual([]);
+    const idle = all.flatMap((page) =>
+      page.blocks
+        .filter((block) => !["sh", "js"].includes(block.language) && isRun(page, block))
+        .map(({ line }) => `${page.path}:${line}`),
+    );
+    expect(idle).toEqual([]);
+  });
+});
+
+describe("links", () => {
+  const targets = all.flatMap((page) => page.links.map((link) => ({ page, ...link })));
+
+  test("between pages lead to a page and a heading of it", () => {
+    const broken = targets.filter(({ page, target }) => {
+      if (/^[a-z]+:/.test(target)) return false;
+      const [path = "", anchor] = target.split("#");
+      const full = path === "" ? page.path : normalize(join(dirname(page.path), path));
+      if (!existsSync(join(root, full))) return true;
+      return anchor !== undefined && !all.find((one) => one.path === full)?.anchors.has(anchor);
+    });
+    expect(broken.map(({ page, line, target }) => `${page.path}:${line} ${target}`)).toEqual([]);
+  });
+
+  test("README.md leads to every page", () => {
+    const linked = new Set(readme.links.map(({ target }) => target.split("#")[0]));
+    expect(pages.map(({ path }) => path).filter((path) => !linked.has(path))).toEqual([]);
+  });
+});
+
+/** What is in backticks in a cell. */
+function code(cell = ""): string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text as string);
+}
+
+function pageOf(path: string): Page {
+  const page = all.find((one) => one.path === path);
+  if (page === undefined) throw new Error(`there is no ${path}`);
+  return page;
+}
+
+/** What is named in backticks anywhere in a page's prose: of `a.b(c)` both `a` and `a.b`. */
+function wordsOf(path: string): Set<string> {
+  const words = code(pageOf(path).prose).map((word) => word.replace(/\(.*$/, ""));
+  return new Set(words.flatMap((word) => [word, word.replace(/\..*$/, "")]));
+}
+
+describe("what pages list is what the code has", () => {
+  test("settings, with their defaults", () => {
+    const documented = pageOf("docs/settings.md")
+      .prose.split("\n")
+      .filter((row) => row.startsWith("| `"))
+      .map((row) => row.slice(1, -1).split("|"))
+      .map(([name, fallback]) => [code(name)[0], code(fallback)[0]]);
+    const known = Object.entries(settingTable).map(([name, { fallback }]) => [
+      name,
+      fallback || undefined,
+    ]);
+    expect(documented.sort()).toEqual(known.sort());
+  });
+
+  test("exit codes", () => {
+    const rows = tableUnder(pageOf("docs/operations.md"), "Exit codes");
+    const documented = rows.map(([number, name]) => [code(name)[0], Number(number)]);
+    expect(Object.fromEntries(documented.filter(([name]) => name !== undefined))).toEqual(
+      exitCodes,
+    );
+  });
+
+  test("clearances and permissions", () => {
+    const words = wordsOf("docs/security.md");
+    const known = [...Object.keys(clearanceRank), ...databaseAccesses];
+    expect(known.filter((word) => !words.has(word))).toEqual([]);
+  });
+
+  test("methods of queries", () => {
+    const words = new Set([...wordsOf("docs/queries.md")].map((word) => word.toLowerCase()));
+    expect(Object.keys(methodNames).filter((name) => !words.has(name))).toEqual([]);
+  });
+
+  test("what scripts may call", () => {
+    const words = wordsOf("docs/patching.md");
+    expect([...globals.keys()].filter((name) => !words.has(name))).toEqual([]);
+  });
+
+  test("what indexes may call beside that", () => {
+    const words = wordsOf("docs/indexes.md");
+    const own = [...indexGlobals.keys()].filter((name) => !globals.has(name));
+    expect(own.filter((name) => !words.has(name))).toEqual([]);
+  });
+
+  test("the version, which is the newest of the change log", () => {
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      version: string;
+    };
+    const newest = /^## \[(\d[^\]]*)\]/m.exec(pageOf("CHANGELOG.md").prose)?.[1];
+    expect(newest).toBe(version);
+  });
+});

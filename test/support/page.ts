@@ -1,0 +1,100 @@
+/**
+ * A page of the documentation: its fenced blocks, headings, links and tables. Knows nothing of what a block does.
+ *
+ * - A block in `sh` or `js` is run. A block in `text` or `json` right behind it shows what it prints.
+ * - In what is shown, `…` stands for any text, or none; white space does not count, so that long replies can be wrapped.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface Block {
+  /** Line of the opening fence, from 1. */
+  readonly line: number;
+  readonly language: string;
+  readonly text: string;
+  /** What the page shows as its output; null: nothing is shown. */
+  shown: string | null;
+}
+
+export interface Page {
+  /** From the root of the project: `docs/queries.md`. */
+  readonly path: string;
+  /** Blocks that show the output of another are part of that one. */
+  readonly blocks: readonly Block[];
+  /** As GitHub makes anchors of them. */
+  readonly anchors: ReadonlySet<string>;
+  readonly links: readonly { readonly line: number; readonly target: string }[];
+  /** The text outside of fences. */
+  readonly prose: string;
+}
+
+const runnable = new Set(["sh", "js"]);
+const output = new Set(["text", "json"]);
+
+export function readPage(root: string, path: string): Page {
+  const blocks: Block[] = [];
+  const anchors = new Set<string>();
+  const links: { line: number; target: string }[] = [];
+  const prose: string[] = [];
+  let last: Block | null = null;
+  let inside: { line: number; language: string; lines: string[] } | null = null;
+  for (const [index, line] of readFileSync(join(root, path), "utf8").split("\n").entries()) {
+    const fence = /^```(\S*)$/.exec(line);
+    if (inside !== null && fence === null) inside.lines.push(line);
+    else if (inside !== null) {
+      const { language, lines } = inside;
+      const block: Block = {
+        line: inside.line,
+        language,
+        text: `${lines.join("\n")}\n`,
+        shown: null,
+      };
+      if (last !== null && output.has(language)) last.shown = block.text;
+      else blocks.push(block);
+      last = runnable.has(language) ? block : null;
+      inside = null;
+    } else if (fence !== null) inside = { line: index + 1, language: fence[1] ?? "", lines: [] };
+    else {
+      if (line.trim() !== "") last = null;
+      prose.push(line);
+      const heading = /^#+ (.*)$/.exec(line)?.[1];
+      if (heading !== undefined) anchors.add(anchorOf(heading));
+      for (const [, target = ""] of line.matchAll(/\]\(([^)\s]+)\)/g)) {
+        links.push({ line: index + 1, target });
+      }
+    }
+  }
+  return { path, blocks, anchors, links, prose: prose.join("\n") };
+}
+
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\- ]/gu, "")
+    .replaceAll(" ", "-");
+}
+
+/** Is `printed` what a page shows as `shown`? */
+export function isShown(printed: string, shown: string): boolean {
+  const parts = withoutSpace(shown).split("…");
+  const pattern = parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^]*?");
+  return new RegExp(`^${pattern}$`).test(withoutSpace(printed));
+}
+
+function withoutSpace(text: string): string {
+  return text.replace(/\s+/g, "");
+}
+
+/** The rows of the first table under a heading, without its head: their cells, trimmed. */
+export function tableUnder({ prose }: Page, heading: string): string[][] {
+  const [, section = ""] = prose.split(new RegExp(`^#+ ${heading}$`, "m"));
+  const rows = section.split("\n").map((line) => (line.startsWith("|") ? line : ""));
+  const from = rows.findIndex((row) => row !== "");
+  const to = rows.findIndex((row, index) => index > from && row === "");
+  return rows.slice(from + 2, to < 0 ? undefined : to).map((row) =>
+    row
+      .slice(1, -1)
+      .split(/(?<!\\)\|/)
+      .map((cell) => cell.trim()),
+  );
+}
