@@ -59,6 +59,8 @@ const trailingBytesMax = 64 * 1024;
 export interface ImportSettings {
   /** May the record of the database be changed? */
   readonly mayChangeRecord: boolean;
+  /** May indexes in C# be deployed? */
+  readonly mayDeployCSharp: boolean;
   /** The index of the next command that changes the record or defines something. */
   nextIndex(): Promise<number>;
 }
@@ -467,10 +469,14 @@ class DumpImport {
       const whole = isObject(definition) ? definition : {};
       const wanted = this.#options.removesAnalyzers ? withoutAnalyzers(whole) : whole;
       try {
-        await this.#database.queries.administration.deploy([wanted], true, {
-          source: "Smuggler",
-          commandIndex: await this.#settings.nextIndex(),
-        });
+        await this.#database.queries.administration.deploy(
+          [wanted],
+          this.#settings.mayDeployCSharp,
+          {
+            source: "Smuggler",
+            commandIndex: await this.#settings.nextIndex(),
+          },
+        );
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         counts.erroredCount++;

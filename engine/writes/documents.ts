@@ -106,11 +106,20 @@ const noDocument = new DocumentParser(null);
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
 
+/** Numbers of an identity that one put passes over because documents have them: what a transaction can afford. */
+const passedNumbersMax = 10_000;
+
 /**
  * The id to store under: `a/` becomes a server-made id with the etag of this write, `a|` the next identity.
- * @returns the id, and the etag if it was taken for it.
+ * @param passesOver whether numbers of an identity that documents have already are passed over (RavenDB 7.2.7 overwrites
+ * those documents)
+ * @returns the id, and the etag if it was taken for it. @throws EngineError concurrency when too many are to be passed over
  */
-export function resolveId(transaction: Transaction, id: string): { id: string; etag: number } {
+function resolveId(
+  transaction: Transaction,
+  id: string,
+  passesOver: boolean,
+): { id: string; etag: number } {
   const { idSeparator } = transaction.keyspaces;
   switch (idFormOf(id, idSeparator)) {
     case "plain":
@@ -119,8 +128,17 @@ export function resolveId(transaction: Transaction, id: string): { id: string; e
       const etag = transaction.nextEtag();
       return { id: serverMadeId(id, etag, nodeTag), etag };
     }
-    case "identity":
-      return { id: `${id.slice(0, -1)}${idSeparator}${nextIdentity(transaction, id)}`, etag: 0 };
+    case "identity": {
+      const prefix = id.slice(0, -1) + idSeparator;
+      for (let tries = 0; tries < passedNumbersMax; tries++) {
+        const numbered = prefix + nextIdentity(transaction, id);
+        if (!passesOver || transaction.find(numbered) < 0) return { id: numbered, etag: 0 };
+      }
+      throw new EngineError(
+        "concurrency",
+        `The next ${passedNumbersMax} numbers of the identity '${id}' belong to documents already. Raise it with identity/seed.`,
+      );
+    }
   }
 }
 
@@ -211,7 +229,7 @@ export function putParsed(
   options: PutOptions = usualPut,
 ): StoredDocument {
   if (idFormOf(id, transaction.keyspaces.idSeparator) !== "plain") {
-    const resolved = resolveId(transaction, id);
+    const resolved = resolveId(transaction, id, expected === undefined);
     return putResolved(transaction, resolved.id, resolved.etag, expected, clusterVector, options);
   }
   return putResolved(transaction, id, 0, expected, clusterVector, options);

@@ -46,7 +46,11 @@ async function postSampleData(
     ...(options.types.has("TimeSeries") ? { TimeSeries: sampleSeriesSettings } : {}),
     ChangedIndex: index,
   }));
-  const settings = { mayChangeRecord: false, nextIndex: () => server.commandIndex.next() };
+  const settings = {
+    mayChangeRecord: false,
+    mayDeployCSharp: true,
+    nextIndex: () => server.commandIndex.next(),
+  };
   const result = new SmugglerResult(() => database.state.nowMicros());
   await importDump(database, sampleDump(), options, settings, result);
   exchange.reply(204);

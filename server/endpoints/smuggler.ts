@@ -181,7 +181,7 @@ async function importInto(
   options: DumpOptions,
   source: AsyncIterable<Buffer>,
 ): Promise<void> {
-  const mayChangeRecord = isAllowed(
+  const mayAdminister = isAllowed(
     exchange.identity,
     requirements["database-admin"],
     exchange.databaseName,
@@ -192,7 +192,11 @@ async function importInto(
     "DatabaseImport",
     `Import to: ${database.name}`,
     async (progress, signal) => {
-      const settings = { mayChangeRecord, nextIndex: () => server.commandIndex.next() };
+      const settings = {
+        mayChangeRecord: mayAdminister,
+        mayDeployCSharp: mayAdminister,
+        nextIndex: () => server.commandIndex.next(),
+      };
       await importDump(database, dumpText(source), options, settings, result, progress, signal);
       return result.toJson(true);
     },

@@ -105,6 +105,19 @@ describe("identities", () => {
     expect(await client.json("GET debug/identities")).toEqual({ "id|": 3 });
   });
 
+  test("pass over numbers that documents have, and in a batch they are a conflict", async () => {
+    await client.json("PUT docs?id=taken/1", { by: "hand" });
+    await client.json("PUT docs?id=taken/2", { by: "hand" });
+    expect(await client.json("PUT docs?id=taken%7C", {})).toMatchObject({ Id: "taken/3" });
+    await client.json("PUT docs?id=batched/1", { by: "hand" });
+    const command = { Type: "PUT", Id: "batched|", Document: {} };
+    expect((await client.send("POST bulk_docs", { Commands: [command] })).status).toBe(409);
+    const { Results } = (await client.json("GET docs?id=taken/1&id=batched/1")) as {
+      Results: object[];
+    };
+    expect(Results).toMatchObject([{ by: "hand" }, { by: "hand" }]);
+  });
+
   test("are seeded: raised, or set when it is forced", async () => {
     const seed = (rest: string) => client.json(`POST identity/seed?name=s&${rest}`);
     expect(await seed("value=10")).toEqual({ NewSeedValue: 10 });

@@ -211,3 +211,32 @@ test("who may only read exports and does not import, who may write does not chan
   const record = await server.request("/admin/databases?name=db");
   expect(record.json).toMatchObject({ LockMode: "Unlock", Revisions: null });
 });
+
+test("a dump's indexes in C# are deployed only for who may administer the database", async () => {
+  const server = await startTestServer({ databases: [{ name: "db" }] });
+  const writer = await server.client({ permissions: { db: "ReadWrite" } });
+  const administrator = await server.client({ permissions: { db: "Admin" } });
+  const index = (Name: string, map: string) => ({
+    Type: "Map",
+    IndexDefinition: { Name, Maps: [map] },
+  });
+  const dump = {
+    Indexes: [
+      index("Sharp", "from u in docs.Users select new { u.Name }"),
+      index("Script", "map('Users', (u) => ({ Name: u.Name }))"),
+    ],
+  };
+  const options = {
+    method: "POST",
+    body: multipart("xyz", ["{}", JSON.stringify(dump)]),
+    headers: { "content-type": "multipart/form-data; boundary=xyz" },
+  };
+  const path = "/databases/db/smuggler/import";
+  const names = async () =>
+    (await server.request("/databases/db/indexes?namesOnly=true")).json as { Results: string[] };
+  const refused = await server.request(path, options, writer);
+  expect(JSON.stringify(refused.json)).toContain("Index Sharp is a C# index");
+  expect((await names()).Results).toEqual(["Script"]);
+  expect((await server.request(path, options, administrator)).status).toBe(200);
+  expect((await names()).Results.sort()).toEqual(["Script", "Sharp"]);
+});
