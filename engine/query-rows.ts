@@ -7,7 +7,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import type { Database, DatabaseView } from "./database.ts";
+
 import type { DatabaseState } from "./database-state.ts";
 import {
   changeVectorOf,
@@ -23,6 +23,7 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { RecordReader } from "./record-reader.ts";
 import { xxHash64 } from "./rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
+import type { DatabaseView, Store } from "./store.ts";
 
 export { nextTurn } from "./turns.ts";
 
@@ -109,14 +110,14 @@ export function newRow(): StoredRow {
 const noNumbers: NumberCursor = { fill: () => 0 };
 
 export class QueryRows implements RowSource {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #state: DatabaseState;
   readonly #clock: Clock;
   readonly #records: RecordReader;
   readonly #views: DatabaseView[] = [];
   #pending: Promise<void> | null = null;
 
-  constructor(database: Database, clock: Clock) {
+  constructor(database: Store, clock: Clock) {
     this.#database = database;
     this.#state = database.state;
     this.#clock = clock;
