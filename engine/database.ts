@@ -2,11 +2,12 @@
  * One open database: its store, and what runs over it.
  */
 import { type DatabaseParts, openParts, type StoreOptions } from "./database-opening.ts";
+import type { PreparedDocument } from "./database-state.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
 import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { IndexSnapshotsOptions } from "./index-snapshots.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { JsonObject } from "./json/json-object.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "./limits.ts";
 import type { Pin } from "./log/log.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
@@ -26,12 +27,7 @@ import {
   rewriteTouched,
   type StoredDocument,
 } from "./writes/documents.ts";
-import {
-  isPrepared,
-  type PreparedDocument,
-  prepareDocument,
-  withParsed,
-} from "./writes/prepared-document.ts";
+import { isPrepared, prepareDocument, withParsed } from "./writes/prepared-document.ts";
 
 /** Settings of a database that its files do not say. */
 export interface DatabaseOptions extends StoreOptions {

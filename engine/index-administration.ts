@@ -34,7 +34,7 @@ import {
   type StaticDefinition,
 } from "./indexing/static-definition.ts";
 import { StaticIndex } from "./indexing/static-index.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { JsonObject } from "./json/json-object.ts";
 import { staticIndexesMax } from "./limits.ts";
 import { collectionIdNamed } from "./query-rows.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";

@@ -48,6 +48,7 @@ import {
   indexReduceOf,
   readIndexText,
 } from "./scripting/index-script.ts";
+import { scriptDocumentOf } from "./scripting/record-document.ts";
 import { type CompiledScript, compileScript, type RunInput } from "./scripting/script.ts";
 import { valueText } from "./scripting/script-document.ts";
 import { parseBody } from "./scripting/script-parser.ts";
@@ -73,7 +74,6 @@ import { ShapeHint } from "./scripting/shape-hint.ts";
 import { valueOfText } from "./scripting/text-source.ts";
 import type { Store } from "./store.ts";
 import { RecordNotResident } from "./transaction.ts";
-import { scriptDocumentOf } from "./transaction-script-host.ts";
 
 /** Runs after which the functions are made anew. */
 const runsPerDeclaration = 1_024;

@@ -12,7 +12,7 @@
 import { documentFlags } from "../document.ts";
 import { EngineError } from "../errors.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
-import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import type { JsonObject } from "../json/json-object.ts";
 import { subscriptionKey } from "../keyspaces/subscriptions.ts";
 import {
   changeVectorBytesMax,

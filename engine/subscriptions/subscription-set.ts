@@ -14,6 +14,7 @@ import {
   subscriptionWorkersMax,
 } from "../limits.ts";
 import { nextTurn } from "../query-rows.ts";
+import { etagOfPosition, newestEtag } from "../writes/subscription-position.ts";
 import {
   moveSubscription,
   putSubscription,
@@ -22,7 +23,6 @@ import {
   subscriptionMissing,
   updateSubscription,
 } from "../writes/subscriptions.ts";
-import { etagOfPosition, newestEtag } from "./position.ts";
 import { Subscription } from "./subscription.ts";
 import {
   type IncludeKind,

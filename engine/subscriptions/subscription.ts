@@ -23,8 +23,8 @@ import {
   subscriptionPassedMs,
 } from "../limits.ts";
 import { nextTurn } from "../query-rows.ts";
+import { etagOfPosition } from "../writes/subscription-position.ts";
 import { moveSubscription } from "../writes/subscriptions.ts";
-import { etagOfPosition } from "./position.ts";
 import {
   type SubscriptionIncludes,
   type SubscriptionItem,

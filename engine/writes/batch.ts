@@ -4,7 +4,7 @@
  */
 import { assert } from "../assert.ts";
 import type { BlobStore, Lease } from "../blob-store.ts";
-import type { DatabaseState } from "../database-state.ts";
+import type { DatabaseState, PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { largeBuffer } from "../large-buffer.ts";
 import { transactionBytesMax } from "../limits.ts";
@@ -14,7 +14,6 @@ import { turnIsOver } from "../turns.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { nextIdentity, rewriteTouched } from "./documents.ts";
-import type { PreparedDocument } from "./prepared-document.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
 const longBatchBytes = 256 * 1024;

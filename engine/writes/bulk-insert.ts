@@ -10,6 +10,7 @@
  */
 import type { Lease } from "../blob-store.ts";
 import { CommandScanner } from "../command-scanner.ts";
+import type { PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { HeldPieces } from "../held-pieces.ts";
 import { truncated } from "../json/raw-scan.ts";
@@ -22,7 +23,7 @@ import type { BatchRun } from "./batch.ts";
 import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
-import { type PreparedDocument, withParsed } from "./prepared-document.ts";
+import { withParsed } from "./prepared-document.ts";
 
 /** The count that a command of this type goes to. */
 const countNames = {

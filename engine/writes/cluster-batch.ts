@@ -12,6 +12,7 @@
  * - All violations are found, and told of together, before anything is written.
  */
 
+import type { PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
@@ -24,7 +25,7 @@ import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
-import { type PreparedDocument, withParsed } from "./prepared-document.ts";
+import { withParsed } from "./prepared-document.ts";
 
 /** Keys of guards begin with it. */
 export const guardPrefix = "rvn-atomic/";
