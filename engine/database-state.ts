@@ -4,8 +4,8 @@
 import { randomUUID } from "node:crypto";
 import { formatChangeVector, mergeChangeVectors, parseChangeVector } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
-import { collectionMemberOf } from "./document.ts";
 import { MetadataWriter } from "./document-metadata.ts";
+import { collectionMemberOf } from "./document-text.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
 import { TextInput } from "./json/text-input.ts";

@@ -10,7 +10,7 @@
  *   transaction looks again.
  */
 import { BackgroundTask } from "./background-task.ts";
-import { metadataLengthOf, metadataStartOf } from "./document.ts";
+import { metadataLengthOf, metadataStartOf } from "./document-record.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { StoredRow } from "./indexing/index-host.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { DatabaseState } from "./database-state.ts";
-import { idOf } from "./document.ts";
+import { idOf } from "./document-record.ts";
 import type { Clock, Timer } from "./environment.ts";
 import type { FollowedCollection } from "./indexing/collection-follower.ts";
 import type {

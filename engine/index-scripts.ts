@@ -8,7 +8,7 @@
  *   forgotten after `runsPerDeclaration` runs.
  */
 
-import { collectionIdOf, idOf } from "./document.ts";
+import { collectionIdOf, idOf } from "./document-record.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";

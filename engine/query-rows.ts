@@ -9,12 +9,8 @@
  */
 
 import type { DatabaseState } from "./database-state.ts";
-import {
-  changeVectorOf,
-  collectionIdOf,
-  composedMetadataLength,
-  composeMetadata,
-} from "./document.ts";
+import { changeVectorOf, collectionIdOf } from "./document-record.ts";
+import { composedMetadataLength, composeMetadata } from "./document-text.ts";
 import type { Clock } from "./environment.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { counterKey } from "./keyspaces/counters.ts";

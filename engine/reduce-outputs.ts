@@ -9,7 +9,7 @@
  * - A document of another collection that has such an id is nobody's here: it stays as it is.
  */
 import { createHash } from "node:crypto";
-import { bodyTextOf, documentFlags } from "./document.ts";
+import { bodyTextOf, documentFlags } from "./document-record.ts";
 import { EngineError } from "./errors.ts";
 import {
   type OutputSink,

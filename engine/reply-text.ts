@@ -2,15 +2,16 @@
  * Text that is put together for a reply: documents composed of their records, and what stands between them. One
  * growing buffer; nothing is parsed or stringified on the way.
  */
+
+import { DocumentPieces } from "./document-pieces.ts";
+import { collectionIdOf } from "./document-record.ts";
 import {
-  collectionIdOf,
   composeDocument,
   composedLength,
   composedMetadataLength,
   composeMetadata,
   composeMetadataOnly,
-} from "./document.ts";
-import { DocumentPieces } from "./document-pieces.ts";
+} from "./document-text.ts";
 import type { RecordContext } from "./record-context.ts";
 
 const noExtra = Buffer.alloc(0);

@@ -7,7 +7,7 @@
  *   transaction looks again.
  */
 import { BackgroundTask } from "./background-task.ts";
-import { documentFlags } from "./document.ts";
+import { documentFlags } from "./document-record.ts";
 import type { Clock } from "./environment.ts";
 import { documentsPerTask, revisionBinIntervalSeconds, revisionBinMinutes } from "./limits.ts";
 import type { Store } from "./store.ts";

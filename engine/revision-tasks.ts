@@ -5,7 +5,7 @@
  * Knows nothing of requests: see server/endpoints/revisions.ts.
  */
 
-import { changeVectorOf, documentFlags, idOf } from "./document.ts";
+import { changeVectorOf, documentFlags, idOf } from "./document-record.ts";
 import { EngineError } from "./errors.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "./keyspaces/attachments.ts";
 import type { RevisionFacts } from "./keyspaces/revision-table.ts";

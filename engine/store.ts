@@ -16,7 +16,7 @@ import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
-import { bodyTextOf } from "./document.ts";
+import { bodyTextOf } from "./document-record.ts";
 import type { Clock, Report } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { FetchedRecords, nothingFetched } from "./fetched-records.ts";

@@ -3,7 +3,7 @@
  * streamed from one view, so that a long list is of one moment and takes no memory.
  */
 import type { Database } from "../engine/database.ts";
-import { idOf } from "../engine/document.ts";
+import { idOf } from "../engine/document-record.ts";
 import { allCollections } from "../engine/keyspaces/document-table.ts";
 import { DocumentCursor } from "../engine/query-rows.ts";
 import { RecordReader } from "../engine/record-reader.ts";

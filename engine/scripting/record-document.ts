@@ -3,13 +3,12 @@ import {
   bodyLengthOf,
   bodyStartOf,
   collectionIdOf,
-  composedMetadataLength,
-  composeMetadata,
   fieldEndOf,
   idOf,
   isAsciiBody,
   shapeIdOf,
-} from "../document.ts";
+} from "../document-record.ts";
+import { composedMetadataLength, composeMetadata } from "../document-text.ts";
 import type { RecordContext } from "../record-context.ts";
 import { ScriptDocument, type StoredDocument } from "./script-document.ts";
 import type { ShapeHint } from "./shape-hint.ts";

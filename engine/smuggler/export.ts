@@ -19,7 +19,7 @@ import {
   documentFlagsOf,
   idOf,
   metadataTextOf,
-} from "../document.ts";
+} from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";

@@ -6,7 +6,7 @@
 
 import type { BlobStore, Lease } from "../blob-store.ts";
 import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { documentFlags } from "../document.ts";
+import { documentFlags } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { DocumentParser } from "../json/json-parser.ts";

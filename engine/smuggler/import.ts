@@ -9,7 +9,7 @@
  * - An attachment is bound only to a content that has its hash.
  */
 
-import { documentFlags } from "../document.ts";
+import { documentFlags } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { JsonObject } from "../json/json-object.ts";

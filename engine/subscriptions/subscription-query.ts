@@ -8,7 +8,7 @@
  * Knows nothing of positions, batches or workers.
  */
 
-import { documentFlags, documentFlagsOf } from "../document.ts";
+import { documentFlags, documentFlagsOf } from "../document-record.ts";
 import { EngineError, type ErrorCode } from "../errors.ts";
 import { recordLengthAt } from "../log/record.ts";
 import { QueryRows } from "../query-rows.ts";

@@ -2,7 +2,7 @@
  * THE table of batch commands: type -> what it does. Rows have the members and order of RavenDB 7.2.7's.
  */
 import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { flagsText } from "../document.ts";
+import { flagsText } from "../document-text.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";

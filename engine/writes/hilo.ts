@@ -6,7 +6,7 @@
  * - A range is durable before a client hears of it, so that no number is given twice.
  */
 
-import { bodyTextOf } from "../document.ts";
+import { bodyTextOf } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { quoteString } from "../json/escape.ts";
 import { findMember, ValueSpan } from "../json/field-access.ts";

@@ -1,6 +1,6 @@
 /** JSON Patch (RFC 6902) of one document, its `@metadata` included. */
 
-import { etagOf } from "../document.ts";
+import { etagOf } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
 import { ReplyText } from "../reply-text.ts";

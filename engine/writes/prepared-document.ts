@@ -17,7 +17,8 @@
 
 import { crc32 } from "node:zlib";
 import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { collectionMemberOf, documentHeaderBytes } from "../document.ts";
+import { documentHeaderBytes } from "../document-record.ts";
+import { collectionMemberOf } from "../document-text.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { largeBuffer } from "../large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../limits.ts";

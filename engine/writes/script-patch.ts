@@ -3,7 +3,7 @@
  */
 
 import { assert } from "../assert.ts";
-import { bodyStartOf } from "../document.ts";
+import { bodyStartOf } from "../document-record.ts";
 import { scriptWorkPerMs } from "../limits.ts";
 import type { AnalyzedQuery, LoadStep } from "../rql/analyzed-query.ts";
 import { idsAtPath } from "../rql/execute-load.ts";

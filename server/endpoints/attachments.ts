@@ -6,7 +6,7 @@
  * - A content is never shown by a browser as a page of this server: it is always a download.
  */
 import type { BlobReader } from "../../engine/blob-store.ts";
-import { etagOf } from "../../engine/document.ts";
+import { etagOf } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import {
   type Attachment,

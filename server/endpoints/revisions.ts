@@ -1,6 +1,6 @@
 /** Revisions: read by document or change vector, the bin, dropped, gone back to. Shapes are those of RavenDB 7.2.7. */
 import { nodeTag } from "../../engine/database-state.ts";
-import { documentFlags } from "../../engine/document.ts";
+import { documentFlags } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import type { OperationWork } from "../../engine/operations.ts";
 import { ReplyText } from "../../engine/reply-text.ts";

@@ -1,7 +1,7 @@
 /**
  * Time series of documents: entries by range, statistics, and changes. Long ranges are streamed.
  */
-import { changeVectorOf, idOf } from "../../engine/document.ts";
+import { changeVectorOf, idOf } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
 import {

@@ -5,7 +5,7 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { idOf } from "../../engine/document.ts";
+import { idOf } from "../../engine/document-record.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import type { DatabaseView } from "../../engine/store.ts";
 import type { Batch, Operation } from "../support/model-database.ts";
