@@ -1,6 +1,6 @@
+/** What readers of a document's record need to know of its database, as the record does not contain it. */
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 
-/** What of a database its documents' records do not say themselves, and their readers need. */
 export interface RecordContext {
   readonly shapes: Pick<ShapeTable, "get">;
   /** The hash of the database in change vectors, in ASCII. */
