@@ -6,19 +6,15 @@
  */
 import { createHash } from "node:crypto";
 import {
-  bodyStartOf,
-  collectionMemberOf,
-  composeDocument,
-  composedLength,
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
   FieldPatches,
-  fieldEndOf,
-  fieldStartOf,
   patchFields,
-} from "../engine/document.ts";
+} from "../engine/document-encoding.ts";
 import { MetadataWriter } from "../engine/document-metadata.ts";
+import { bodyStartOf, fieldEndOf, fieldStartOf } from "../engine/document-record.ts";
+import { collectionMemberOf, composeDocument, composedLength } from "../engine/document-text.ts";
 import { decodeNumber, findPath, parsePath, ValueSpan } from "../engine/json/field-access.ts";
 import { DocumentParser } from "../engine/json/json-parser.ts";
 import { ShapeTable } from "../engine/keyspaces/shapes.ts";

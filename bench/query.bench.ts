@@ -2,12 +2,13 @@
  * Queries over documents of about 155 bytes: a filter without an index, building an automatic index, and conditions,
  * ranges and orders on it. The filter is compared with SQLite's scan by json_extract over the same texts.
  */
+
 import {
-  bodyTextOf,
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../engine/document.ts";
+} from "../engine/document-encoding.ts";
+import { bodyTextOf } from "../engine/document-record.ts";
 import type {
   IndexHost,
   NumberCursor,

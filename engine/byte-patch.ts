@@ -11,7 +11,7 @@
  * Invariants:
  * - A document that this file patched has the text that the script gives it (test/engine/byte-patch.test.ts).
  */
-import { idOf } from "./document.ts";
+import { idOf } from "./document-record.ts";
 import { quoteString } from "./json/escape.ts";
 import { decodeNumber, decodeString, findMember, ValueSpan } from "./json/field-access.ts";
 import { numberBytesMax, writeDouble, writeWhole } from "./json/number-bytes.ts";

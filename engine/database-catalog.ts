@@ -17,14 +17,15 @@
  *   meanwhile waits until it is, and then it is opened again.
  */
 
-import { Database, type DatabaseOptions, stoppedError } from "./database.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
 import { checkDatabaseName } from "./database-name.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
 import type { Environment, Timer } from "./environment.ts";
 import { EngineError } from "./errors.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { JsonObject } from "./json/json-object.ts";
 import { reopeningsMax } from "./limits.ts";
 import { Reopenings } from "./reopenings.ts";
+import { stoppedError } from "./stopped-error.ts";
 
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";

@@ -5,12 +5,11 @@ import { assert } from "./assert.ts";
 import { BlobStore } from "./blob-store.ts";
 import { databaseHash } from "./change-vector.ts";
 import { ChangeFeed } from "./changes.ts";
-import type { DatabaseOptions } from "./database.ts";
 import { DatabaseState } from "./database-state.ts";
 import type { Environment, FileSystem, Report } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { DocumentParser } from "./json/json-parser.ts";
-import { DocumentTable } from "./keyspaces/document-table.ts";
+import { DocumentTable, type DocumentTableOptions } from "./keyspaces/document-table.ts";
 import { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import { ShapeTable } from "./keyspaces/shapes.ts";
 import {
@@ -21,12 +20,22 @@ import {
   segmentShareOfMemory,
 } from "./limits.ts";
 import { openingFailed } from "./log/failed-read.ts";
-import { type FileLog, openLog, type ReplayReport } from "./log/file-log.ts";
+import { type FileLog, type LogOptions, openLog, type ReplayReport } from "./log/file-log.ts";
 import type { LogListener, Position, SnapshotSection } from "./log/log.ts";
 import { recordLengthAt } from "./log/record.ts";
 import { SegmentCache } from "./log/segment-cache.ts";
 import { processMemory } from "./memory-budget.ts";
 import { DatabaseRecords } from "./record-owner.ts";
+
+/** Settings of a store that its files do not say. */
+export interface StoreOptions {
+  /** Sizes and caches of the log. */
+  readonly log?: Partial<LogOptions>;
+  /** Where the operator is told of what goes wrong beside requests. */
+  readonly report?: Report | undefined;
+  /** Sizes of chunks: the same at every opening, as index snapshots have them. */
+  readonly documents?: DocumentTableOptions;
+}
 
 /** What a database is made of. */
 export interface DatabaseParts {
@@ -67,7 +76,7 @@ export async function openParts(
   environment: Environment,
   name: string,
   folder: string | null,
-  options: DatabaseOptions,
+  options: StoreOptions,
   listener: LogListener,
 ): Promise<DatabaseParts> {
   let log: FileLog | null = null;

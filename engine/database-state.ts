@@ -4,8 +4,8 @@
 import { randomUUID } from "node:crypto";
 import { formatChangeVector, mergeChangeVectors, parseChangeVector } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
-import { collectionMemberOf } from "./document.ts";
 import { MetadataWriter } from "./document-metadata.ts";
+import { collectionMemberOf } from "./document-text.ts";
 import type { Clock } from "./environment.ts";
 import type { DocumentParser } from "./json/json-parser.ts";
 import { TextInput } from "./json/text-input.ts";
@@ -13,10 +13,20 @@ import type { DocumentTable } from "./keyspaces/document-table.ts";
 import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import type { CommitLog } from "./log/log.ts";
-import type { PreparedDocument } from "./writes/prepared-document.ts";
 
 /** The one letter by which the nodes of a cluster are told apart. There is one node. */
 export const nodeTag = "A";
+
+/** A large document that was parsed before its transaction: see writes/prepared-document.ts. */
+export interface PreparedDocument {
+  /** Has parsed the document, and nothing since. */
+  readonly parser: DocumentParser;
+  readonly bytes: Buffer;
+  /** The body is in `bytes[bodyStart, bodyStart + parser.bodyLength)`. */
+  readonly bodyStart: number;
+  /** CRC-32 of the body. */
+  readonly bodyCrc: number;
+}
 
 export class DatabaseState {
   readonly name: string;

@@ -1,52 +1,24 @@
 /**
- * One open database: the single writer, and what readers read. It wires log, keyspaces and blobs together; what a
- * write means is in writes/, what a record means in record-owner.ts.
- *
- * Invariants:
- * - A transaction is visible exactly from the moment it is durable, in the order of the log.
- * - `write` resolves after its transaction is visible.
- * - What goes wrong before a transaction is staged fails that transaction alone. After a failed sync, or what goes wrong
- *   later, nothing is written any more: what is in memory may not be what the log says. Whoever keeps the database is
- *   told, and opens it again from the disk (database-catalog.ts).
+ * One open database: its store, and what runs over it.
  */
-import { assert } from "./assert.ts";
-import type { BlobStore } from "./blob-store.ts";
-import type { ChangeFeed } from "./changes.ts";
-import type { Damaged } from "./damage-list.ts";
-import { type DatabaseParts, openParts, snapshotSections } from "./database-opening.ts";
-import type { DatabaseState } from "./database-state.ts";
-import { bodyTextOf } from "./document.ts";
+import { type DatabaseParts, openParts, type StoreOptions } from "./database-opening.ts";
+import type { PreparedDocument } from "./database-state.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
-import type { Clock, Environment, Report } from "./environment.ts";
+import type { Environment } from "./environment.ts";
 import { EngineError } from "./errors.ts";
-import { FetchedRecords, nothingFetched } from "./fetched-records.ts";
 import type { IndexSnapshotsOptions } from "./index-snapshots.ts";
-import type { DocumentReader, DocumentTableOptions } from "./keyspaces/document-table.ts";
-import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
-import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
-import { checkSeries } from "./keyspaces/time-series.ts";
-import {
-  backgroundBytesPerSecond,
-  endingWaitMs,
-  reopeningsMax,
-  unsyncedBytesMax,
-  unsyncedShareOfMemory,
-} from "./limits.ts";
-import { newPlace } from "./log/blocks.ts";
-import type { CompactionReport } from "./log/compaction.ts";
-import type { FileLog, LogMetrics, LogOptions } from "./log/file-log.ts";
-import type { LogListener, Pin, Position, SnapshotSection } from "./log/log.ts";
+import type { JsonObject } from "./json/json-object.ts";
+import { backgroundBytesPerSecond, endingWaitMs } from "./limits.ts";
+import type { Pin } from "./log/log.ts";
 import { Maintenance, type MaintenanceOptions } from "./maintenance.ts";
-import { processMemory } from "./memory-budget.ts";
 import { Operations } from "./operations.ts";
 import { DatabaseQueries, type QueryOptions } from "./query-host.ts";
 import { ReplyText } from "./reply-text.ts";
 import { RevisionBin } from "./revision-bin.ts";
 import type { QueryOutcome, RowSink } from "./rql/results.ts";
+import { Store } from "./store.ts";
 import { SubscriptionSet } from "./subscriptions/subscription-set.ts";
-import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
-import type { TransactionDocuments } from "./transaction-documents.ts";
+import type { Transaction } from "./transaction.ts";
 import {
   deleteDocument,
   putParsed,
@@ -55,59 +27,13 @@ import {
   rewriteTouched,
   type StoredDocument,
 } from "./writes/documents.ts";
-import {
-  isPrepared,
-  type PreparedDocument,
-  prepareDocument,
-  withParsed,
-} from "./writes/prepared-document.ts";
+import { isPrepared, prepareDocument, withParsed } from "./writes/prepared-document.ts";
 
 /** Settings of a database that its files do not say. */
-export interface DatabaseOptions {
-  /** Sizes and caches of the log. */
-  readonly log?: Partial<LogOptions>;
+export interface DatabaseOptions extends StoreOptions {
   /** When the tasks in the background run. */
   readonly maintenance?: MaintenanceOptions;
   readonly indexSnapshots?: IndexSnapshotsOptions;
-  /** Where the operator is told of what goes wrong beside requests. */
-  readonly report?: Report | undefined;
-  /** Sizes of chunks: the same at every opening, as index snapshots have them. */
-  readonly documents?: DocumentTableOptions;
-}
-
-/** How a transaction is written. */
-export interface WriteOptions {
-  /** It deletes: then it may even when the disk is nearly full. */
-  readonly isDeletion?: boolean;
-  /** Records that it will read and that are not in memory, by position. */
-  readonly fetched?: FetchedRecords;
-}
-
-/** What one transaction staged, until it is durable, and who waits for that. */
-interface PendingTransaction {
-  readonly documents: number;
-  /** Revisions added or removed. */
-  readonly revisions: number;
-  /** One for each staged entry, in order. */
-  readonly entries: readonly EntryKeyspace<unknown>[];
-  /** Position and length, in turn, of records that only say that something is gone. */
-  readonly deletions: readonly number[];
-  readonly changes: Transaction["changes"];
-  readonly lastEtag: number;
-  readonly shapeCount: number;
-  /** Bytes in the log. */
-  readonly length: number;
-  readonly result: unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** A consistent picture of all documents, and the log's promise to keep their records. Release it. */
-export interface DatabaseView {
-  readonly documents: DocumentReader;
-  /** The newest etag in it. */
-  readonly lastEtag: number;
-  release(): void;
 }
 
 const expirationOptions: DueDocumentsOptions = {
@@ -124,19 +50,9 @@ const refreshOptions: DueDocumentsOptions = {
   secondsKey: "RefreshFrequencyInSec",
   act: refreshDocument,
 };
-/** Most databases are open again by then. */
-const retryAfterSeconds = 1;
-const maximumReruns = 10_000;
-const none: readonly never[] = [];
 
-export class Database implements LogListener {
-  readonly name: string;
-  readonly state: DatabaseState;
-  readonly blobs: BlobStore;
-  readonly feed: ChangeFeed;
-  readonly isInMemory: boolean;
-  readonly clock: Clock;
-  readonly report: Report;
+/** One open database: its store, and what runs over it: queries, subscriptions, operations and tasks. */
+export class Database extends Store {
   readonly queries: DatabaseQueries;
   readonly subscriptions: SubscriptionSet;
   readonly operations: Operations;
@@ -147,59 +63,28 @@ export class Database implements LogListener {
   readonly refresh: DueDocuments;
   /** Drops revisions of documents that were deleted long ago. */
   readonly revisionBin: RevisionBin;
-  /**
-   * Grows with each get, query and write: who works in the background sees from it that others are served. Indexes that
-   * follow are not counted.
-   */
-  servedCount = 0;
-  /** Told once, when it stops for a reason other than being closed. Set by whoever keeps it. */
-  whenStopped: ((error: Error) => void) | null = null;
-  readonly #log: FileLog;
-  readonly #scratch = new Scratch();
-  #pending: PendingTransaction[] = [];
-  /** How many transactions were taken from `#pending`: the first that is left has this number. */
-  #settled = 0;
-  #durableShapeCount: number;
-  /** Why it serves no longer: it has stopped, or is closing. */
-  #failure: Error | null = null;
-  /** Why it has stopped, when it was not closed. */
-  #stopCause: Error | null = null;
-  #ending: Promise<void> | null = null;
   /** Requests that are being served. */
   #guestCount = 0;
-  /** One snapshot at a time. */
-  #snapshot: Promise<void> = Promise.resolve();
+  #ending: Promise<void> | null = null;
 
   private constructor(parts: DatabaseParts, options: DatabaseOptions) {
-    this.name = parts.name;
-    this.#log = parts.log;
-    this.state = parts.state;
-    this.feed = parts.state.feed;
-    this.blobs = parts.blobs;
-    this.isInMemory = parts.isInMemory;
-    this.#durableShapeCount = parts.state.shapes.count;
-    this.clock = parts.environment.clock;
-    this.report = parts.report;
-    this.queries = new DatabaseQueries(this, this.clock, parts.place, options.indexSnapshots);
+    super(parts);
+    const { clock } = this;
+    this.queries = new DatabaseQueries(this, clock, parts.place, options.indexSnapshots);
     this.subscriptions = new SubscriptionSet(this);
     this.operations = new Operations({
       values: parts.state.keyspaces.values,
       nowMicros: () => parts.state.nowMicros(),
-      write: (change) => this.#write(change),
+      write: (change) => this.writeWhileEnding(change),
       report: this.report,
     });
-    const stop = (error: unknown): void => this.#stop(error);
     const taskFailed = (error: unknown): void =>
       this.report(`A task in the background of database '${this.name}' failed`, error);
-    this.blobs.host = {
-      isDiskFull: () => this.isDiskFull,
-      hasStopped: () => this.#failure !== null,
-      failed: stop,
-    };
     this.maintenance = new Maintenance(
       {
         ...parts,
-        clock: parts.environment.clock,
+        clock,
+        damages: this.damages,
         write: (change, options) => this.write(change, options),
         writeSnapshot: () => this.writeSnapshot(backgroundBytesPerSecond),
         failed: taskFailed,
@@ -207,11 +92,10 @@ export class Database implements LogListener {
       parts.hasChanges,
       options.maintenance,
     );
-    const { clock } = parts.environment;
     this.expiration = new DueDocuments(this, clock, expirationOptions, taskFailed);
     this.refresh = new DueDocuments(this, clock, refreshOptions, taskFailed);
     this.revisionBin = new RevisionBin(this, clock, taskFailed);
-    this.#followSettings();
+    this.settingsChanged();
     this.maintenance.follow(() => this.queries.administration.lastDeletionEtagNeeded);
   }
 
@@ -236,332 +120,7 @@ export class Database implements LogListener {
     return database;
   }
 
-  // Writing
-
-  /**
-   * Runs `change` over the newest state and makes what it did durable and visible as a whole. It is called
-   * synchronously, and again from its beginning when it needs a record that is not in memory: it must have no
-   * effects but on its transaction.
-   *
-   * @returns what `change` returned, when its writes are on the disk.
-   * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
-   */
-  write<Result>(
-    change: (transaction: Transaction) => Result,
-    options?: WriteOptions,
-  ): Promise<Result> {
-    if (this.#ending !== null) return Promise.reject(this.#refusal());
-    this.servedCount++;
-    return this.#write(change, options);
-  }
-
-  /** Also for what ends while the database is closing. */
-  #write<Result>(
-    change: (transaction: Transaction) => Result,
-    options?: WriteOptions,
-  ): Promise<Result> {
-    // Not async: a write that waits for nothing but the disk makes one promise and no frame.
-    const isDeletion = options?.isDeletion === true;
-    const fetched = options?.fetched ?? nothingFetched;
-    if (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
-      return this.#writeSlowly(change, isDeletion, fetched, null);
-    }
-    try {
-      return this.#attempt(change, isDeletion, fetched);
-    } catch (error) {
-      return error instanceof RecordNotResident
-        ? this.#writeSlowly(change, isDeletion, fetched, error)
-        : Promise.reject(error);
-    }
-  }
-
-  /** `write` where something must be awaited first: room in memory, or the record that is `missing`. */
-  async #writeSlowly<Result>(
-    change: (transaction: Transaction) => Result,
-    isDeletion: boolean,
-    known: FetchedRecords,
-    missing: RecordNotResident | null,
-  ): Promise<Result> {
-    const fetched = new FetchedRecords(known);
-    let needed = missing;
-    for (let run = 0; run < maximumReruns; run++) {
-      if (needed !== null) {
-        const { document, position, length } = needed;
-        fetched.set(position, await this.#readRecord(document, position, length));
-      }
-      this.assertServing();
-      while (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
-        await this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
-      }
-      try {
-        return await this.#attempt(change, isDeletion, fetched);
-      } catch (error) {
-        if (!(error instanceof RecordNotResident)) throw error;
-        needed = error;
-      }
-    }
-    throw new EngineError("timeout", "A write could not gather the records that it needs.");
-  }
-
-  /** @throws RecordNotResident, and what `change` throws; then nothing happened */
-  #attempt<Result>(
-    change: (transaction: Transaction) => Result,
-    isDeletion: boolean,
-    fetched: FetchedRecords,
-  ): Promise<Result> {
-    this.assertServing();
-    // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
-    const transaction = new Transaction(this.state, this.#scratch, fetched);
-    const { documents, shapes } = this.state;
-    let isKept = false;
-    documents.beginInterning();
-    try {
-      const result = change(transaction);
-      rewriteTouched(transaction);
-      if (transaction.isEmpty) {
-        // It changed nothing because of what it saw, which a crash could take back until it is durable.
-        if (this.#pending.length === 0) return Promise.resolve(result);
-        return this.#log.flush().then(() => result);
-      }
-      const { scratch } = transaction;
-      if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
-      const written = this.#appendOrStop(transaction, isDeletion, result);
-      isKept = true;
-      return written;
-    } finally {
-      documents.endInterning(isKept);
-      if (!isKept) this.state.forgetCollections();
-      this.#scratch.trim();
-    }
-  }
-
-  /** Of an EngineError nothing was appended. After anything else the log ends before it writes what may be appended. */
-  #appendOrStop<Result>(
-    transaction: Transaction,
-    isDeletion: boolean,
-    result: Result,
-  ): Promise<Result> {
-    try {
-      return this.#append(transaction, isDeletion, result);
-    } catch (error) {
-      if (!(error instanceof EngineError)) this.#stop(error);
-      throw error;
-    }
-  }
-
-  /** @returns a promise of `result`, for when the transaction is visible. */
-  #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
-    const { shapes } = this.state;
-    const { scratch } = transaction;
-    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion, scratch.isLarge);
-    this.#stageDocuments(transaction.documents, base);
-    for (const { facts, at, length } of transaction.revisions) {
-      const { revisions } = this.state.keyspaces;
-      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
-      else revisions.stageAdd(facts, base + at, length);
-    }
-    let entries: EntryKeyspace<unknown>[] | undefined;
-    let deletions: number[] | undefined;
-    if (transaction.entries.length > 0) {
-      entries = [];
-      deletions = [];
-      for (const { keyspace, key, entry, at, length } of transaction.entries) {
-        if (entry === null) deletions.push(base + at, length);
-        else entry.position = base + at;
-        keyspace.stage(key, entry ?? undefined);
-        entries.push(keyspace);
-      }
-    }
-    shapes.setLoggedCount(shapes.count);
-    return new Promise((resolve, reject) =>
-      this.#pending.push({
-        documents: transaction.documents.count,
-        revisions: transaction.revisions.length,
-        entries: entries ?? none,
-        deletions: deletions ?? none,
-        changes: transaction.changes,
-        lastEtag: this.state.lastEtag,
-        shapeCount: shapes.count,
-        length: scratch.length,
-        result,
-        resolve: resolve as (result: unknown) => void,
-        reject,
-      }),
-    );
-  }
-
-  #stageDocuments(rows: TransactionDocuments, base: Position): void {
-    const { documents } = this.state;
-    for (let row = 0; row < rows.count; row++) {
-      const length = rows.recordLengthOf(row);
-      documents.stage(
-        rows.documentOf(row),
-        rows.etagOf(row),
-        length === 0 ? 0 : base + rows.offsetOf(row),
-        length,
-        rows.collectionOf(row),
-        rows.flagsOf(row),
-      );
-    }
-  }
-
-  /** From the log: the first `count` transactions are durable. */
-  durable(count: number): void {
-    const due = this.#pending.splice(0, count - this.#settled);
-    this.#settled = count;
-    let done = 0;
-    let bytes = 0;
-    let hasDocuments = false;
-    try {
-      for (; done < due.length; done++) {
-        const transaction = due[done] as PendingTransaction; // done < due.length
-        this.#commit(transaction);
-        bytes += transaction.length;
-        hasDocuments ||= transaction.documents > 0;
-      }
-    } catch (error) {
-      this.#stop(error);
-      for (const { resolve, result } of due.slice(0, done)) resolve(result);
-      // They are durable, and found again; here nobody can say what became of them.
-      for (const transaction of due.slice(done)) transaction.reject(error);
-      return;
-    }
-    // What is told comes last: what is durable becomes visible, whoever trips over it.
-    const { feed } = this.state;
-    try {
-      this.maintenance.committed(bytes, hasDocuments);
-      for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
-      feed.tellCommit();
-    } catch (error) {
-      this.report(`Database '${this.name}' could not tell of a commit`, error);
-    }
-    for (const { resolve, result } of due) resolve(result);
-  }
-
-  #commit(transaction: PendingTransaction): void {
-    const { documents, keyspaces } = this.state;
-    for (const keyspace of transaction.entries) keyspace.commitStaged(1);
-    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
-    this.#born.length = 0;
-    documents.commitStaged(transaction.documents, this.#rowCommitted);
-    this.#dropTombstonesOfBorn();
-    const { deletions } = transaction;
-    for (let i = 0; i < deletions.length; i += 2) {
-      this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
-    }
-    this.state.committedEtag = transaction.lastEtag;
-    this.state.commitStamp += 1;
-    this.#durableShapeCount = transaction.shapeCount;
-  }
-
-  /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
-  lost(count: number, error: Error): void {
-    const dropped = this.#pending.splice(count - this.#settled);
-    if (!isDiskFull(error)) this.#failure ??= error;
-    try {
-      // A database that has stopped has no use for what it staged, and perhaps staged it in part.
-      if (this.#failure === null) this.#takeBack(dropped);
-    } catch (mistake) {
-      this.#stop(mistake);
-    } finally {
-      for (const transaction of dropped) transaction.reject(error);
-    }
-  }
-
-  #takeBack(dropped: readonly PendingTransaction[]): void {
-    const { documents, shapes, keyspaces } = this.state;
-    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
-      documents.discardStaged(rows);
-      keyspaces.revisions.discardStaged(revisions);
-      for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
-    }
-    shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
-  }
-
-  /** From the log: it writes nothing any more. */
-  stopped(error: Error): void {
-    this.#stop(error);
-  }
-
-  /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
-  readonly #rowCommitted = (
-    document: number,
-    _etag: number,
-    position: Position,
-    length: number,
-  ): void => {
-    if (length > 0) this.#log.markReplaced(position, length);
-    else if (!this.state.keyspaces.tombstones.isEmpty) this.#born.push(document);
-  };
-
-  /** Documents that were not there before the transaction that is being committed. */
-  readonly #born: number[] = [];
-
-  /** For `bodyText`. */
-  readonly #place = newPlace();
-
-  #dropTombstonesOfBorn(): void {
-    const { documents, keyspaces } = this.state;
-    for (const document of this.#born) {
-      if (documents.etagOf(document) === 0) continue;
-      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
-      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
-    }
-  }
-
   // Reading
-
-  /** Is this database able to serve? @throws EngineError database-stopped with the reason */
-  assertServing(): void {
-    if (this.#failure !== null) throw this.#refusal();
-  }
-
-  /** Why it does not serve. */
-  #refusal(): EngineError {
-    if (this.#stopCause === null) return this.#closedError();
-    return stoppedError(this.name, this.#stopCause, this.isInMemory ? null : undefined);
-  }
-
-  /** The number of the document with this id, or -1. */
-  find(id: string): number {
-    this.servedCount++;
-    this.assertServing();
-    return this.state.documents.find(id);
-  }
-
-  /**
-   * The record of a document that exists, beginning at byte 0 of the result; a promise when it must come from the
-   * disk. Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
-   */
-  record(document: number): Buffer | Promise<Buffer> {
-    const { documents } = this.state;
-    return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
-  }
-
-  /** As `record`, for a row of a view. */
-  recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
-    return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
-  }
-
-  /** The record that a script missed, in bytes of its own. @throws EngineError record-damaged */
-  async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
-    return Buffer.from(await this.recordAt(document, position, length));
-  }
-
-  /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
-  view(): DatabaseView {
-    this.assertServing();
-    const documents = this.state.documents.view();
-    const pin: Pin = this.#log.pin();
-    return {
-      documents,
-      lastEtag: this.state.committedEtag,
-      release: () => {
-        documents.release();
-        pin.release();
-      },
-    };
-  }
 
   /** The text of a document with its `@metadata`, as it goes over the wire; null when there is none. */
   async getText(id: string): Promise<Buffer | null> {
@@ -570,22 +129,6 @@ export class Database implements LogListener {
     const record = this.record(document);
     const bytes = record instanceof Promise ? await record : record;
     return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
-  }
-
-  /**
-   * The text of a document without `@metadata`, as it was stored: synchronously when its record is in memory.
-   * Null when there is none.
-   */
-  bodyText(id: string): string | null | Promise<string> {
-    const document = this.find(id);
-    if (document < 0) return null;
-    const { documents } = this.state;
-    const position = documents.positionOf(document);
-    const length = documents.lengthOf(document);
-    // In place: a view of the record would cost as much as the look-up.
-    const place = this.#place;
-    if (this.#log.place(position, length, place)) return bodyTextOf(place.bytes, place.start);
-    return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
   }
 
   /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
@@ -645,70 +188,15 @@ export class Database implements LogListener {
     });
   }
 
-  /** The change vector of the database: "" before the first write. */
-  get changeVector(): string {
-    const { committedEtag } = this.state;
-    if (committedEtag === 0) return "";
-    return this.state.keyspaces.clusterCount === 0
-      ? this.state.changeVectorAt(committedEtag)
-      : this.state.mergedChangeVector("", committedEtag);
+  protected override complete(transaction: Transaction): void {
+    rewriteTouched(transaction);
   }
 
-  /** 16 bytes: the same for the life of the database. */
-  get databaseId(): Buffer {
-    return this.#log.databaseId;
+  protected override committed(bytes: number, hasDocuments: boolean): void {
+    this.maintenance.committed(bytes, hasDocuments);
   }
 
-  /** 22 characters: identifies the cluster transactions of this database. */
-  get clusterTransactionId(): string {
-    return this.state.clusterHash;
-  }
-
-  /** Bytes of its log, on disk or in memory. */
-  get sizeBytes(): number {
-    return this.#log.metrics().segmentBytes;
-  }
-
-  /** Sizes of its log. */
-  get logMetrics(): LogMetrics {
-    return this.#log.metrics();
-  }
-
-  /** Is it set to refuse requests? */
-  get isDisabled(): boolean {
-    return this.settings["Disabled"] === true;
-  }
-
-  /** The database's record of settings, as it was last put. */
-  get settings(): JsonObject {
-    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
-  }
-
-  /**
-   * Replaces the record of settings by what `change` makes of the newest one; it must have no other effect. Resolves
-   * when that is durable. @returns what it made
-   */
-  async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
-    const changed = await this.write((transaction) => {
-      const { values } = transaction.keyspaces;
-      const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
-      const record = change(newest ?? {});
-      transaction.putEntry(values, databaseRecordKey, record);
-      return record;
-    });
-    this.#followSettings();
-    return changed;
-  }
-
-  /** Replaces the record of settings. Resolves when it is durable. */
-  async putSettings(record: JsonObject): Promise<void> {
-    await this.write((transaction) => {
-      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
-    });
-    this.#followSettings();
-  }
-
-  #followSettings(): void {
+  protected override settingsChanged(): void {
     if (this.isDisabled) this.feed.tellEnd(`Database '${this.name}' is disabled.`);
     this.expiration.configure();
     this.refresh.configure();
@@ -726,43 +214,38 @@ export class Database implements LogListener {
    * is refused; writes that were begun before end as they would have.
    */
   close(): Promise<void> {
-    this.#ending ??= this.#end(true);
-    return this.#ending;
+    return this.#endOnce(true);
   }
 
   /** Lets go of the folder soon, without a snapshot. For a database that is to be deleted. */
   abandon(): Promise<void> {
-    this.#ending ??= this.#end(false);
+    return this.#endOnce(false);
+  }
+
+  #endOnce(withSnapshot: boolean): Promise<void> {
+    if (this.#ending === null) {
+      this.#ending = this.#end(withSnapshot);
+      this.startEnding();
+    }
     return this.#ending;
   }
 
   async #end(withSnapshot: boolean): Promise<void> {
-    const hadFailed = this.#failure !== null;
-    this.subscriptions.close(this.#closedError());
+    const hadFailed = this.hasFailed;
+    this.subscriptions.close(this.closedError());
     const ending = hadFailed ? "opened again" : withSnapshot ? "closed" : "deleted";
     this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
     const stopping = this.operations.stop();
     // What has stopped does not wait for those who may never notice.
     await (hadFailed ? Promise.race([stopping, this.#afterMs(endingWaitMs)]) : stopping);
-    this.#failure ??= this.#closedError();
+    this.refuseAll();
     try {
       await this.#endTasks(withSnapshot && !hadFailed);
     } catch (error) {
       // The folder is to be let go of all the same.
       this.report(`Database '${this.name}' did not end well`, error);
     }
-    const isWhole = !hadFailed && (await this.#settleWrites());
-    let view: ReturnType<DatabaseState["documents"]["view"]> | undefined;
-    const sections = () => {
-      view = this.state.documents.view();
-      return this.#sections(view);
-    };
-    try {
-      await this.#log.close(withSnapshot && isWhole ? sections : undefined);
-    } finally {
-      view?.release();
-      await this.blobs.close();
-    }
+    await this.closeFiles(withSnapshot, !hadFailed);
   }
 
   async #endTasks(withSnapshots: boolean): Promise<void> {
@@ -771,50 +254,10 @@ export class Database implements LogListener {
     await this.expiration.close();
     await this.refresh.close();
     await this.revisionBin.close();
-    await this.#snapshot;
   }
 
   #afterMs(ms: number): Promise<void> {
     return new Promise((resolve) => this.clock.setTimer(ms, resolve));
-  }
-
-  #closedError(): EngineError {
-    return new EngineError("database-stopped", `Database '${this.name}' is closed.`);
-  }
-
-  /** @returns whether all that was appended is durable or, for want of room, taken back. */
-  async #settleWrites(): Promise<boolean> {
-    try {
-      await this.#log.flush();
-      return true;
-    } catch (error) {
-      return isDiskFull(error);
-    }
-  }
-
-  #sections(view: ReturnType<DatabaseState["documents"]["view"]>): SnapshotSection[] {
-    return snapshotSections(this.state, view, this.#durableShapeCount);
-  }
-
-  /** Writes an index snapshot beside traffic, so that the next opening replays little. One at a time. */
-  async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
-    const before = this.#snapshot;
-    const snapshot = before.then(async () => {
-      this.assertServing();
-      const view = this.state.documents.view();
-      try {
-        await this.#log.writeSnapshot(this.#sections(view), bytesPerSecond);
-      } finally {
-        view.release();
-      }
-    });
-    this.#snapshot = snapshot.catch(() => undefined);
-    await snapshot;
-  }
-
-  /** Resolves when all that was written until now is durable. */
-  async flush(): Promise<void> {
-    await this.#log.flush();
   }
 
   /** A request is served; until it is released nobody takes the database for idle. Release it once. */
@@ -836,7 +279,7 @@ export class Database implements LogListener {
     return (
       !this.isInMemory &&
       this.#guestCount === 0 &&
-      this.#pending.length === 0 &&
+      !this.isWriting &&
       !this.feed.isFollowed &&
       !this.operations.isRunning &&
       !this.subscriptions.hasWorkers &&
@@ -847,134 +290,11 @@ export class Database implements LogListener {
     );
   }
 
-  /** Was it closed or abandoned? */
-  get hasEnded(): boolean {
-    return this.#ending !== null;
-  }
-
   // Care
-
-  /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
-  async compact(): Promise<CompactionReport> {
-    this.assertServing();
-    return await this.#log.compact();
-  }
-
-  /** Resolves when no compaction is under way: where records stand is what the files say. */
-  compactionEnded(): Promise<void> {
-    return this.#log.compactionEnded();
-  }
-
-  /** Lets compaction wait while most of the documents are about to be replaced. Release it. */
-  holdCompaction(): Pin {
-    return this.#log.holdCompaction();
-  }
-
-  /** Are writes refused, but for deletions, because the disk is full? */
-  get isDiskFull(): boolean {
-    return this.#log.isDiskFull;
-  }
-
-  /** What was found damaged, by reads or by scrubs. */
-  get damaged(): readonly Damaged[] {
-    return this.maintenance.damages.all;
-  }
 
   /** Reads all of its files, and lists in `damaged` what is wrong. */
   async scrub(): Promise<void> {
     this.assertServing();
     await this.maintenance.scrub();
   }
-
-  /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
-  checkInvariants(): void {
-    const { documents, keyspaces } = this.state;
-    documents.checkInvariants();
-    for (const keyspace of keyspaces.all) keyspace.checkInvariants();
-    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
-    assert(
-      documents.stagedCount === 0 || this.#pending.length > 0,
-      "staged rows have a transaction",
-    );
-    let hashes = 0;
-    const seen = new Set<string>();
-    for (const [, { hash }] of keyspaces.attachments.withPrefix("")) {
-      if (!seen.has(hash)) hashes++;
-      seen.add(hash);
-    }
-    assert(this.blobs.count >= hashes, "each attachment has its content");
-  }
-
-  /** The pin keeps compaction from removing the segment before its file is open. */
-  async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
-    const pin = this.#log.pin();
-    try {
-      return await this.#log.read(position, length);
-    } catch (error) {
-      this.assertServing();
-      if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
-      const id = this.state.documents.lowerIdOf(document);
-      const { file, offset } = this.#log.placeOf(position);
-      this.maintenance.damages.addDocument(id, file, offset);
-      throw new EngineError(
-        "record-damaged",
-        `The stored record of document '${id}' is damaged: ${error.message}`,
-        { cause: error },
-      );
-    } finally {
-      pin.release();
-    }
-  }
-
-  /** Nothing is written or read any more: what is in memory may not be what the log says. The first reason stays. */
-  #stop(error: unknown): void {
-    if (this.#stopCause !== null || this.#ending !== null) return;
-    this.#stopCause = error instanceof Error ? error : new Error(String(error));
-    this.#failure ??= this.#stopCause;
-    this.#log.stop(error);
-    this.whenStopped?.(this.#stopCause);
-  }
-}
-
-/** A failure of the disk as the disk tells of it; what went wrong in here is in the log. */
-function stopReason(cause: Error): string {
-  if (!(cause instanceof EngineError)) return "an unexpected error, see the server's log.";
-  return cause.cause instanceof Error ? `${cause.cause.message}.` : cause.message;
-}
-
-/**
- * What is answered while a database does not serve because of `cause`.
- * @param waitMs milliseconds until it may be opened again; undefined: that is under way; null: never, it was in memory
- */
-export function stoppedError(
-  name: string,
-  cause: Error,
-  waitMs: number | null | undefined,
-): EngineError {
-  const head = `Database '${name}' has stopped: ${stopReason(cause)}`;
-  if (waitMs === null) {
-    return new EngineError(
-      "database-stopped",
-      `${head} It is in memory only, so there is nothing to open it again from: delete it and make it anew.`,
-      { cause },
-    );
-  }
-  const seconds = waitMs === undefined ? retryAfterSeconds : Math.ceil(waitMs / 1000);
-  const remedy =
-    waitMs === undefined
-      ? "It is opened again from the disk, where everything is that was acknowledged. Try again."
-      : `It was opened again ${reopeningsMax} times within an hour, and is so once more in ${seconds} seconds, or when the server is restarted. The server's log says why it stopped.`;
-  return new EngineError("database-stopped", `${head} ${remedy}`, {
-    cause,
-    details: { retryAfterSeconds: seconds },
-  });
-}
-
-/** They are in images, which the cache of records has that much less room for. */
-function unsyncedBytesWithin(): number {
-  return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
-}
-
-function isDiskFull(error: unknown): boolean {
-  return error instanceof EngineError && error.code === "disk-full";
 }

@@ -5,7 +5,7 @@
  * Invariants:
  * - It holds the record; whoever made it keeps the record's bytes as they are while it is used.
  */
-import { bodyLengthOf, bodyStartOf } from "./document.ts";
+import { bodyLengthOf, bodyStartOf } from "./document-record.ts";
 import { largeRecordBytes } from "./limits.ts";
 
 /** Is the document in the record at `start` too large to be composed at once? */

@@ -10,8 +10,7 @@
  *   transaction looks again.
  */
 import { BackgroundTask } from "./background-task.ts";
-import type { Database, DatabaseView } from "./database.ts";
-import { metadataLengthOf, metadataStartOf } from "./document.ts";
+import { metadataLengthOf, metadataStartOf } from "./document-record.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import type { StoredRow } from "./indexing/index-host.ts";
@@ -20,6 +19,7 @@ import { decodeString, skipString, skipValue } from "./json/field-access.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
 import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "./limits.ts";
 import { RecordReader } from "./record-reader.ts";
+import type { DatabaseView, Store } from "./store.ts";
 import { parseTimestamp } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -40,7 +40,7 @@ const timerMsMax = 2 ** 31 - 1;
 type Configuration = Readonly<Record<string, unknown>>;
 
 export class DueDocuments {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #clock: Clock;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
   readonly #options: DueDocumentsOptions;
@@ -52,7 +52,7 @@ export class DueDocuments {
   #isClosed = false;
 
   constructor(
-    database: Database,
+    database: Store,
     clock: Clock,
     options: DueDocumentsOptions,
     failed: (error: unknown) => void,

@@ -6,7 +6,7 @@
  * - What `deploy` and the other changes resolved for is found again after a restart.
  * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
  */
-import type { Database } from "./database.ts";
+
 import type { Clock, Timer } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { IndexedDocuments } from "./index-documents.ts";
@@ -34,10 +34,11 @@ import {
   type StaticDefinition,
 } from "./indexing/static-definition.ts";
 import { StaticIndex } from "./indexing/static-index.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { JsonObject } from "./json/json-object.ts";
 import { staticIndexesMax } from "./limits.ts";
 import { collectionIdNamed } from "./query-rows.ts";
 import { automaticIndexName } from "./rql/auto-index-name.ts";
+import type { Store } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** How often unused indexes are looked for. */
@@ -68,7 +69,7 @@ interface Deployment {
 export class IndexAdministration {
   readonly indexes: IndexSet;
   readonly documents: IndexedDocuments;
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #clock: Clock;
   readonly #snapshots: IndexSnapshots | null;
   #tidyTimer: Timer | null = null;
@@ -84,7 +85,7 @@ export class IndexAdministration {
 
   /** `place`: where snapshots are kept; null: nowhere. */
   constructor(
-    database: Database,
+    database: Store,
     clock: Clock,
     place: ConstructorParameters<typeof IndexSnapshots>[2] | null,
     options: IndexSnapshotsOptions | undefined,
@@ -101,6 +102,7 @@ export class IndexAdministration {
         const index = this.indexes.byName(name);
         if (index !== undefined) this.#snapshots?.advanced(index);
       },
+      wake: () => this.indexes.wake(),
       indexReplaced: (name, index) => {
         this.#write([
           [name, null],

@@ -4,9 +4,9 @@
  *
  * Cursors read the table as it is, so one is good for a single turn of the event loop.
  */
-import type { Database } from "./database.ts";
+
 import type { DatabaseState } from "./database-state.ts";
-import { idOf } from "./document.ts";
+import { idOf } from "./document-record.ts";
 import type { Clock, Timer } from "./environment.ts";
 import type { FollowedCollection } from "./indexing/collection-follower.ts";
 import type {
@@ -34,6 +34,7 @@ import {
 } from "./query-rows.ts";
 import { RecordReader } from "./record-reader.ts";
 import { ReduceOutputs } from "./reduce-outputs.ts";
+import type { Store } from "./store.ts";
 
 const noExtra = Buffer.alloc(0);
 
@@ -42,16 +43,18 @@ export interface DefinitionListener
   extends Pick<IndexHost, "indexChanged" | "indexDropped" | "indexReplaced"> {
   /** An index has taken in something. */
   indexAdvanced(name: string): void;
+  /** Indexes may have something to do. */
+  wake(): void;
 }
 
 export class IndexedDocuments implements IndexHost {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #state: DatabaseState;
   readonly #clock: Clock;
   readonly #listener: DefinitionListener;
   compareExchangeChanges = 0;
 
-  constructor(database: Database, clock: Clock, listener: DefinitionListener) {
+  constructor(database: Store, clock: Clock, listener: DefinitionListener) {
     this.#database = database;
     this.#state = database.state;
     this.#clock = clock;
@@ -239,7 +242,7 @@ export class IndexedDocuments implements IndexHost {
   }
 
   outputSink(output: ReduceOutput): OutputSink {
-    return new ReduceOutputs(this.#database, output);
+    return new ReduceOutputs(this.#database, output, () => this.#listener.wake());
   }
 
   indexChanged(index: OpenIndex): void {

@@ -15,7 +15,7 @@ import {
   type SentOptions,
   type StaticDefinition,
 } from "./indexing/static-definition.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { JsonObject } from "./json/json-object.ts";
 import {
   indexHistoryKey,
   indexHistoryNumber,

@@ -7,8 +7,8 @@
  * - Functions of an index keep nothing from one run to the next for long: what they keep in variables of their own is
  *   forgotten after `runsPerDeclaration` runs.
  */
-import type { Database } from "./database.ts";
-import { collectionIdOf, idOf } from "./document.ts";
+
+import { collectionIdOf, idOf } from "./document-record.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { ContentAwaited, IndexContents } from "./index-contents.ts";
@@ -48,6 +48,7 @@ import {
   indexReduceOf,
   readIndexText,
 } from "./scripting/index-script.ts";
+import { scriptDocumentOf } from "./scripting/record-document.ts";
 import { type CompiledScript, compileScript, type RunInput } from "./scripting/script.ts";
 import { valueText } from "./scripting/script-document.ts";
 import { parseBody } from "./scripting/script-parser.ts";
@@ -71,8 +72,8 @@ import {
 } from "./scripting/script-values.ts";
 import { ShapeHint } from "./scripting/shape-hint.ts";
 import { valueOfText } from "./scripting/text-source.ts";
+import type { Store } from "./store.ts";
 import { RecordNotResident } from "./transaction.ts";
-import { scriptDocumentOf } from "./transaction-script-host.ts";
 
 /** Runs after which the functions are made anew. */
 const runsPerDeclaration = 1_024;
@@ -94,7 +95,7 @@ const stepsPerValue = 200;
  */
 export function compileIndex(
   definition: StaticDefinition,
-  database: Database,
+  database: Store,
   clock: Clock,
 ): IndexProgram {
   return new ScriptProgram(definition, database, clock);
@@ -125,7 +126,7 @@ class ScriptProgram implements IndexProgram {
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
   readonly source: MapSource;
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #host: MapScriptHost;
   readonly #maps: readonly Declared<readonly IndexMap[]>[];
   readonly #reduce: Declared<IndexReduce> | null;
@@ -140,7 +141,7 @@ class ScriptProgram implements IndexProgram {
   /** Is what is not there found as null? Then an entry without fields is one. */
   readonly #keepsEmpty: boolean;
 
-  constructor(definition: StaticDefinition, database: Database, clock: Clock) {
+  constructor(definition: StaticDefinition, database: Store, clock: Clock) {
     const { name, reduce } = definition;
     this.#database = database;
     this.#host = new MapScriptHost(database, clock);
@@ -348,7 +349,7 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
   readonly contents: IndexContents;
   readonly #attachments: EntryKeyspace<Attachment>;
 
-  constructor(database: Database, clock: Clock) {
+  constructor(database: Store, clock: Clock) {
     super(database.state, new QueryRows(database, clock));
     this.contents = new IndexContents(database.blobs);
     this.#attachments = database.state.keyspaces.attachments;
@@ -379,7 +380,7 @@ class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, Attach
   }
 }
 
-function keepsEmpty({ configuration }: StaticDefinition, { settings }: Database): boolean {
+function keepsEmpty({ configuration }: StaticDefinition, { settings }: Store): boolean {
   const name = "Indexing.IndexMissingFieldsAsNull";
   const shared = (settings["Settings"] ?? {}) as Record<string, unknown>;
   return String(configuration[name] ?? shared[name]).toLowerCase() === "true";

@@ -13,7 +13,6 @@
  * - Nobody sees an index that is half read.
  */
 import { BackgroundTask } from "./background-task.ts";
-import type { Database } from "./database.ts";
 import type { Clock, FileSystem, Report } from "./environment.ts";
 import type { IndexedDocuments } from "./index-documents.ts";
 import type { FollowedCollection } from "./indexing/collection-follower.ts";
@@ -26,6 +25,7 @@ import type { SnapshotSection } from "./log/log.ts";
 import { readSnapshotFile, snapshotFileName, writeSnapshotFile } from "./log/snapshot-file.ts";
 import { Throttle } from "./log/throttle.ts";
 import { processMemory } from "./memory-budget.ts";
+import type { Store } from "./store.ts";
 
 /** Another one for entries that are made or kept in another way: then all indexes are built anew. */
 const entriesVersion = 1;
@@ -75,7 +75,7 @@ export interface IndexSnapshotsOptions {
 }
 
 export class IndexSnapshots {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #documents: IndexedDocuments;
   readonly #clock: Clock;
   readonly #files: FileSystem;
@@ -98,7 +98,7 @@ export class IndexSnapshots {
   readonly #indexes: () => readonly OpenIndex[];
 
   constructor(
-    database: Database,
+    database: Store,
     documents: IndexedDocuments,
     place: { readonly files: FileSystem; readonly folder: string },
     indexes: () => readonly OpenIndex[],

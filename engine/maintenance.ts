@@ -11,7 +11,7 @@
  */
 import { BackgroundTask } from "./background-task.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { DamageList } from "./damage-list.ts";
+import type { DamageList } from "./damage-list.ts";
 import type { DatabaseState } from "./database-state.ts";
 import type { Clock } from "./environment.ts";
 import { numbersPerTombstone } from "./keyspaces/keyspace-table.ts";
@@ -62,6 +62,7 @@ export interface MaintenanceHost {
   readonly log: FileLog;
   readonly blobs: BlobStore;
   readonly clock: Clock;
+  readonly damages: DamageList;
   readonly isInMemory: boolean;
   write(change: (transaction: Transaction) => void, options: { isDeletion: true }): Promise<void>;
   writeSnapshot(): Promise<void>;
@@ -83,7 +84,6 @@ export interface MaintenanceOptions {
 }
 
 export class Maintenance {
-  readonly damages = new DamageList();
   readonly #host: MaintenanceHost;
   readonly #options: Required<MaintenanceOptions>;
   readonly #followers = new Set<Follower>();
@@ -198,7 +198,7 @@ export class Maintenance {
       return !signal.aborted;
     });
     if (signal.aborted) return;
-    await this.damages.replace(state, found, hashes, throttle);
+    await this.#host.damages.replace(state, found, hashes, throttle);
   }
 
   /** Ends all tasks: none begins any more; those that run come to their end soon. */

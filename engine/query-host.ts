@@ -6,7 +6,6 @@
  *   never newer.
  */
 import { assert } from "./assert.ts";
-import type { Database } from "./database.ts";
 import type { Clock } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { IndexAdministration } from "./index-administration.ts";
@@ -32,6 +31,7 @@ import type { QueryParameters } from "./rql/query-parameters.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink } from "./rql/results.ts";
 import type { IndexProvider, QueryIndex } from "./rql/row-source.ts";
 import { searchEngineOf } from "./search-engine.ts";
+import type { Store } from "./store.ts";
 import { WorkBudget } from "./work-budget.ts";
 
 /** How a query is asked, beside its text. */
@@ -74,7 +74,7 @@ const defaultTimeoutMs = 15_000;
 
 export class DatabaseQueries {
   readonly administration: IndexAdministration;
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
   /** Makes etags of stale answers different from all others. */
@@ -82,7 +82,7 @@ export class DatabaseQueries {
 
   /** `place` and `options`: see `IndexAdministration`. */
   constructor(
-    database: Database,
+    database: Store,
     clock: Clock,
     place: ConstructorParameters<typeof IndexAdministration>[2],
     options: ConstructorParameters<typeof IndexAdministration>[3],
@@ -441,7 +441,7 @@ function readsCompareExchange(condition: Condition): boolean {
 }
 
 /** Documents of a collection, all or by an id condition, in the order in which a query gives them. */
-function collectionNumbers(database: Database, { access, source }: AnalyzedQuery): number[] {
+function collectionNumbers(database: Store, { access, source }: AnalyzedQuery): number[] {
   assert(access.kind === "collection", "it is a query of a collection");
   const { documents } = database.state;
   const id = source.isAllDocuments ? null : collectionIdNamed(database.state, source.name);

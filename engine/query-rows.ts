@@ -7,14 +7,10 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import type { Database, DatabaseView } from "./database.ts";
+
 import type { DatabaseState } from "./database-state.ts";
-import {
-  changeVectorOf,
-  collectionIdOf,
-  composedMetadataLength,
-  composeMetadata,
-} from "./document.ts";
+import { changeVectorOf, collectionIdOf } from "./document-record.ts";
+import { composedMetadataLength, composeMetadata } from "./document-text.ts";
 import type { Clock } from "./environment.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { counterKey } from "./keyspaces/counters.ts";
@@ -23,6 +19,7 @@ import type { Shape } from "./keyspaces/shapes.ts";
 import { RecordReader } from "./record-reader.ts";
 import { xxHash64 } from "./rql/auto-index-name.ts";
 import type { RowCursor, RowSource, StoredRow } from "./rql/row-source.ts";
+import type { DatabaseView, Store } from "./store.ts";
 
 export { nextTurn } from "./turns.ts";
 
@@ -109,14 +106,14 @@ export function newRow(): StoredRow {
 const noNumbers: NumberCursor = { fill: () => 0 };
 
 export class QueryRows implements RowSource {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #state: DatabaseState;
   readonly #clock: Clock;
   readonly #records: RecordReader;
   readonly #views: DatabaseView[] = [];
   #pending: Promise<void> | null = null;
 
-  constructor(database: Database, clock: Clock) {
+  constructor(database: Store, clock: Clock) {
     this.#database = database;
     this.#state = database.state;
     this.#clock = clock;

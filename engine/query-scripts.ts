@@ -2,6 +2,7 @@
  * Scripts inside queries: `select { … }`, calls of declared functions, and conditions of `filter` that call what only
  * scripts know. They read documents as they are now and change nothing.
  */
+
 import { assert } from "./assert.ts";
 import type { DatabaseState } from "./database-state.ts";
 import { EngineError } from "./errors.ts";
@@ -25,6 +26,7 @@ import type {
   ScriptProvider,
 } from "./rql/row-source.ts";
 import { scriptCache } from "./script-cache.ts";
+import { scriptDocumentOf } from "./scripting/record-document.ts";
 import { compileTextTest } from "./scripting/regular-expression.ts";
 import {
   type CompiledScript,
@@ -48,7 +50,6 @@ import type { ShapeHint } from "./scripting/shape-hint.ts";
 import { AutomatonSpace } from "./scripting/text-automaton.ts";
 import { valueOfText } from "./scripting/text-source.ts";
 import { RecordNotResident } from "./transaction.ts";
-import { scriptDocumentOf } from "./transaction-script-host.ts";
 import type { WorkBudget } from "./work-budget.ts";
 
 /** The name of the document in scripts of queries without an alias; no query can write it. */

@@ -12,7 +12,7 @@ import {
   idLengthOf,
   idStartOf,
   lastModifiedOf,
-} from "./document.ts";
+} from "./document-record.ts";
 import type { DocumentTable } from "./keyspaces/document-table.ts";
 import { deletionFlag } from "./keyspaces/entry-keyspace.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspaces/keyspace.ts";

@@ -11,13 +11,8 @@
  * - What it writes is what `patchFields` writes (test/engine/record-patch.test.ts).
  */
 import { assert } from "./assert.ts";
-import {
-  documentHeaderBytes,
-  documentRecordFlags,
-  FieldPatches,
-  patchedRecordLength,
-  patchFields,
-} from "./document.ts";
+import { FieldPatches, patchedRecordLength, patchFields } from "./document-encoding.ts";
+import { documentHeaderBytes, documentRecordFlags } from "./document-record.ts";
 import type { Shape } from "./keyspaces/shapes.ts";
 import { wordsOf } from "./log/record.ts";
 
@@ -25,7 +20,7 @@ const noVector = Buffer.alloc(0);
 const noWords = new Int32Array(0);
 const twoPow32 = 2 ** 32;
 const narrowBodyBytes = 65_536;
-// Words of a document's header, see document.ts.
+// Words of a document's header, see document-record.ts.
 const flagsWord = 2;
 const bodyLengthWord = 3;
 const etagWord = 4;

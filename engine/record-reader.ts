@@ -10,12 +10,13 @@
  *   ones, until another was asked for.
  * - The bytes under a row stay as they are until the row is placed again.
  */
-import type { Database } from "./database.ts";
+
 import type { RecordSource } from "./fetched-records.ts";
 import type { StoredRow } from "./indexing/index-host.ts";
 import { Extent, newPlace, type RecordPlace } from "./log/blocks.ts";
 import type { CommitLog, Position } from "./log/log.ts";
 import { positionSegmentFactor } from "./log/log.ts";
+import type { Store } from "./store.ts";
 
 /** Where the records of documents are: the table, or a view of it. A length of 0: there is none. */
 export interface RecordTable {
@@ -53,7 +54,7 @@ interface Density {
 export class RecordReader implements RecordSource {
   /** What to wait for after `place` gave false. */
   pending: Promise<void> | null = null;
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #log: CommitLog;
   readonly #extentBytes: number;
   readonly #place = newPlace();
@@ -72,7 +73,7 @@ export class RecordReader implements RecordSource {
   /** Grows with each `rest`. */
   #rests = 0;
 
-  constructor(database: Database) {
+  constructor(database: Store) {
     this.#database = database;
     this.#log = database.state.log;
     this.#extentBytes = this.#log.extentBytes;

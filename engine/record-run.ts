@@ -31,7 +31,7 @@ const recordsMax = 256;
 const twoPow32 = 2 ** 32;
 const firstCheckedWord = recordKindAt >>> 2;
 const checkWord = recordCheckAt >>> 2;
-// Words of a document's header, see document.ts.
+// Words of a document's header, see document-record.ts.
 const etagWord = 4;
 const modifiedWord = 6;
 const vectorLengthWord = 10;

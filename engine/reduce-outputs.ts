@@ -9,8 +9,7 @@
  * - A document of another collection that has such an id is nobody's here: it stays as it is.
  */
 import { createHash } from "node:crypto";
-import type { Database } from "./database.ts";
-import { bodyTextOf, documentFlags } from "./document.ts";
+import { bodyTextOf, documentFlags } from "./document-record.ts";
 import { EngineError } from "./errors.ts";
 import {
   type OutputSink,
@@ -28,6 +27,7 @@ import { restoreStride } from "./indexing/store-column.ts";
 import { outputDocumentsPerWrite } from "./limits.ts";
 import { checkDocumentId } from "./names.ts";
 import { collectionIdNamed } from "./query-rows.ts";
+import type { Store } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 import { deleteDocument, putParsed } from "./writes/documents.ts";
 
@@ -38,8 +38,9 @@ const retryMs = 1_000;
 const artificial = documentFlags.Artificial | documentFlags.FromIndex;
 
 export class ReduceOutputs implements OutputSink {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #output: ReduceOutput;
+  readonly #wake: () => void;
   readonly #prefix: string;
   /** By id: the object as text, null when it is gone. What is still to be stored. */
   #changed = new Map<string, string | null>();
@@ -55,8 +56,10 @@ export class ReduceOutputs implements OutputSink {
   #isStoring = false;
   #isResting = false;
 
-  constructor(database: Database, output: ReduceOutput) {
+  /** @param wake begins what waits: called when a failed write may be tried again */
+  constructor(database: Store, output: ReduceOutput, wake: () => void) {
     this.#database = database;
+    this.#wake = wake;
     this.#output = output;
     this.#prefix = `${output.collection}/${output.number}/`;
   }
@@ -166,7 +169,7 @@ export class ReduceOutputs implements OutputSink {
       if (this.#database.hasEnded) return;
       this.#database.clock.setTimer(retryMs, () => {
         this.#isResting = false;
-        this.#database.queries.indexes.wake();
+        this.#wake();
       });
     } finally {
       this.#isStoring = false;

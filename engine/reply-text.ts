@@ -2,23 +2,24 @@
  * Text that is put together for a reply: documents composed of their records, and what stands between them. One
  * growing buffer; nothing is parsed or stringified on the way.
  */
-import type { DatabaseState } from "./database-state.ts";
+
+import { DocumentPieces } from "./document-pieces.ts";
+import { collectionIdOf } from "./document-record.ts";
 import {
-  collectionIdOf,
   composeDocument,
   composedLength,
   composedMetadataLength,
   composeMetadata,
   composeMetadataOnly,
-} from "./document.ts";
-import { DocumentPieces } from "./document-pieces.ts";
+} from "./document-text.ts";
+import type { RecordContext } from "./record-context.ts";
 
 const noExtra = Buffer.alloc(0);
 
 /** The document of `record`, as `addDocument` would add it, not put together. */
-export function piecesOf(state: DatabaseState, record: Buffer): DocumentPieces {
-  const member = state.collectionMember(collectionIdOf(record, 0));
-  const hash = state.databaseHashBytes;
+export function piecesOf(context: RecordContext, record: Buffer): DocumentPieces {
+  const member = context.collectionMember(collectionIdOf(record, 0));
+  const hash = context.databaseHashBytes;
   const metadata = Buffer.allocUnsafe(composedMetadataLength(record, 0, member, hash, noExtra));
   const length = composeMetadata(metadata, 0, record, 0, member, hash, noExtra);
   return new DocumentPieces(record, 0, metadata.subarray(0, length));
@@ -77,14 +78,14 @@ export class ReplyText {
    * @param extra members of the metadata between `@id` and `@last-modified`, each with a comma behind it.
    */
   addDocument(
-    state: DatabaseState,
+    context: RecordContext,
     record: Buffer,
     start: number,
     metadataOnly = false,
     extra: Buffer = noExtra,
   ): this {
-    const member = state.collectionMember(collectionIdOf(record, start));
-    const hash = state.databaseHashBytes;
+    const member = context.collectionMember(collectionIdOf(record, start));
+    const hash = context.databaseHashBytes;
     if (metadataOnly) {
       const at = this.#reserve(
         composedMetadataLength(record, start, member, hash, extra) + bracesBytes,

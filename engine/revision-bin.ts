@@ -7,10 +7,10 @@
  *   transaction looks again.
  */
 import { BackgroundTask } from "./background-task.ts";
-import type { Database } from "./database.ts";
-import { documentFlags } from "./document.ts";
+import { documentFlags } from "./document-record.ts";
 import type { Clock } from "./environment.ts";
 import { documentsPerTask, revisionBinIntervalSeconds, revisionBinMinutes } from "./limits.ts";
+import type { Store } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 import { dropAll } from "./writes/revisions.ts";
 
@@ -25,12 +25,12 @@ interface Configuration {
 }
 
 export class RevisionBin {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #clock: Clock;
   readonly #task: BackgroundTask;
   #isClosed = false;
 
-  constructor(database: Database, clock: Clock, failed: (error: unknown) => void) {
+  constructor(database: Store, clock: Clock, failed: (error: unknown) => void) {
     this.#database = database;
     this.#clock = clock;
     this.#task = new BackgroundTask(

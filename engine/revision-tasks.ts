@@ -4,13 +4,14 @@
  *
  * Knows nothing of requests: see server/endpoints/revisions.ts.
  */
-import type { Database } from "./database.ts";
-import { changeVectorOf, documentFlags, idOf } from "./document.ts";
+
+import { changeVectorOf, documentFlags, idOf } from "./document-record.ts";
 import { EngineError } from "./errors.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "./keyspaces/attachments.ts";
 import type { RevisionFacts } from "./keyspaces/revision-table.ts";
 import { documentsPerTask } from "./limits.ts";
 import type { OperationFigures } from "./operations.ts";
+import type { Store } from "./store.ts";
 import { formatTimestamp } from "./timestamp.ts";
 import type { Transaction } from "./transaction.ts";
 import { removeAttachment } from "./writes/attachments.ts";
@@ -38,7 +39,7 @@ export interface RevisionScope {
 
 /** Drops what the rules do not keep. @returns the figures of RavenDB's result */
 export async function enforceRevisionRules(
-  database: Database,
+  database: Store,
   scope: RevisionScope & { readonly includesForced: boolean },
   progress: Progress,
   signal: AbortSignal,
@@ -88,7 +89,7 @@ function enforceOn(transaction: Transaction, document: number, includesForced: b
  * bin again. @returns the figures of RavenDB's result
  */
 export async function adoptOrphanedRevisions(
-  database: Database,
+  database: Store,
   scope: RevisionScope,
   progress: Progress,
   signal: AbortSignal,
@@ -138,7 +139,7 @@ function forgetRevisions(transaction: Transaction, document: number): void {
  * @param moment microseconds since 1970. @returns the figures of RavenDB's result
  */
 export async function revertToMoment(
-  database: Database,
+  database: Store,
   scope: RevisionScope,
   moment: number,
   progress: Progress,
@@ -243,7 +244,7 @@ function vectorOf({ state }: Transaction, record: Buffer): string {
 
 /** Brings documents back to named revisions of theirs, all or none. @throws EngineError invalid-operation */
 export async function revertToVectors(
-  database: Database,
+  database: Store,
   vectors: readonly (readonly [id: string, changeVector: string])[],
 ): Promise<void> {
   await database.write((transaction) => {
@@ -275,7 +276,7 @@ export interface RevisionDeletion {
 
 /** @returns how many were dropped. */
 export async function deleteRevisions(
-  database: Database,
+  database: Store,
   { ids, changeVectors, from, to, includesForced, countMax }: RevisionDeletion,
 ): Promise<number> {
   return await database.write((transaction) => {
@@ -307,7 +308,7 @@ export async function deleteRevisions(
  * that is durable. @returns how many there were.
  */
 async function eachDocument(
-  database: Database,
+  database: Store,
   { collections }: RevisionScope,
   signal: AbortSignal,
   change: (transaction: Transaction, document: number) => () => void,

@@ -12,14 +12,8 @@
 import { BlobStore } from "./blob-store.ts";
 import { openParts } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
-import {
-  bodyLengthOf,
-  bodyStartOf,
-  collectionIdOf,
-  DocumentFields,
-  documentRecordLength,
-  encodeDocumentRecord,
-} from "./document.ts";
+import { DocumentFields, documentRecordLength, encodeDocumentRecord } from "./document-encoding.ts";
+import { bodyLengthOf, bodyStartOf, collectionIdOf } from "./document-record.ts";
 import type { Environment, FileSystem } from "./environment.ts";
 import { EngineError } from "./errors.ts";
 import { DocumentTable } from "./keyspaces/document-table.ts";

@@ -4,7 +4,7 @@
  */
 import type { OpenIndex } from "./indexing/open-index.ts";
 import { StaticIndex } from "./indexing/static-index.ts";
-import type { JsonObject } from "./keyspaces/index-definitions.ts";
+import type { JsonObject } from "./json/json-object.ts";
 
 export type SearchEngine = "Corax" | "Lucene";
 

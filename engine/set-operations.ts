@@ -9,7 +9,6 @@
  * - A transaction is durable as a whole; when one fails, those before it stand.
  */
 import { type BytePatch, compileBytePatch, type PatchRange } from "./byte-patch.ts";
-import type { Database } from "./database.ts";
 import { EngineError } from "./errors.ts";
 import { FetchedRecords } from "./fetched-records.ts";
 import { allCollections } from "./keyspaces/document-table.ts";
@@ -17,17 +16,26 @@ import { newPlace } from "./log/blocks.ts";
 import {
   bulkResult,
   type OperationFigures,
+  type Operations,
   type OperationWork,
   type StartedOperation,
 } from "./operations.ts";
+import type { DatabaseQueries } from "./query-host.ts";
 import { collectionIdNamed, nextTurn } from "./query-rows.ts";
 import { RecordReader, type RecordTable } from "./record-reader.ts";
 import type { AnalyzedQuery } from "./rql/analyzed-query.ts";
+import type { Store } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 import { deleteDocument, storedIdOf } from "./writes/documents.ts";
 import { ScriptPatch, type WatchedPatch } from "./writes/script-patch.ts";
 
 /** How an operation is to be run. */
+/** A store that queries find their way in, and that keeps what runs for long. */
+export type QueriedStore = Store & {
+  readonly queries: DatabaseQueries;
+  readonly operations: Operations;
+};
+
 export interface SetOperationOptions {
   /** JSON text of the query's parameters' object. */
   readonly parametersText: string | null;
@@ -91,7 +99,7 @@ interface NumberSource {
  * @throws query-syntax, query-invalid, not-supported, script-syntax, invalid-operation
  */
 export async function startPatchByQuery(
-  database: Database,
+  database: QueriedStore,
   text: string,
   options: SetOperationOptions,
 ): Promise<StartedOperation> {
@@ -100,7 +108,7 @@ export async function startPatchByQuery(
 
 /** Starts deleting what a query finds. @throws as `startPatchByQuery` */
 export async function startDeleteByQuery(
-  database: Database,
+  database: QueriedStore,
   text: string,
   options: SetOperationOptions,
 ): Promise<StartedOperation> {
@@ -109,7 +117,7 @@ export async function startDeleteByQuery(
 
 /** What a patch by query would do to one document; null when there is none of this id. Nothing of it happens. */
 export async function tryPatchByQuery(
-  database: Database,
+  database: QueriedStore,
   text: string,
   parametersText: string | null,
   id: string,
@@ -126,7 +134,7 @@ export async function tryPatchByQuery(
 }
 
 async function start(
-  database: Database,
+  database: QueriedStore,
   kind: "patch" | "delete",
   text: string,
   options: SetOperationOptions,
@@ -235,7 +243,7 @@ class PatchChange implements DocumentChange {
 
 /** One run of an operation. */
 class SetOperation {
-  readonly #database: Database;
+  readonly #database: QueriedStore;
   readonly #query: AnalyzedQuery;
   readonly #change: DocumentChange;
   readonly #options: SetOperationOptions;
@@ -253,7 +261,7 @@ class SetOperation {
   #sharedUntilMs: number;
 
   constructor(
-    database: Database,
+    database: QueriedStore,
     query: AnalyzedQuery,
     change: DocumentChange,
     options: SetOperationOptions,
@@ -446,7 +454,7 @@ interface SlicePart {
 
 /** One transaction: documents of a batch from `at` on, until the time is up. It may be run again from its beginning. */
 class Slice {
-  readonly #database: Database;
+  readonly #database: QueriedStore;
   readonly #change: DocumentChange;
   readonly #part: SlicePart;
   readonly #hasDetails: boolean;
@@ -457,7 +465,12 @@ class Slice {
   count = 0;
   isDone = false;
 
-  constructor(database: Database, change: DocumentChange, part: SlicePart, hasDetails: boolean) {
+  constructor(
+    database: QueriedStore,
+    change: DocumentChange,
+    part: SlicePart,
+    hasDetails: boolean,
+  ) {
     this.#database = database;
     this.#change = change;
     this.#part = part;
@@ -525,13 +538,19 @@ class ListSource implements NumberSource {
 class CollectionSource implements NumberSource {
   readonly total: number;
   readonly etagMax: number;
-  readonly #database: Database;
+  readonly #database: QueriedStore;
   readonly #cursor: { fill(batch: Uint32Array, limit: number): number };
   readonly #leftOut: number;
   #toSkip: number;
   #toTake: number;
 
-  constructor(database: Database, collection: number, etagMax: number, skip: number, take: number) {
+  constructor(
+    database: QueriedStore,
+    collection: number,
+    etagMax: number,
+    skip: number,
+    take: number,
+  ) {
     const { documents, keyspaces } = database.state;
     this.#database = database;
     this.etagMax = etagMax;

@@ -3,7 +3,7 @@
  * counters count once for each document that has some, deletions of attachments are tombstones too.
  */
 import type { Database } from "./database.ts";
-import { documentFlags } from "./document.ts";
+import { documentFlags } from "./document-record.ts";
 import { emptyCollectionId } from "./keyspaces/collections.ts";
 import { seriesKey } from "./keyspaces/time-series.ts";
 import { sliceMs } from "./limits.ts";

@@ -3,24 +3,13 @@
  * what it did, for the debug and test modes.
  */
 
-import type { DatabaseState } from "./database-state.ts";
-import {
-  bodyLengthOf,
-  bodyStartOf,
-  collectionIdOf,
-  composedMetadataLength,
-  composeMetadata,
-  fieldEndOf,
-  idOf,
-  isAsciiBody,
-  shapeIdOf,
-} from "./document.ts";
 import { EngineError } from "./errors.ts";
 import { compareExchangeKey } from "./keyspaces/compare-exchange.ts";
 import { clampInt64 } from "./keyspaces/counters.ts";
 import { pageOf } from "./keyspaces/series-page.ts";
 import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "./keyspaces/time-series.ts";
-import { ScriptDocument, type StoredDocument } from "./scripting/script-document.ts";
+import { scriptDocumentOf } from "./scripting/record-document.ts";
+import type { ScriptDocument } from "./scripting/script-document.ts";
 import type {
   ScriptHost,
   ScriptTimeSeries,
@@ -55,62 +44,6 @@ export class ScriptActions {
   /** JSON text of the account. */
   get text(): string {
     return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":[${this.counterIncrements.join(",")}],"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":[${this.seriesReads.join(",")}],"AppendTimeSeries":[${this.seriesAppends.join(",")}],"IncrementTimeSeries":[${this.seriesIncrements.join(",")}],"DeleteTimeSeries":${JSON.stringify(this.seriesDeletes)},"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
-  }
-}
-
-const noExtra = Buffer.alloc(0);
-const metadataOpen = '"@metadata":'.length;
-
-/**
- * The document of a record as scripts see it, with the composed metadata, which is made when a script asks for it: the
- * record must stay until the transaction ends.
- */
-export function scriptDocumentOf(
-  state: DatabaseState,
-  bytes: Buffer,
-  start: number,
-  hint?: ShapeHint,
-): ScriptDocument {
-  return ScriptDocument.fromStored(new RecordDocument(state, bytes, start), hint);
-}
-
-/** The document of a record. */
-class RecordDocument implements StoredDocument {
-  readonly bytes: Buffer;
-  readonly from: number;
-  readonly to: number;
-  readonly isAscii: boolean;
-  readonly #state: DatabaseState;
-  readonly #start: number;
-
-  constructor(state: DatabaseState, bytes: Buffer, start: number) {
-    this.#state = state;
-    this.#start = start;
-    this.bytes = bytes;
-    this.from = bodyStartOf(bytes, start);
-    this.to = this.from + bodyLengthOf(bytes, start);
-    this.isAscii = isAsciiBody(bytes, start);
-  }
-
-  fieldEnd(index: number): number {
-    const shapeId = shapeIdOf(this.bytes, this.#start);
-    if (shapeId === 0) return -1;
-    return fieldEndOf(this.bytes, this.#start, index, this.#state.shapes.get(shapeId));
-  }
-
-  get id(): string {
-    return idOf(this.bytes, this.#start);
-  }
-
-  get metadataText(): string {
-    const { bytes } = this;
-    const start = this.#start;
-    const member = this.#state.collectionMember(collectionIdOf(bytes, start));
-    const hash = this.#state.databaseHashBytes;
-    const length = composedMetadataLength(bytes, start, member, hash, noExtra);
-    const metadata = Buffer.allocUnsafe(length);
-    composeMetadata(metadata, 0, bytes, start, member, hash, noExtra);
-    return metadata.toString("utf8", metadataOpen, length);
   }
 }
 

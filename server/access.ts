@@ -7,7 +7,22 @@
  * - Who is not known gets one and the same refusal for everything that is not open.
  */
 import type { X509Certificate } from "node:crypto";
-import type { Access } from "./route.ts";
+
+/**
+ * Who may use a route, from everybody to the few.
+ * - open: without a certificate too
+ * - valid-user: any registered certificate
+ * - read, write, database-admin: that permission on the database in the path; operators have all
+ * - operator, cluster-admin: that clearance
+ */
+export type Access =
+  | "open"
+  | "valid-user"
+  | "read"
+  | "write"
+  | "database-admin"
+  | "operator"
+  | "cluster-admin";
 
 export const securityClearances = [
   "UnauthenticatedClients",

@@ -17,7 +17,7 @@ import {
   identify,
   type SecurityClearance,
 } from "./access.ts";
-import type { ValueStore } from "./services.ts";
+import type { ValueStore } from "./value-store.ts";
 
 /** A registered certificate, as stored. */
 export interface RegisteredCertificate {

@@ -8,6 +8,7 @@
  * - What goes wrong for one connection ends that one, which may have missed something; nothing of it reaches who writes.
  */
 import type { Change, IndexChange } from "../engine/changes.ts";
+import type { Database } from "../engine/database.ts";
 import type { OperationInfo } from "../engine/operations.ts";
 import {
   cacheMessage,
@@ -19,7 +20,6 @@ import {
 } from "./change-message.ts";
 import { ChangeTurns } from "./change-turns.ts";
 import type { ChangesConnection } from "./changes-connection.ts";
-import type { Database } from "./services.ts";
 
 /** Changes that wait to be told. */
 const lateChangesMax = 65_536;

@@ -8,10 +8,10 @@ import type {
   IndexChange,
   TimeSeriesChange,
 } from "../engine/changes.ts";
+import type { Database } from "../engine/database.ts";
 import { seriesTimeText } from "../engine/keyspaces/time-series.ts";
 import type { OperationInfo } from "../engine/operations.ts";
 import { operationStateReply } from "./operation-reply.ts";
-import type { Database } from "./services.ts";
 
 /** The first message of every connection: which commands the server knows beside the oldest ones. */
 export const greeting = '{"TopologyChange":true,"AggressiveCachingChange":true}';

@@ -5,9 +5,11 @@
  * Invariants:
  * - A database's ETag grows with every change of what holds for it: clients compare by size.
  */
+
+import type { Database } from "../engine/database.ts";
 import { EngineError } from "../engine/errors.ts";
 import { type JsonObject, parseObject } from "./json-body.ts";
-import type { Database, ValueStore } from "./services.ts";
+import type { ValueStore } from "./value-store.ts";
 
 /** Where the server keeps the one for all databases. */
 export const clientConfigurationKey = "server/client-configuration";

@@ -2,7 +2,7 @@
  * The index of administrative commands: a number that grows with each of them and never repeats, also across
  * restarts. Clients know it as RaftCommandIndex.
  */
-import type { ValueStore } from "./services.ts";
+import type { ValueStore } from "./value-store.ts";
 
 const key = "server/command-index";
 /** Numbers that are reserved by one durable write. */

@@ -11,6 +11,7 @@
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { bareHost } from "../certs/hosts.ts";
+import type { Database } from "../engine/database.ts";
 import { hasPermission, isAllowed, refusalMessage } from "./access.ts";
 import { clientConfigurationOf } from "./client-configuration.ts";
 import { recordOf } from "./database-record.ts";
@@ -29,7 +30,7 @@ import { RequestTurns } from "./request-turns.ts";
 import { errorReply } from "./response.ts";
 import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
-import type { Database, ServerServices } from "./services.ts";
+import type { ServerServices } from "./services.ts";
 
 /** What passed the checks. */
 export interface Admitted {

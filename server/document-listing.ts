@@ -2,11 +2,12 @@
  * Listing documents: by id prefix in the order of ids, or all of a database or collection, newest first. Rows are
  * streamed from one view, so that a long list is of one moment and takes no memory.
  */
-import type { Database, DatabaseView } from "../engine/database.ts";
-import { idOf } from "../engine/document.ts";
+import type { Database } from "../engine/database.ts";
+import { idOf } from "../engine/document-record.ts";
 import { allCollections } from "../engine/keyspaces/document-table.ts";
 import { DocumentCursor } from "../engine/query-rows.ts";
 import { RecordReader } from "../engine/record-reader.ts";
+import type { DatabaseView } from "../engine/store.ts";
 import { turnIsOver } from "../engine/turns.ts";
 import { isUnchanged, quoted } from "./conditional.ts";
 import type { Exchange } from "./exchange.ts";

@@ -7,7 +7,7 @@
  * Hot: bench/http.bench.ts.
  */
 import type { Database } from "../engine/database.ts";
-import { bodyTextOf, changeVectorOf, idOf } from "../engine/document.ts";
+import { bodyTextOf, changeVectorOf, idOf } from "../engine/document-record.ts";
 import {
   changeVectorsAt,
   type IncludePath,

@@ -5,10 +5,11 @@
  * Invariants:
  * - A task's id is the index of the command that made it: no two tasks of a server have the same.
  */
+
+import type { Database } from "../engine/database.ts";
 import { nodeTag } from "../engine/database-state.ts";
 import { EngineError } from "../engine/errors.ts";
 import type { JsonObject } from "./json-body.ts";
-import type { Database } from "./services.ts";
 
 /** What there are connection strings to; each has a map in the record, `RavenConnectionStrings`. */
 export const connectionTypes = [

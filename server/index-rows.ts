@@ -4,7 +4,7 @@
  */
 import type { IndexStatistics, OpenIndex } from "../engine/indexing/open-index.ts";
 import { StaticIndex } from "../engine/indexing/static-index.ts";
-import type { JsonObject } from "../engine/keyspaces/index-definitions.ts";
+import type { JsonObject } from "../engine/json/json-object.ts";
 import { searchEngineOf } from "../engine/search-engine.ts";
 import { timeText } from "./query-reply.ts";
 

@@ -1,6 +1,6 @@
 /** Reading revisions for replies: their records, found by document or by change vector, while the log keeps them. */
 import type { Database } from "../engine/database.ts";
-import { changeVectorOf, idOf } from "../engine/document.ts";
+import { changeVectorOf, idOf } from "../engine/document-record.ts";
 import { changeVectorHash } from "../engine/keyspaces/revision-table.ts";
 
 /** A revision as a reply shows it. */

@@ -3,8 +3,10 @@
  * endpoints file; `route-table.ts` joins them.
  */
 import type { WebSocket } from "ws";
+import type { Database } from "../engine/database.ts";
+import type { Access } from "./access.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Database, ServerServices } from "./services.ts";
+import type { ServerServices } from "./services.ts";
 
 export type Method =
   | "GET"
@@ -16,22 +18,6 @@ export type Method =
   | "OPTIONS"
   | "RESET"
   | "TRY";
-
-/**
- * Who may use a route, from everybody to the few.
- * - open: without a certificate too
- * - valid-user: any registered certificate
- * - read, write, database-admin: that permission on the database in the path; operators have all
- * - operator, cluster-admin: that clearance
- */
-export type Access =
-  | "open"
-  | "valid-user"
-  | "read"
-  | "write"
-  | "database-admin"
-  | "operator"
-  | "cluster-admin";
 
 /** What a handler gets beside the exchange. */
 export interface Context {

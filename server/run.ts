@@ -16,11 +16,12 @@ import type { Route } from "./route.ts";
 import { RouteTable } from "./router.ts";
 import type { ServerAddress } from "./server-address.ts";
 import { readAdminCertificate, type ServerCertificate } from "./server-certificate.ts";
-import type { ServerServices, ValueStore } from "./services.ts";
+import type { ServerServices } from "./services.ts";
 import { type CertificateReports, ShownCertificate } from "./shown-certificate.ts";
 import { StartError } from "./start-error.ts";
 import type { Storage } from "./storage.ts";
 import { TcpServer } from "./tcp-server.ts";
+import type { ValueStore } from "./value-store.ts";
 import { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
 export interface RunningServer {

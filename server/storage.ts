@@ -14,8 +14,9 @@ import { processMemory } from "../engine/memory-budget.ts";
 import { makeFolders, nodeEnvironment } from "../engine/node-environment.ts";
 import type { Operations } from "../engine/operations.ts";
 import type { Config } from "./config.ts";
-import type { DatabaseDirectory, ValueStore } from "./services.ts";
+import type { DatabaseDirectory } from "./services.ts";
 import { StartError } from "./start-error.ts";
+import type { ValueStore } from "./value-store.ts";
 
 export interface Storage {
   readonly values: ValueStore;

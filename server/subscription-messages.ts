@@ -1,4 +1,6 @@
 /** Messages of the subscription protocol that the server sends: their JSON texts. Shapes are those of RavenDB 7.2.7. */
+
+import type { Database } from "../engine/database.ts";
 import { EngineError, type ErrorCode } from "../engine/errors.ts";
 import type { ReplyText } from "../engine/reply-text.ts";
 import type {
@@ -8,7 +10,6 @@ import type {
 import { errorStatus } from "./error-status.ts";
 import { counterIncludesText, seriesText } from "./query-reply.ts";
 import { RequestError } from "./request-error.ts";
-import type { Database } from "./services.ts";
 
 /** Adds the message of one document of a batch. */
 export function addDataMessage(target: ReplyText, { text, error }: SubscriptionItem): void {

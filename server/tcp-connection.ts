@@ -15,6 +15,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import type { Database } from "../engine/database.ts";
 import { EngineError } from "../engine/errors.ts";
 import { subscriptionBatchDocumentsMax } from "../engine/limits.ts";
 import { ReplyText } from "../engine/reply-text.ts";
@@ -32,7 +33,7 @@ import type { JsonObject } from "./json-body.ts";
 import { MessageReader } from "./message-reader.ts";
 import { parseTimeSpanMs } from "./request.ts";
 import { databaseDisabled, databaseMissing, RequestError, tooDeep } from "./request-error.ts";
-import type { Database, ServerServices } from "./services.ts";
+import type { ServerServices } from "./services.ts";
 import {
   acceptedMessage,
   addDataMessage,

@@ -1,6 +1,8 @@
 /**
  * Time series that come with documents: what a load asks for, and the JSON of the reply's `TimeSeriesIncludes`.
  */
+
+import type { Database } from "../engine/database.ts";
 import { EngineError } from "../engine/errors.ts";
 import { lastEntries, pageOf, type SeriesBounds } from "../engine/keyspaces/series-page.ts";
 import {
@@ -14,7 +16,6 @@ import {
 } from "../engine/keyspaces/time-series.ts";
 import type { SeriesInclude } from "../engine/rql/analyzed-query.ts";
 import type { QueryString } from "./request.ts";
-import type { Database } from "./services.ts";
 import {
   boundsOf,
   entryFormOf,

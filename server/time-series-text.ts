@@ -2,13 +2,14 @@
  * Time series as JSON: ranges of entries as RavenDB 7.2.7 writes them, and what ETags say of them. Knows nothing of
  * requests.
  */
+
+import type { Database } from "../engine/database.ts";
 import { nodeTag } from "../engine/database-state.ts";
 import { EngineError } from "../engine/errors.ts";
 import type { SeriesBounds, SeriesPage, SeriesSlice } from "../engine/keyspaces/series-page.ts";
 import type { Segment } from "../engine/keyspaces/series-segment.ts";
 import { isIncremental, segmentPrefix, seriesTimeText } from "../engine/keyspaces/time-series.ts";
 import { firstMillisecond, foreverText, lastMillisecond, neverText } from "../engine/timestamp.ts";
-import type { Database } from "./services.ts";
 
 /** How entries are written. */
 export interface EntryForm {

@@ -2,7 +2,7 @@
  * The definition of an index as the interface has it, in replies, records of databases and dumps. The order of keys is that
  * of RavenDB 7.2.7.
  */
-import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import type { JsonObject } from "../json/json-object.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import type { DefinitionField, IndexDefinition } from "./index-definition.ts";
 import type { OpenIndex } from "./open-index.ts";

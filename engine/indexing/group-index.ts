@@ -10,7 +10,7 @@
  * - A group has an entry exactly when it has contributions and none of them is spoiled, once `settle` has run.
  */
 import { assert } from "../assert.ts";
-import { bodyStartOf } from "../document.ts";
+import { bodyStartOf } from "../document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import { BytesColumn } from "./bytes-column.ts";
 import {

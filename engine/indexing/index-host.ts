@@ -10,7 +10,7 @@ import type { Shape } from "../keyspaces/shapes.ts";
 import type { OpenIndex } from "./open-index.ts";
 import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
 
-/** One document's record (document.ts), under a cursor: the fields are overwritten by the next step. */
+/** One document's record (document-record.ts), under a cursor: the fields are overwritten by the next step. */
 export interface StoredRow {
   docNum: number;
   etag: number;

@@ -2,7 +2,7 @@
  * One automatic map index: follows the documents of a collection and keeps their fields as entries, one entry for each
  * document. What is in it is for its mapper.
  */
-import { bodyStartOf, fieldStartOf, shapeIdOf } from "../document.ts";
+import { bodyStartOf, fieldStartOf, shapeIdOf } from "../document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import {
   CollectionFollower,

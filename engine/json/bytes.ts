@@ -63,6 +63,18 @@ export function copyBytes(
   for (let i = from; i < to; i++) target[next++] = source[i] as number;
 }
 
+/** As `copyBytes`, of `length` bytes. @returns the position behind them in `target` */
+export function appendBytes(
+  target: Buffer,
+  at: number,
+  source: Buffer,
+  start: number,
+  length: number,
+): number {
+  copyBytes(target, at, source, start, start + length);
+  return at + length;
+}
+
 /** True when `a[aFrom, aFrom + length)` and `b[bFrom, …)` hold the same bytes. */
 export function bytesEqual(
   a: Uint8Array,

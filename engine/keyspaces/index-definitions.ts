@@ -2,11 +2,10 @@
  * Index definitions, automatic and static, by lower-cased name. What a definition means is the business of
  * indexing/; here it is JSON.
  */
+import type { JsonObject } from "../json/json-object.ts";
 import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function makeIndexDefinitions(dead: DeadRecordListener): EntryKeyspace<JsonObject> {
   return new EntryKeyspace<JsonObject>("index-definitions", recordKinds.indexDefinition, dead);

@@ -2,9 +2,10 @@
  * What was deployed as an index, by the lower-cased name of the index and a number that grows: so the entries of one
  * index stand together, the oldest first. What a revision says is the business of index-history.ts.
  */
+
+import type { JsonObject } from "../json/json-object.ts";
 import { recordKinds } from "../log/record.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
-import type { JsonObject } from "./index-definitions.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export function makeIndexHistories(dead: DeadRecordListener): EntryKeyspace<JsonObject> {

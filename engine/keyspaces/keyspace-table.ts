@@ -5,6 +5,7 @@
 
 import { assert } from "../assert.ts";
 import { idSeparatorDefault } from "../document-id.ts";
+import type { JsonObject } from "../json/json-object.ts";
 import { type Attachment, makeAttachments } from "./attachments.ts";
 import { Collections } from "./collections.ts";
 import { type CompareExchangeValue, makeCompareExchange } from "./compare-exchange.ts";
@@ -12,7 +13,7 @@ import { type Counter, CounterOwners, makeCounters } from "./counters.ts";
 import type { DocumentTable } from "./document-table.ts";
 import type { EntryKeyspace } from "./entry-keyspace.ts";
 import { makeIdentities } from "./identities.ts";
-import { type JsonObject, makeIndexDefinitions } from "./index-definitions.ts";
+import { makeIndexDefinitions } from "./index-definitions.ts";
 import { makeIndexHistories } from "./index-histories.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";

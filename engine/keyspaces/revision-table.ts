@@ -1,5 +1,5 @@
 /**
- * Revisions: earlier states of documents, packed. A record has the layout of a document's (engine/document.ts) under
+ * Revisions: earlier states of documents, packed. A record has the layout of a document's (document-record.ts) under
  * its own kind; its etag is the revision's own, its change vector is that of the state it keeps and always written out.
  *
  * Rows are found by document, in the order of etags, and by change vector. What is staged stands in the same columns
@@ -25,7 +25,7 @@ import {
   idLengthOf,
   idStartOf,
   lastModifiedOf,
-} from "../document.ts";
+} from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import type { Position, SnapshotSection } from "../log/log.ts";
 import { recordKinds } from "../log/record.ts";

@@ -8,7 +8,7 @@
  * Hot: bench/query.bench.ts.
  */
 import { unreachable } from "../assert.ts";
-import { bodyStartOf, fieldStartOf, idOf, shapeIdOf } from "../document.ts";
+import { bodyStartOf, fieldStartOf, idOf, shapeIdOf } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { byteObjectOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";

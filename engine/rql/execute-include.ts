@@ -1,7 +1,7 @@
 /**
  * `include`: what a query's rows refer to, collected while they pass and fetched at the end.
  */
-import { bodyTextOf, idOf } from "../document.ts";
+import { bodyTextOf, idOf } from "../document-record.ts";
 import { changeVectorsAt, includedIds } from "../include-path.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";

@@ -10,8 +10,8 @@
  * and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
  */
 import { assert } from "../assert.ts";
-import { bodyLengthOf, bodyTextOf, idOf } from "../document.ts";
 import { isLargeDocument } from "../document-pieces.ts";
+import { bodyLengthOf, bodyTextOf, idOf } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";

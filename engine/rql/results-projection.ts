@@ -5,15 +5,15 @@
  * Knows nothing of where rows come from, nor in what order.
  */
 import { unreachable } from "../assert.ts";
+import { DocumentPieces } from "../document-pieces.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
   documentFlagsOf,
-  flagsText,
   idOf,
   lastModifiedOf,
-} from "../document.ts";
-import { DocumentPieces } from "../document-pieces.ts";
+} from "../document-record.ts";
+import { flagsText } from "../document-text.ts";
 import { EngineError } from "../errors.ts";
 import { normalDate } from "../indexing/date-terms.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";

@@ -2,7 +2,7 @@
  * What an export or import is to take, in the words of RavenDB's smuggler. Knows nothing of how options arrive.
  */
 import { EngineError } from "../errors.ts";
-import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import type { JsonObject } from "../json/json-object.ts";
 
 /** The words of `OperateOnTypes`. */
 const itemTypes = [

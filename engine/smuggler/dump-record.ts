@@ -2,7 +2,7 @@
  * The record of a database in a dump: what of it is exported, and what an import takes of one. Keys and their order are
  * those of RavenDB 7.2.7.
  */
-import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import type { JsonObject } from "../json/json-object.ts";
 
 /** Keys of a dump's record with the value of one that was never set. */
 const defaults: JsonObject = {

@@ -12,18 +12,18 @@
  * - What is in a dump is the state of one moment, attachments' contents included.
  * - No more than one document and one piece is held at a time, beside the numbers of revisions and attachments' hashes.
  */
-import type { Database, DatabaseView } from "../database.ts";
+
 import {
   changeVectorOf,
   documentFlags,
   documentFlagsOf,
   idOf,
   metadataTextOf,
-} from "../document.ts";
+} from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
-import { replacementPrefix } from "../indexing/index-set.ts";
+import { type IndexSet, replacementPrefix } from "../indexing/index-set.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
 import type { Counter } from "../keyspaces/counters.ts";
@@ -34,12 +34,12 @@ import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
 import type { OperationFigures } from "../operations.ts";
-import { nextTurn } from "../query-rows.ts";
 import { RecordReader, type RecordTable } from "../record-reader.ts";
 import { ReplyText } from "../reply-text.ts";
+import type { DatabaseView, Store } from "../store.ts";
 import { formatTimestamp, parseTimestamp } from "../timestamp.ts";
 import type { BTree } from "../tree/btree.ts";
-import { turnIsOver } from "../turns.ts";
+import { nextTurn, turnIsOver } from "../turns.ts";
 import type { DumpItemType, DumpOptions } from "./dump-options.ts";
 import { exportedRecord } from "./dump-record.ts";
 import { DocumentRewriter } from "./exported-document.ts";
@@ -57,6 +57,11 @@ const noBytes = Buffer.alloc(0);
 const countersPerItem = 1024;
 
 type Tree<Value> = BTree<string, Readonly<Entry<Value>>>;
+
+/** A store, and the indexes over it, of which a dump has the definitions. */
+export type ExportedStore = Store & {
+  readonly queries: { readonly indexes: Pick<IndexSet, "all"> };
+};
 
 /** A revision's record. */
 interface RevisionPlace {
@@ -91,9 +96,9 @@ class DumpSource {
   readonly tombstones: Tree<Tombstone>;
   readonly #hashes = new Set<string>();
   readonly #hold: NumberHold;
-  readonly #database: Database;
+  readonly #database: ExportedStore;
 
-  constructor(database: Database, { types }: DumpOptions) {
+  constructor(database: ExportedStore, { types }: DumpOptions) {
     this.#database = database;
     const { keyspaces } = database.state;
     this.view = database.view();
@@ -134,7 +139,7 @@ class DumpSource {
  * @throws EngineError script-failed, record-damaged, operation-cancelled; then the text is not whole
  */
 export async function* exportDump(
-  database: Database,
+  database: ExportedStore,
   options: DumpOptions,
   result: SmugglerResult,
   progress: (figures: OperationFigures) => void = () => undefined,
@@ -150,7 +155,7 @@ export async function* exportDump(
 }
 
 class DumpExport {
-  readonly #database: Database;
+  readonly #database: ExportedStore;
   readonly #source: DumpSource;
   readonly #options: DumpOptions;
   readonly #result: SmugglerResult;
@@ -166,7 +171,7 @@ class DumpExport {
   #hasItem = false;
 
   constructor(
-    database: Database,
+    database: ExportedStore,
     source: DumpSource,
     options: DumpOptions,
     result: SmugglerResult,

@@ -4,21 +4,22 @@
  */
 import type { DatabaseState } from "../database-state.ts";
 import {
-  bodyTextOf,
-  collectionIdOf,
-  composedMetadataLength,
-  composeMetadata,
   DocumentFields,
-  documentFlags,
-  documentFlagsOf,
   documentRecordLength,
   encodeDocumentRecord,
+} from "../document-encoding.ts";
+import type { ServerMember } from "../document-metadata.ts";
+import {
+  bodyTextOf,
+  collectionIdOf,
+  documentFlags,
+  documentFlagsOf,
   idOf,
   metadataLengthOf,
   metadataStartOf,
   metadataTextOf,
-} from "../document.ts";
-import type { ServerMember } from "../document-metadata.ts";
+} from "../document-record.ts";
+import { composedMetadataLength, composeMetadata } from "../document-text.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import type { DumpOptions } from "./dump-options.ts";
 import type { DocumentTransform } from "./transform.ts";

@@ -5,15 +5,15 @@
  */
 
 import type { BlobStore, Lease } from "../blob-store.ts";
-import type { DatabaseState } from "../database-state.ts";
-import { documentFlags } from "../document.ts";
+import type { DatabaseState, PreparedDocument } from "../database-state.ts";
+import { documentFlags } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
+import type { JsonObject } from "../json/json-object.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { identityKey } from "../keyspaces/identities.ts";
-import type { JsonObject } from "../keyspaces/index-definitions.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import { checkAttachmentName, checkCompareExchangeKey, checkDocumentId, shown } from "../names.ts";
 import { parseTimestamp } from "../timestamp.ts";
@@ -26,7 +26,6 @@ import { deleteDocument, type PutOptions, putParsed, seedIdentity } from "../wri
 import {
   type DocumentText,
   isPrepared,
-  type PreparedDocument,
   prepareDocument,
   withParsed,
 } from "../writes/prepared-document.ts";

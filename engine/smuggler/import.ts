@@ -8,11 +8,11 @@
  * - What is held is bounded: a few transactions' items, and the hashes of attachments.
  * - An attachment is bound only to a content that has its hash.
  */
-import type { Database } from "../database.ts";
-import { documentFlags } from "../document.ts";
+
+import { documentFlags } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
-import type { JsonObject } from "../keyspaces/index-definitions.ts";
+import type { JsonObject } from "../json/json-object.ts";
 import { subscriptionKey } from "../keyspaces/subscriptions.ts";
 import {
   changeVectorBytesMax,
@@ -22,6 +22,7 @@ import {
   sliceMs,
 } from "../limits.ts";
 import type { OperationFigures } from "../operations.ts";
+import type { Store } from "../store.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { turnIsOver } from "../turns.ts";
@@ -132,13 +133,34 @@ const sections: Readonly<Record<string, Section>> = {
   },
 };
 
+/** A store, and who takes in the definitions that a dump has. */
+export type ImportedStore = Store & {
+  readonly queries: {
+    readonly administration: {
+      /** @throws EngineError for one that cannot be deployed */
+      deploy(
+        definitions: readonly JsonObject[],
+        mayBeCSharp: boolean,
+        deployer: { readonly source: string; readonly commandIndex: number },
+      ): Promise<unknown>;
+    };
+  };
+  readonly subscriptions: {
+    /** @throws EngineError for a query that is none */
+    put(
+      settings: { readonly name: string; readonly query: string },
+      index: number,
+    ): Promise<unknown>;
+  };
+};
+
 /**
  * Takes in the text of a dump. What was done is in `result`, also when it fails.
  * @throws EngineError with what was imported before: json-…, invalid-operation for a dump that is cut off, script-failed,
  * disk-full, operation-cancelled, collection-mismatch and what else storing throws
  */
 export async function importDump(
-  database: Database,
+  database: ImportedStore,
   source: AsyncIterable<Buffer>,
   options: DumpOptions,
   settings: ImportSettings,
@@ -150,7 +172,7 @@ export async function importDump(
 }
 
 class DumpImport {
-  readonly #database: Database;
+  readonly #database: ImportedStore;
   readonly #reader: DumpReader;
   readonly #options: DumpOptions;
   readonly #settings: ImportSettings;
@@ -169,7 +191,7 @@ class DumpImport {
   #failure: { readonly error: unknown } | null = null;
 
   constructor(
-    database: Database,
+    database: ImportedStore,
     source: AsyncIterable<Buffer>,
     options: DumpOptions,
     settings: ImportSettings,

@@ -7,8 +7,8 @@
  *
  * Knows nothing of positions, batches or workers.
  */
-import type { Database } from "../database.ts";
-import { documentFlags, documentFlagsOf } from "../document.ts";
+
+import { documentFlags, documentFlagsOf } from "../document-record.ts";
 import { EngineError, type ErrorCode } from "../errors.ts";
 import { recordLengthAt } from "../log/record.ts";
 import { QueryRows } from "../query-rows.ts";
@@ -17,9 +17,11 @@ import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "../rql/compile-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
 import { RowLoader } from "../rql/execute-load.ts";
+import type { QueryCompiler } from "../rql/query.ts";
 import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
 import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
+import type { Store } from "../store.ts";
 import { FreeBudget } from "../work-budget.ts";
 
 /** What is sent for one document. */
@@ -50,12 +52,15 @@ const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 /** What may be sent along with documents. */
 export type IncludeKind = "documents" | "counters" | "series";
 
+/** A store, and what compiles the queries of its subscriptions. */
+export type SubscriptionStore = Store & { readonly queries: Pick<QueryCompiler, "compile"> };
+
 export class SubscriptionQuery {
   readonly text: string;
   /** Null: all collections. */
   readonly collection: string | null;
   readonly hasRevisions: boolean;
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #query: AnalyzedQuery;
   readonly #rows: QueryRows;
   /** Batches are bounded by their own limits. */
@@ -66,7 +71,7 @@ export class SubscriptionQuery {
   #includes: IncludeCollector;
 
   /** @throws EngineError query-syntax, query-invalid, not-supported, invalid-operation */
-  constructor(database: Database, text: string) {
+  constructor(database: SubscriptionStore, text: string) {
     this.text = text;
     this.#database = database;
     const query = callAsScript(database.queries.compile(text, "subscription", null));

@@ -5,7 +5,6 @@
  * - A `Subscription` lives as long as it has workers; then its position is what is stored.
  * - Workers of a task that is changed, switched off or removed are ended in the turn in which that becomes visible.
  */
-import type { Database } from "../database.ts";
 import { EngineError } from "../errors.ts";
 import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
 import {
@@ -15,6 +14,7 @@ import {
   subscriptionWorkersMax,
 } from "../limits.ts";
 import { nextTurn } from "../query-rows.ts";
+import { etagOfPosition, newestEtag } from "../writes/subscription-position.ts";
 import {
   moveSubscription,
   putSubscription,
@@ -23,12 +23,12 @@ import {
   subscriptionMissing,
   updateSubscription,
 } from "../writes/subscriptions.ts";
-import { etagOfPosition, newestEtag } from "./position.ts";
 import { Subscription } from "./subscription.ts";
 import {
   type IncludeKind,
   type SubscriptionIncludes,
   SubscriptionQuery,
+  type SubscriptionStore,
 } from "./subscription-query.ts";
 import { sourceOf } from "./subscription-source.ts";
 import { SubscriptionWorker, type WorkerOptions } from "./subscription-worker.ts";
@@ -48,14 +48,14 @@ interface Pending {
 }
 
 export class SubscriptionSet {
-  readonly #database: Database;
+  readonly #database: SubscriptionStore;
   /** By key; those with workers. */
   readonly #live = new Map<string, Subscription>();
   /** By key, in the order in which they came. */
   readonly #pending = new Map<string, Pending[]>();
   #isClosed = false;
 
-  constructor(database: Database) {
+  constructor(database: SubscriptionStore) {
     this.#database = database;
     database.state.keyspaces.subscriptions.listen((key, task) => this.#changed(key, task));
   }

@@ -2,12 +2,13 @@
  * What a subscription may send, in the order of etags: the documents of a collection, or the revisions of its documents.
  * What changes while it is walked over stands at its end, and is come to there.
  */
-import type { Database } from "../database.ts";
+
 import { allCollections } from "../keyspaces/document-table.ts";
 import { subscriptionRevisionsMax } from "../limits.ts";
 import { collectionIdNamed, DocumentCursor } from "../query-rows.ts";
 import { RecordReader } from "../record-reader.ts";
 import type { StoredRow } from "../rql/row-source.ts";
+import type { Store } from "../store.ts";
 import type { SubscriptionItem, SubscriptionQuery } from "./subscription-query.ts";
 
 /** Something that may be sent: a state of a document, by the etag of the document or revision. */
@@ -35,17 +36,17 @@ export interface SubscriptionSource {
   again(candidates: readonly Candidate[]): CandidateWalk;
 }
 
-export function sourceOf(database: Database, query: SubscriptionQuery): SubscriptionSource {
+export function sourceOf(database: Store, query: SubscriptionQuery): SubscriptionSource {
   return query.hasRevisions
     ? new RevisionSource(database, query)
     : new DocumentSource(database, query);
 }
 
 class DocumentSource implements SubscriptionSource {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #query: SubscriptionQuery;
 
-  constructor(database: Database, query: SubscriptionQuery) {
+  constructor(database: Store, query: SubscriptionQuery) {
     this.#database = database;
     this.#query = query;
   }
@@ -99,7 +100,7 @@ class DocumentSource implements SubscriptionSource {
 }
 
 class RevisionSource implements SubscriptionSource {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #query: SubscriptionQuery;
   /** Found by the last search, and not yet passed. */
   #known: readonly Candidate[] = [];
@@ -107,7 +108,7 @@ class RevisionSource implements SubscriptionSource {
   #isCut = false;
   #searchedEtag = -1;
 
-  constructor(database: Database, query: SubscriptionQuery) {
+  constructor(database: Store, query: SubscriptionQuery) {
     this.#database = database;
     this.#query = query;
   }

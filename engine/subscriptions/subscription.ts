@@ -14,7 +14,6 @@
  * - The stored position never passes something that was not acknowledged.
  */
 import { assert } from "../assert.ts";
-import type { Database } from "../database.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import {
   sliceMs,
@@ -24,12 +23,13 @@ import {
   subscriptionPassedMs,
 } from "../limits.ts";
 import { nextTurn } from "../query-rows.ts";
+import { etagOfPosition } from "../writes/subscription-position.ts";
 import { moveSubscription } from "../writes/subscriptions.ts";
-import { etagOfPosition } from "./position.ts";
 import {
   type SubscriptionIncludes,
   type SubscriptionItem,
   SubscriptionQuery,
+  type SubscriptionStore,
 } from "./subscription-query.ts";
 import {
   type Candidate,
@@ -73,7 +73,7 @@ class Gathering {
 }
 
 export class Subscription {
-  readonly #database: Database;
+  readonly #database: SubscriptionStore;
   readonly #workers = new Set<SubscriptionWorker>();
   #task: SubscriptionTask;
   #query: SubscriptionQuery;
@@ -93,7 +93,7 @@ export class Subscription {
   readonly #stopListening: () => void;
 
   /** @throws EngineError when the stored query is none any more */
-  constructor(database: Database, task: SubscriptionTask) {
+  constructor(database: SubscriptionStore, task: SubscriptionTask) {
     this.#database = database;
     this.#task = task;
     this.#query = new SubscriptionQuery(database, task.query);

@@ -1,8 +1,8 @@
 /**
  * THE table of batch commands: type -> what it does. Rows have the members and order of RavenDB 7.2.7's.
  */
-import type { DatabaseState } from "../database-state.ts";
-import { flagsText } from "../document.ts";
+import type { DatabaseState, PreparedDocument } from "../database-state.ts";
+import { flagsText } from "../document-text.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
@@ -22,12 +22,7 @@ import {
   putParsed,
   storedIdOf,
 } from "./documents.ts";
-import {
-  type DocumentText,
-  type PreparedDocument,
-  prepareDocument,
-  withParsed,
-} from "./prepared-document.ts";
+import { type DocumentText, prepareDocument, withParsed } from "./prepared-document.ts";
 import { copySeries } from "./time-series.ts";
 import {
   applySeriesOperations,

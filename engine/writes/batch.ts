@@ -4,17 +4,16 @@
  */
 import { assert } from "../assert.ts";
 import type { BlobStore, Lease } from "../blob-store.ts";
-import type { Database } from "../database.ts";
-import type { DatabaseState } from "../database-state.ts";
+import type { DatabaseState, PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { largeBuffer } from "../large-buffer.ts";
 import { transactionBytesMax } from "../limits.ts";
+import type { Store } from "../store.ts";
 import type { Transaction } from "../transaction.ts";
 import { turnIsOver } from "../turns.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { nextIdentity, rewriteTouched } from "./documents.ts";
-import type { PreparedDocument } from "./prepared-document.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
 const longBatchBytes = 256 * 1024;
@@ -76,7 +75,7 @@ export async function storeContents(
  * @throws EngineError what the first failing command says; then nothing was done.
  */
 export async function executeBatch(
-  database: Database,
+  database: Store,
   { commands, transactionMode }: Batch,
   contents: readonly Lease[] = [],
 ): Promise<string> {
@@ -152,7 +151,7 @@ async function prepareCommands(
  * The numbers of a batch that failed are used up, as on RavenDB 7.2.7: the next try gets others, and so gets past a document that
  * has the id.
  */
-async function useUpIdentities(database: Database, commands: Batch["commands"]): Promise<void> {
+async function useUpIdentities(database: Store, commands: Batch["commands"]): Promise<void> {
   const names = commands.flatMap((command) => {
     const id = command.type === "PUT" ? command.text("Id") : null;
     return id?.endsWith("|") ? [id] : [];

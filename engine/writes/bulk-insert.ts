@@ -10,19 +10,20 @@
  */
 import type { Lease } from "../blob-store.ts";
 import { CommandScanner } from "../command-scanner.ts";
-import type { Database } from "../database.ts";
+import type { PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { HeldPieces } from "../held-pieces.ts";
 import { truncated } from "../json/raw-scan.ts";
 import { bulkInsertBatchBytes, bulkInsertBatchCommands, preparedBytesMin } from "../limits.ts";
 import { bulkResult, type OperationFigures } from "../operations.ts";
+import type { Store } from "../store.ts";
 import type { Transaction } from "../transaction.ts";
 import { turnIsOver } from "../turns.ts";
 import type { BatchRun } from "./batch.ts";
 import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
-import { type PreparedDocument, withParsed } from "./prepared-document.ts";
+import { withParsed } from "./prepared-document.ts";
 
 /** The count that a command of this type goes to. */
 const countNames = {
@@ -49,7 +50,7 @@ export interface BulkInsertOptions {
 }
 
 export class BulkInsert {
-  readonly #database: Database;
+  readonly #database: Store;
   readonly #options: BulkInsertOptions;
   #scanner = new CommandScanner();
   readonly #counts = { total: 0, documents: 0, attachments: 0, counters: 0, timeSeries: 0 };
@@ -62,7 +63,7 @@ export class BulkInsert {
   #wake: (() => void) | null = null;
   #progress: (figures: OperationFigures) => void = () => undefined;
 
-  constructor(database: Database, options: BulkInsertOptions) {
+  constructor(database: Store, options: BulkInsertOptions) {
     this.#database = database;
     this.#options = options;
   }

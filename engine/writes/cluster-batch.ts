@@ -11,19 +11,21 @@
  * - Everything that the batch writes has one index, greater than all before.
  * - All violations are found, and told of together, before anything is written.
  */
-import type { Database } from "../database.ts";
+
+import type { PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { clusterCountKey } from "../keyspaces/values.ts";
 import { checkCompareExchangeKey } from "../names.ts";
+import type { Store } from "../store.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
-import { type PreparedDocument, withParsed } from "./prepared-document.ts";
+import { withParsed } from "./prepared-document.ts";
 
 /** Keys of guards begin with it. */
 export const guardPrefix = "rvn-atomic/";
@@ -55,7 +57,7 @@ interface Violation {
  * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
  */
 export async function executeClusterBatch(
-  database: Database,
+  database: Store,
   commands: readonly BatchCommand[],
   hasGuards: boolean,
 ): Promise<ClusterBatchResult> {

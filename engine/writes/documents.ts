@@ -5,15 +5,19 @@
 
 import { type DatabaseState, nodeTag } from "../database-state.ts";
 import {
+  DocumentFields,
+  documentRecordLength,
+  encodeDocumentRecord,
+} from "../document-encoding.ts";
+import { idFormOf, serverMadeId } from "../document-id.ts";
+import type { ServerMember } from "../document-metadata.ts";
+import {
   bodyLengthOf,
   bodyStartOf,
   changeVectorOf,
   collectionIdOf,
-  DocumentFields,
   documentFlags,
   documentHeaderBytes,
-  documentRecordLength,
-  encodeDocumentRecord,
   explicitVectorRowFlag,
   idOf,
   lastModifiedOf,
@@ -21,9 +25,7 @@ import {
   metadataStartOf,
   recordLengthOf,
   shapeIdOf,
-} from "../document.ts";
-import { idFormOf, serverMadeId } from "../document-id.ts";
-import type { ServerMember } from "../document-metadata.ts";
+} from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { bytesEqual } from "../json/bytes.ts";
 import { DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";

@@ -5,12 +5,14 @@
  * Invariants:
  * - A range is durable before a client hears of it, so that no number is given twice.
  */
-import { bodyTextOf } from "../document.ts";
+
+import { bodyTextOf } from "../document-record.ts";
 import { EngineError } from "../errors.ts";
 import { quoteString } from "../json/escape.ts";
 import { findMember, ValueSpan } from "../json/field-access.ts";
+import { scriptDocumentOf } from "../scripting/record-document.ts";
 import type { Transaction } from "../transaction.ts";
-import { scriptDocumentOf, withMetadata } from "../transaction-script-host.ts";
+import { withMetadata } from "../transaction-script-host.ts";
 import { putParsed } from "./documents.ts";
 
 const capacityMin = 32;

@@ -2,15 +2,16 @@
  * Patching one document by a script, in a transaction. Statuses and what decides between them are those of RavenDB
  * 7.2.7; values of the script go through scripting/, the result through the same parser as any document.
  */
+
 import { EngineError } from "../errors.ts";
 import { scriptCache } from "../script-cache.ts";
+import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { type RunInput, ScriptParameters } from "../scripting/script.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
 import { defaultLimits, getOwn, isObject, type ScriptLimits } from "../scripting/script-values.ts";
 import type { Transaction } from "../transaction.ts";
 import {
   type ScriptActions,
-  scriptDocumentOf,
   TransactionScriptHost,
   withMetadata,
 } from "../transaction-script-host.ts";

@@ -16,8 +16,9 @@
  */
 
 import { crc32 } from "node:zlib";
-import type { DatabaseState } from "../database-state.ts";
-import { collectionMemberOf, documentHeaderBytes } from "../document.ts";
+import type { DatabaseState, PreparedDocument } from "../database-state.ts";
+import { documentHeaderBytes } from "../document-record.ts";
+import { collectionMemberOf } from "../document-text.ts";
 import { DocumentParser } from "../json/json-parser.ts";
 import { largeBuffer } from "../large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../limits.ts";
@@ -31,16 +32,6 @@ const roomBefore = 16 * 1024;
 const roomBehind = 4 * shapeFieldCountMax + 64 * 1024;
 /** Bytes that are moved and summed up in one go. */
 const movedBytes = 4 * 1024 * 1024;
-
-export interface PreparedDocument {
-  /** Has parsed the document, and nothing since. */
-  readonly parser: DocumentParser;
-  readonly bytes: Buffer;
-  /** The body is in `bytes[bodyStart, bodyStart + parser.bodyLength)`. */
-  readonly bodyStart: number;
-  /** CRC-32 of the body. */
-  readonly bodyCrc: number;
-}
 
 /** The text of a document: `bytes[from, to)`. */
 export interface DocumentText {

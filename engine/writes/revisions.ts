@@ -7,20 +7,23 @@
  * - A revision has content of its own for its attachments: it refers to them under keys of its own.
  * - A revision that goes leaves a tombstone, which says so to replay too.
  */
+
 import {
-  changeVectorOf,
   DocumentFields,
-  documentFlags,
-  documentFlagsOf,
   documentRecordLength,
   encodeDocumentRecord,
+} from "../document-encoding.ts";
+import type { ServerMember } from "../document-metadata.ts";
+import {
+  changeVectorOf,
+  documentFlags,
+  documentFlagsOf,
   idOf,
   metadataLengthOf,
   metadataStartOf,
   metadataTextOf,
   recordLengthOf,
-} from "../document.ts";
-import type { ServerMember } from "../document-metadata.ts";
+} from "../document-record.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
 import { attachmentsText, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";

@@ -1,13 +1,15 @@
 /**
  * The `update` of a patch by query, run on one document after the other. Values go the way of single patches.
  */
+
 import { assert } from "../assert.ts";
-import { bodyStartOf } from "../document.ts";
+import { bodyStartOf } from "../document-record.ts";
 import { scriptWorkPerMs } from "../limits.ts";
 import type { AnalyzedQuery, LoadStep } from "../rql/analyzed-query.ts";
 import { idsAtPath } from "../rql/execute-load.ts";
 import type { ParameterValue } from "../rql/query-parameters.ts";
 import { scriptCache } from "../script-cache.ts";
+import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { type CompiledScript, ScriptParameters } from "../scripting/script.ts";
 import type { ScriptDocument } from "../scripting/script-document.ts";
 import {
@@ -18,11 +20,7 @@ import {
   type Value,
 } from "../scripting/script-values.ts";
 import type { Transaction } from "../transaction.ts";
-import {
-  type ScriptActions,
-  scriptDocumentOf,
-  TransactionScriptHost,
-} from "../transaction-script-host.ts";
+import { type ScriptActions, TransactionScriptHost } from "../transaction-script-host.ts";
 import { putParsed, putPrinted } from "./documents.ts";
 import { deletedMeanwhile, isToStore, shownText } from "./patch.ts";
 

@@ -14,8 +14,8 @@ import {
 } from "../keyspaces/subscriptions.ts";
 import { subscriptionCountMax, subscriptionQueryLengthMax } from "../limits.ts";
 import { checkSubscriptionName } from "../names.ts";
-import { etagOfPosition, newestEtag } from "../subscriptions/position.ts";
 import type { Transaction } from "../transaction.ts";
+import { etagOfPosition, newestEtag } from "./subscription-position.ts";
 
 /** What a caller says of a task; undefined: nothing. */
 export interface SubscriptionSettings {

@@ -6,7 +6,8 @@
  * - A content is never shown by a browser as a page of this server: it is always a download.
  */
 import type { BlobReader } from "../../engine/blob-store.ts";
-import { etagOf } from "../../engine/document.ts";
+import type { Database } from "../../engine/database.ts";
+import { etagOf } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import {
   type Attachment,
@@ -27,7 +28,6 @@ import { RequestError } from "../request-error.ts";
 import { jsonContentType, type ReplyHeaders } from "../response.ts";
 import { revisionByVector } from "../revision-reading.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 
 const path = "/databases/:database/attachments";
 

@@ -1,12 +1,12 @@
 /** Changes of a database as they happen, over web sockets; and who follows them. */
 import type { WebSocket } from "ws";
+import type { Database } from "../../engine/database.ts";
 import { ChangeHub } from "../change-hub.ts";
 import type { ChangeWatches } from "../change-watches.ts";
 import { ChangesConnection, waitingBytesMax } from "../changes-connection.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import type { DatabaseContext, Route, WebSocketRoute } from "../route.ts";
-import type { Database } from "../services.ts";
 import { requiredId } from "./operations.ts";
 
 const path = "/databases/:database/changes";

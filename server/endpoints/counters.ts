@@ -1,4 +1,6 @@
 /** Counters of documents. Values are 64-bit integers and travel as JSON numbers with all their digits. */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
@@ -16,7 +18,6 @@ import { isAllowed, refusalMessage, requirements } from "../access.ts";
 import type { Exchange } from "../exchange.ts";
 import { forbidden } from "../request-error.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 
 const path = "/databases/:database/counters";
 

@@ -2,6 +2,8 @@
  * What administrators do with whole databases beside making and deleting them: the order of their nodes (there is one),
  * conflict rules, compaction. Shapes and texts are those of RavenDB 7.2.7.
  */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { humaneSize } from "../dates.ts";
@@ -9,7 +11,7 @@ import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import { databaseMissing } from "../request-error.ts";
 import type { Context, Route } from "../route.ts";
-import type { Database, ServerServices } from "../services.ts";
+import type { ServerServices } from "../services.ts";
 
 const admin = "/admin/databases";
 

@@ -1,6 +1,8 @@
 /**
  * Databases: create, delete, list, their records, states and topology. Shapes and texts are those of RavenDB 7.2.7.
  */
+
+import type { Database } from "../../engine/database.ts";
 import { checkDatabaseName } from "../../engine/database-name.ts";
 import { EngineError } from "../../engine/engine.ts";
 import { hasPermission, refusalMessage } from "../access.ts";
@@ -17,7 +19,6 @@ import { type JsonObject, jsonBody } from "../json-body.ts";
 import { databaseMissing, forbidden, RequestError } from "../request-error.ts";
 import { interfaceVersion, noContentType } from "../response.ts";
 import type { Context, DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 
 const admin = "/admin/databases";
 

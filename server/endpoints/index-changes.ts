@@ -3,15 +3,16 @@
  * RavenDB 7.2.7.
  */
 import { hostname } from "node:os";
+import type { Database } from "../../engine/database.ts";
 import { EngineError } from "../../engine/errors.ts";
 import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/indexing/open-index.ts";
 import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
+import type { Access } from "../access.ts";
 import type { Connection } from "../connection.ts";
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import { noContentType } from "../response.ts";
-import type { Access, DatabaseContext, Method, Route } from "../route.ts";
-import type { Database } from "../services.ts";
+import type { DatabaseContext, Method, Route } from "../route.ts";
 import { namedIndex, requireIndex } from "./indexes.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;

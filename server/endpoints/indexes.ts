@@ -2,6 +2,7 @@
  * What is known of the indexes of a database: definitions, statistics, terms, errors. Replies are those of RavenDB 7.2.7.
  */
 
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { definitionJson } from "../../engine/indexing/definition-json.ts";
@@ -12,14 +13,14 @@ import { safeHash } from "../../engine/query-rows.ts";
 import { searchEngineOf } from "../../engine/search-engine.ts";
 import { formatTimestamp } from "../../engine/timestamp.ts";
 import { WorkBudget } from "../../engine/work-budget.ts";
+import type { Access } from "../access.ts";
 import { timeSpanText } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../index-rows.ts";
 import { jsonBody } from "../json-body.ts";
 import { timeText } from "../query-reply.ts";
 import { jsonContentType } from "../response.ts";
-import type { Access, DatabaseContext, Method, Route } from "../route.ts";
-import type { Database } from "../services.ts";
+import type { DatabaseContext, Method, Route } from "../route.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 

@@ -1,4 +1,6 @@
 /** Queries: once, and as a stream. Replies are those of RavenDB 7.2.7. */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { fingerprintOf } from "../../engine/query-rows.ts";
@@ -8,7 +10,6 @@ import { type QueryRequest, queryOfAddress, queryOfBody } from "../query-request
 import { streamQuery } from "../query-stream.ts";
 import { jsonContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 
 const path = "/databases/:database/queries";
 const streamPath = "/databases/:database/streams/queries";

@@ -1,6 +1,8 @@
 /** Revisions: read by document or change vector, the bin, dropped, gone back to. Shapes are those of RavenDB 7.2.7. */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
-import { documentFlags } from "../../engine/document.ts";
+import { documentFlags } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import type { OperationWork } from "../../engine/operations.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
@@ -25,7 +27,6 @@ import {
   rowsOf,
 } from "../revision-reading.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 
 const path = "/databases/:database/revisions";
 const adminPath = "/databases/:database/admin/revisions";

@@ -1,4 +1,6 @@
 /** Patching and deleting by query, and trying a patch out. Replies are those of RavenDB 7.2.7. */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import type { StartedOperation } from "../../engine/operations.ts";
 import {
@@ -12,7 +14,6 @@ import { queryOfBody, wrappedQueryOfBody } from "../query-request.ts";
 import { jsonContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 import { refuseLifting } from "../script-rights.ts";
-import type { Database } from "../services.ts";
 
 const path = "/databases/:database/queries";
 

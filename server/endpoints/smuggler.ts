@@ -5,6 +5,7 @@
  */
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
+import type { Database } from "../../engine/database.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { exportHeldBytesMax } from "../../engine/limits.ts";
 import { defaultLimits } from "../../engine/scripting/script-values.ts";
@@ -27,7 +28,6 @@ import { typed } from "../operation-reply.ts";
 import type { ReplyStream } from "../reply-stream.ts";
 import type { DatabaseContext, Route } from "../route.ts";
 import { refuseLifting } from "../script-rights.ts";
-import type { Database } from "../services.ts";
 
 const path = "/databases/:database/smuggler";
 

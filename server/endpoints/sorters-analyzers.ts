@@ -3,7 +3,7 @@
  * are none, and putting one is refused as code that does not compile. Texts are those of RavenDB 7.2.7 where it has any.
  */
 import { EngineError, type ErrorCode } from "../../engine/engine.ts";
-import type { JsonObject } from "../../engine/keyspaces/index-definitions.ts";
+import type { JsonObject } from "../../engine/json/json-object.ts";
 import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import type { Route } from "../route.ts";

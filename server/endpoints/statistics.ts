@@ -1,4 +1,6 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
 import {
@@ -12,7 +14,6 @@ import { formatTimestamp } from "../../engine/timestamp.ts";
 import { humaneSize } from "../dates.ts";
 import type { Exchange } from "../exchange.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 
 const prefix = "/databases/:database";
 

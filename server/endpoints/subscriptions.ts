@@ -2,6 +2,8 @@
  * Subscription tasks over HTTP: define, change, list, drop. Their documents go over TCP, see tcp-server.ts.
  * Shapes and texts are those of RavenDB 7.2.7.
  */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { archivedBehaviors, type SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
@@ -15,7 +17,6 @@ import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
 import { RequestError } from "../request-error.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 import { StreamedReply } from "../streamed-reply.ts";
 import { includesMember } from "../subscription-messages.ts";
 import { replyMetadata } from "./server-info.ts";

@@ -2,6 +2,8 @@
  * Ongoing tasks of a database: the list, one of them, switching it off and on, removing it. Subscriptions
  * are carried out here; of ETL and queue sinks there are definitions only. Shapes and texts are those of RavenDB 7.2.7.
  */
+
+import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import type { SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
@@ -23,7 +25,6 @@ import type { Exchange } from "../exchange.ts";
 import type { JsonObject } from "../json-body.ts";
 import { jsonContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 import { replyMetadata } from "./server-info.ts";
 import { timeOf } from "./subscriptions.ts";
 

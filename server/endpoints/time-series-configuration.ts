@@ -3,10 +3,11 @@
  * those of RavenDB 7.2.7. Policies (retention, rollups) are refused: nothing here carries them out.
  */
 import { EngineError } from "../../engine/errors.ts";
+import type { Access } from "../access.ts";
 import type { Exchange } from "../exchange.ts";
 import { type JsonObject, jsonBody } from "../json-body.ts";
 import { jsonContentType } from "../response.ts";
-import type { Access, DatabaseContext, Method, Route } from "../route.ts";
+import type { DatabaseContext, Method, Route } from "../route.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 

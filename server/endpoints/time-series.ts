@@ -1,7 +1,9 @@
 /**
  * Time series of documents: entries by range, statistics, and changes. Long ranges are streamed.
  */
-import { changeVectorOf, idOf } from "../../engine/document.ts";
+
+import type { Database } from "../../engine/database.ts";
+import { changeVectorOf, idOf } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
 import {
@@ -23,7 +25,6 @@ import type { Exchange } from "../exchange.ts";
 import { jsonBody } from "../json-body.ts";
 import { jsonContentType } from "../response.ts";
 import type { DatabaseContext, Route } from "../route.ts";
-import type { Database } from "../services.ts";
 import { StreamedReply } from "../streamed-reply.ts";
 import {
   boundsOf,

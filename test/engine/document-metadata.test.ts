@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { collectionMemberOf } from "../../engine/document.ts";
 import { MetadataWriter, managedKeys, type ServerMember } from "../../engine/document-metadata.ts";
+import { collectionMemberOf } from "../../engine/document-text.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 
 const writer = new MetadataWriter();

@@ -1,35 +1,39 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  DocumentFields,
+  documentRecordLength,
+  encodeDocumentRecord,
+  FieldPatches,
+  patchedRecordLength,
+  patchFields,
+} from "../../engine/document-encoding.ts";
+import { MetadataWriter } from "../../engine/document-metadata.ts";
+import {
   bodyTextOf,
   changeVectorOf,
   collectionIdOf,
+  documentFlags,
+  documentFlagsOf,
+  etagOf,
+  fieldCountOf,
+  fieldEndOf,
+  fieldStartOf,
+  idOf,
+  isAsciiBody,
+  lastModifiedOf,
+  metadataTextOf,
+  recordLengthOf,
+  shapeIdOf,
+} from "../../engine/document-record.ts";
+import {
   collectionMemberOf,
   composeDocument,
   composedLength,
   composedMetadataLength,
   composeMetadataOnly,
-  DocumentFields,
-  documentFlags,
-  documentFlagsOf,
-  documentRecordLength,
-  encodeDocumentRecord,
-  etagOf,
-  FieldPatches,
-  fieldCountOf,
-  fieldEndOf,
-  fieldStartOf,
   flagsText,
-  idOf,
-  isAsciiBody,
-  lastModifiedOf,
-  metadataTextOf,
-  patchedRecordLength,
-  patchFields,
-  recordLengthOf,
-  shapeIdOf,
-} from "../../engine/document.ts";
-import { MetadataWriter } from "../../engine/document-metadata.ts";
+} from "../../engine/document-text.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 import { ShapeTable } from "../../engine/keyspaces/shapes.ts";
 import { parseTimestamp } from "../../engine/timestamp.ts";

@@ -1,17 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  collectionMemberOf,
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
   FieldPatches,
-  fieldEndOf,
-  fieldStartOf,
   patchedRecordLength,
   patchFields,
-} from "../../engine/document.ts";
+} from "../../engine/document-encoding.ts";
 import { MetadataWriter } from "../../engine/document-metadata.ts";
+import { fieldEndOf, fieldStartOf } from "../../engine/document-record.ts";
+import { collectionMemberOf } from "../../engine/document-text.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 import { ShapeTable } from "../../engine/keyspaces/shapes.ts";
 import { RecordPatch } from "../../engine/record-patch.ts";

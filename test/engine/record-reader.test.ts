@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Database } from "../../engine/database.ts";
-import { bodyTextOf } from "../../engine/document.ts";
+import { bodyTextOf } from "../../engine/document-record.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";

@@ -4,7 +4,7 @@ import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../../engine/document.ts";
+} from "../../engine/document-encoding.ts";
 import { MetadataWriter } from "../../engine/document-metadata.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 import { ShapeTable } from "../../engine/keyspaces/shapes.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";
-import { flagsText } from "../../engine/document.ts";
+import { flagsText } from "../../engine/document-text.ts";
 import { nodeEnvironment } from "../../engine/node-environment.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
 import { revertToVectors } from "../../engine/revision-tasks.ts";

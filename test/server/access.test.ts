@@ -3,8 +3,9 @@ import { once } from "node:events";
 import * as tls from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CertificatePair } from "../../certs/authority.ts";
+import type { Access } from "../../server/access.ts";
 import type { Exchange } from "../../server/exchange.ts";
-import type { Access, Route } from "../../server/route.ts";
+import type { Route } from "../../server/route.ts";
 import { databasePrefix } from "../../server/route.ts";
 import { routes } from "../../server/route-table.ts";
 import {

@@ -1,6 +1,7 @@
 /** Matching paths to routes. */
 import { describe, expect, test } from "vitest";
-import type { Access, Method, Route } from "../../server/route.ts";
+import type { Access } from "../../server/access.ts";
+import type { Method, Route } from "../../server/route.ts";
 import { RouteTable } from "../../server/router.ts";
 
 function route(method: Method, path: string, access: Access = "valid-user"): Route {

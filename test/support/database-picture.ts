@@ -10,7 +10,7 @@ import {
   documentFlags,
   idOf,
   shapeIdOf,
-} from "../../engine/document.ts";
+} from "../../engine/document-record.ts";
 import { revisionAttachmentKey } from "../../engine/keyspaces/attachments.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";

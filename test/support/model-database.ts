@@ -3,7 +3,7 @@
  * have in it afterwards, as text.
  */
 import { compileBytePatch } from "../../engine/byte-patch.ts";
-import { bodyTextOf, idOf } from "../../engine/document.ts";
+import { bodyTextOf, idOf } from "../../engine/document-record.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { scriptCache } from "../../engine/script-cache.ts";
 import type { Transaction } from "../../engine/transaction.ts";

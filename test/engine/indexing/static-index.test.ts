@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { bodyTextOf } from "../../../engine/document.ts";
+import { bodyTextOf } from "../../../engine/document-record.ts";
 import type { StoredRow } from "../../../engine/indexing/index-host.ts";
 import type { IndexProgram, MapResult } from "../../../engine/indexing/index-program.ts";
 import { parseStaticDefinition } from "../../../engine/indexing/static-definition.ts";

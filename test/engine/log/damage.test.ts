@@ -96,7 +96,7 @@ async function tryOpen(
 }
 
 describe.each(["power", "closed", "snapshot"] as const)("a store that ended with: %s", (ending) => {
-  test("never gives something wrong after any bit was flipped", { timeout: 60_000 }, async () => {
+  test("never gives something wrong after any bit was flipped", { timeout: 600_000 }, async () => {
     const store = await newStore(ending);
     expect(segmentsOf(store.files).length).toBeGreaterThanOrEqual(3);
     const counts = { refused: 0, whole: 0, shorter: 0, "found on reading": 0 };

@@ -2,15 +2,18 @@
  * A database over arrays of records, for the tests of queries and indexes: what `QueryHost` and `IndexHost` ask for, in the
  * plainest way.
  */
+
+import {
+  DocumentFields,
+  documentRecordLength,
+  encodeDocumentRecord,
+} from "../../../engine/document-encoding.ts";
+import { MetadataWriter } from "../../../engine/document-metadata.ts";
 import {
   collectionMemberOf,
   composedMetadataLength,
   composeMetadata,
-  DocumentFields,
-  documentRecordLength,
-  encodeDocumentRecord,
-} from "../../../engine/document.ts";
-import { MetadataWriter } from "../../../engine/document-metadata.ts";
+} from "../../../engine/document-text.ts";
 import type {
   CollectionEtags,
   DeletionCursor,

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bodyTextOf } from "../../../engine/document.ts";
+import { bodyTextOf } from "../../../engine/document-record.ts";
 import { preparedBytesMin } from "../../../engine/limits.ts";
 import { combinedCrc, crcAround } from "../../../engine/log/crc-combine.ts";
 import { recordLengthAt, verifyRecord } from "../../../engine/log/record.ts";

@@ -1,0 +1,40 @@
+/** What is answered while a database does not serve. */
+import { EngineError } from "./errors.ts";
+import { reopeningsMax } from "./limits.ts";
+
+/** Most databases are open again by then. */
+const retryAfterSeconds = 1;
+
+/** A failure of the disk as the disk tells of it; what went wrong in here is in the log. */
+function stopReason(cause: Error): string {
+  if (!(cause instanceof EngineError)) return "an unexpected error, see the server's log.";
+  return cause.cause instanceof Error ? `${cause.cause.message}.` : cause.message;
+}
+
+/**
+ * What is answered while a database does not serve because of `cause`.
+ * @param waitMs milliseconds until it may be opened again; undefined: that is under way; null: never, it was in memory
+ */
+export function stoppedError(
+  name: string,
+  cause: Error,
+  waitMs: number | null | undefined,
+): EngineError {
+  const head = `Database '${name}' has stopped: ${stopReason(cause)}`;
+  if (waitMs === null) {
+    return new EngineError(
+      "database-stopped",
+      `${head} It is in memory only, so there is nothing to open it again from: delete it and make it anew.`,
+      { cause },
+    );
+  }
+  const seconds = waitMs === undefined ? retryAfterSeconds : Math.ceil(waitMs / 1000);
+  const remedy =
+    waitMs === undefined
+      ? "It is opened again from the disk, where everything is that was acknowledged. Try again."
+      : `It was opened again ${reopeningsMax} times within an hour, and is so once more in ${seconds} seconds, or when the server is restarted. The server's log says why it stopped.`;
+  return new EngineError("database-stopped", `${head} ${remedy}`, {
+    cause,
+    details: { retryAfterSeconds: seconds },
+  });
+}
