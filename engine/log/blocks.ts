@@ -11,7 +11,7 @@
  *   holds it. Who looks at a record for longer than a turn holds its block; who forgets to release it leaves the memory
  *   to the collector.
  * - Nobody sees a record that was not verified since it was read: by its own check, or by the sum of the whole extent, which
- *   was taken of bytes in memory that were just written or verified.
+ *   was taken of bytes in memory that were just written or verified; or a short time before that (`ComparedExtents`).
  */
 import { setImmediate } from "node:timers";
 import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
@@ -179,13 +179,15 @@ export class Extent extends Block {
   uses = 0;
   isMain = false;
   readonly #ownBytes: number;
+  readonly #readAtMs: number;
   /** Of all its bytes, when it is known; null once they were compared. */
   #sum: number | null;
-  #isWhole = false;
+  #isWhole: boolean;
   #aloneCount = 0;
   /** A bit for each multiple of 8: the record that begins there is whole. Null: none was looked at. */
   #checked: Uint8Array | null = null;
 
+  /** `readAtMs`: when reading its bytes was begun, see `ComparedExtents`. */
   constructor(
     segment: Segment,
     index: number,
@@ -193,6 +195,7 @@ export class Extent extends Block {
     length: number,
     bytes: Buffer,
     pool: BlockPool,
+    readAtMs = 0,
   ) {
     super(bytes, pool);
     this.segment = segment;
@@ -201,6 +204,8 @@ export class Extent extends Block {
     this.endOffset = start + length;
     this.#ownBytes = index < 0 ? 1 : pool.extentBytes;
     this.#sum = pool.extentBytes === extentBytesMax ? (segment.extentSums[index] ?? null) : null;
+    this.#readAtMs = readAtMs;
+    this.#isWhole = this.#sum !== null && segment.compared.isTrusted(index, readAtMs);
   }
 
   override get isImage(): boolean {
@@ -222,7 +227,10 @@ export class Extent extends Block {
     const checked = this.#checked[at >>> 6] as number; // at < ownBytes
     if ((checked & bit) !== 0) return true;
     if (this.#sum !== null && this.#aloneCount++ === aloneMax && this.#compareSum()) return true;
-    if (!verifyRecord(this.bytes, at, length)) return false;
+    if (!verifyRecord(this.bytes, at, length)) {
+      this.segment.compared.forget();
+      return false;
+    }
     this.#checked[at >>> 6] = checked | bit;
     return true;
   }
@@ -230,7 +238,10 @@ export class Extent extends Block {
   #compareSum(): boolean {
     this.#isWhole = sumOf(this.bytes, this.start, this.endOffset, this.start) === this.#sum;
     this.#sum = null;
-    if (this.#isWhole) this.#checked = null;
+    if (this.#isWhole) {
+      this.#checked = null;
+      this.segment.compared.add(this.index, this.#readAtMs);
+    } else this.segment.compared.forget();
     return this.#isWhole;
   }
 }

@@ -153,10 +153,10 @@ export class FileLog implements CommitLog {
     const reserve = options.diskReserveBytes ?? diskReserveBytes;
     this.#space = new SpaceGuard(disk, options.files, options.clock, reserve, options.report);
     const databaseId = options.databaseId ?? options.random(16);
-    const { cache, random, clock } = options;
+    const { cache, clock } = options;
     const speed = options.compaction?.bytesPerSecond ?? Number.POSITIVE_INFINITY;
     this.#brakes = new Throttle(clock, speed / brakeFactor, sliceMs, true);
-    this.#store = new SegmentStore(disk, databaseId, cache, this.#health, random);
+    this.#store = new SegmentStore(disk, databaseId, cache, this.#health, options);
   }
 
   /** First half of opening; see `openLog`. */

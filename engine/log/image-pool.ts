@@ -17,7 +17,7 @@
 import { setImmediate, setTimeout } from "node:timers";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
-const idleCountMax = 4;
+export const idleCountMax = 32;
 const idleBytesMax = 128 * 1024 * 1024;
 /** Milliseconds without a new image after which none is kept. */
 const idleMs = 5_000;
@@ -27,6 +27,8 @@ const idleMs = 5_000;
  * from which on it gives memory back to the system.
  */
 const pressureBytes = 72 * 1024 * 1024;
+/** So much may wait for V8 to collect it. A collection costs some 10 ms, most of them beside the work. */
+const garbageBytesMax = 16 * 1024 * 1024;
 /** What a test that reads a record too late finds. */
 const poison = 0xdb;
 
@@ -39,7 +41,7 @@ export class ImagePool implements BlockKeeper {
   readonly #idleMs: number;
   /** Runs while something is kept. */
   #timer: NodeJS.Timeout | null = null;
-  #isInUse = false;
+  #isTaken = false;
 
   /** @param poisons - overwrite what is given: for tests of those who read. */
   constructor(poisons = false, idleAfterMs = idleMs) {
@@ -52,9 +54,14 @@ export class ImagePool implements BlockKeeper {
     return this.#idleBytes;
   }
 
+  /** Was an image given back, and one taken, lately? */
+  get isInUse(): boolean {
+    return this.#timer !== null;
+  }
+
   /** An image of `size` bytes that may be anything, aligned for typed views, from byte 0 of its memory on. */
   take(size: number): Buffer {
-    this.#isInUse = true;
+    this.#isTaken = true;
     const capacity = capacityFor(size);
     const found = this.#idle.findIndex(({ byteLength }) => byteLength >= size);
     const memory = this.#idle[found];
@@ -98,13 +105,13 @@ export class ImagePool implements BlockKeeper {
   /** Lets go of all when none was taken since it looked last, and of what was let go before and not collected. */
   #look(): void {
     this.#timer = null;
-    if (!this.#isInUse) {
+    if (!this.#isTaken) {
       this.#idle.length = 0;
       this.#idleBytes = 0;
       collectSoon(pressureBytes);
       return;
     }
-    this.#isInUse = false;
+    this.#isTaken = false;
     this.#timer = setTimeout(() => this.#look(), this.#idleMs).unref();
   }
 
@@ -136,14 +143,14 @@ export function letGo(memory: ArrayBufferLike): void {
 let letGoBytes = 0;
 
 /**
- * Lets V8 know of as many bytes outside its heap, together with those of before: an array buffer that is garbage from the
- * beginning, and takes no room, for nothing is written to it.
+ * Lets V8 look for garbage when enough was let go: it hears of an array buffer that is garbage from the beginning, and takes
+ * no room, for nothing is written to it.
  */
 function collectSoon(bytes: number): void {
   letGoBytes += bytes;
-  if (letGoBytes < pressureBytes) return;
+  if (letGoBytes < garbageBytesMax) return;
   try {
-    new ArrayBuffer(letGoBytes);
+    new ArrayBuffer(pressureBytes);
   } catch {
     // Where there is no room even for that, V8 has collected already.
   }

@@ -62,7 +62,10 @@ export async function scrub(
       report.bytes += count;
       const bytes = image.subarray(0, count);
       const damages = await findDamages(segment, bytes, store.pathOf(segment), throttle);
-      if (damages.length > 0) segment.damaged = true;
+      if (damages.length > 0) {
+        segment.damaged = true;
+        segment.compared.forget();
+      }
       report.damages += damages.length;
       for (const damage of damages) onDamage(damage);
       images.giveImage(image);

@@ -137,6 +137,7 @@ export class SegmentCache {
     for (const extent of segment.extents) if (extent) this.#dropExtent(extent);
     for (const extent of segment.longRecords.values()) this.#dropExtent(extent);
     segment.singles = null;
+    this.#keepIdle();
   }
 
   #dropImage(segment: Segment): void {
@@ -272,11 +273,10 @@ export class SegmentCache {
     // Memory of what goes now is there for what comes next, and is not given anew by the system each time.
     const { blocks } = this;
     const idleBytes = Math.floor((bytesMax * idleShare) / blocks.blockBytes) * blocks.blockBytes;
-    const most = bytesMax - idleBytes;
+    const idleImages = this.#idleImageBytes(bytesMax);
+    const most = bytesMax - idleBytes - idleImages;
     let gatheredAgain = 0;
-    this.images.keepIdle(Math.max(bytesMax * idleShare, this.#writtenImageBytes));
-    const idleImages = this.images.idleBytes;
-    while (this.#usedBytes + idleImages > most) {
+    while (this.#usedBytes > most) {
       const image = this.#oldestImage();
       const extent = this.#nextExtent(bytesMax);
       const block = first(this.#gathered);
@@ -288,6 +288,24 @@ export class SegmentCache {
     }
     const bytesThen = bytesMax * (1 + slackShare) - idleImages;
     while (this.bytes > bytesThen && blocks.drop());
+    this.#keepIdle();
+  }
+
+  /**
+   * Bytes that are left to images that wait to be used again: for one while images come and go, whether it is there or not.
+   * Each new image then takes the place of one. (With what is there at the moment, none goes when one comes, the next has new
+   * memory, and then two go.)
+   */
+  #idleImageBytes(bytesMax: number): number {
+    return this.images.isInUse ? Math.max(bytesMax * idleShare, this.#writtenImageBytes) : 0;
+  }
+
+  /** What goes by more than is left for it is kept too for a while: dropped, it would take the same memory until it is collected. */
+  #keepIdle(): void {
+    const { bytesMax } = this;
+    const room = bytesMax - this.bytes;
+    const least = Math.max(bytesMax * idleShare, this.#writtenImageBytes);
+    this.images.keepIdle(Math.max(2 * least, room));
   }
 
   #oldestImage(): Segment | null {

@@ -7,7 +7,7 @@
  * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
  */
 import { assert } from "../assert.ts";
-import type { DirectoryLock, FileHandle, FileSystem } from "../environment.ts";
+import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../environment.ts";
 import { EngineError } from "../errors.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { triedRead } from "./failed-read.ts";
@@ -63,7 +63,7 @@ export class SegmentStore {
   isSnapshotComing = false;
   /** Told when one more segment can be compacted. */
   onSealed: (() => void) | null = null;
-  readonly #random: (count: number) => Buffer;
+  readonly #environment: Pick<Environment, "clock" | "random">;
   readonly #byNumber = new Map<number, Segment>();
   readonly #pins = new Map<symbol, number>();
   readonly #retired: Retired[] = [];
@@ -80,13 +80,13 @@ export class SegmentStore {
     databaseId: Buffer,
     cache: SegmentCache,
     health: Health,
-    random: (count: number) => Buffer,
+    environment: Pick<Environment, "clock" | "random">,
   ) {
     this.disk = disk;
     this.databaseId = databaseId;
     this.cache = cache;
     this.health = health;
-    this.#random = random;
+    this.#environment = environment;
   }
 
   find(number: number): Segment | undefined {
@@ -342,6 +342,7 @@ export class SegmentStore {
       if (this.#keeps(segment)) this.cache.addSingle(segment, start, bytes, 0, length);
       return bytes;
     }
+    segment.compared.forget();
     throw new EngineError(
       "record-damaged",
       `The record at byte ${start} of ${this.pathOf(segment)} is damaged.`,
@@ -373,7 +374,8 @@ export class SegmentStore {
     const start = index * blocks.extentBytes;
     const length = Math.min(blocks.blockBytes, segment.end - start);
     const memory = blocks.take();
-    const extent = new Extent(segment, index, start, length, memory, blocks);
+    const nowMs = this.#environment.clock.monotonicMs();
+    const extent = new Extent(segment, index, start, length, memory, blocks, nowMs);
     const pin = this.pin();
     try {
       const count = await this.readFrom(segment, memory.subarray(0, length), start);
@@ -387,6 +389,7 @@ export class SegmentStore {
     } finally {
       pin.release();
     }
+    segment.compared.forget();
     extent.leave();
     return null;
   }
@@ -510,6 +513,6 @@ export class SegmentStore {
   }
 
   #newSalt(): number {
-    return (this.#random(4).readUInt32LE(0) | 1) >>> 0;
+    return (this.#environment.random(4).readUInt32LE(0) | 1) >>> 0;
   }
 }

@@ -19,6 +19,7 @@
 import { crc32 } from "node:zlib";
 import type { FileHandle } from "../environment.ts";
 import type { Block, Extent, SingleTable } from "./blocks.ts";
+import { ComparedExtents } from "./compared-extents.ts";
 import { readInteger, writeInteger } from "./frame.ts";
 import type { LateCopies } from "./late-copies.ts";
 
@@ -96,6 +97,8 @@ export class Segment {
   closeAfterRead = false;
   /** By number of the extent, of the first ones: CRC-32 of what is durable of it. See extent-sums.ts. */
   extentSums: number[] = [];
+  /** Which of them need not be compared again for a while. */
+  readonly compared = new ComparedExtents();
   /** Parts of it in the cache, by number, and what is being read of them. */
   readonly extents: (Extent | null)[] = [];
   readonly extentReads = new Map<number, Promise<Extent | null>>();

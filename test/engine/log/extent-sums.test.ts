@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { newPlace } from "../../../engine/log/blocks.ts";
+import { trustMs } from "../../../engine/log/compared-extents.ts";
 import { type FileLog, openLog } from "../../../engine/log/file-log.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { positionSegmentFactor } from "../../../engine/log/log.ts";
@@ -14,6 +15,8 @@ import { TinyOwner } from "../../support/tiny-owner.ts";
 
 const folders: string[] = [];
 const count = 9_000;
+/** By how many milliseconds the logs' clock is ahead. */
+let aheadMs = 0;
 
 afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
@@ -22,8 +25,11 @@ afterEach(async () => {
 /** With no room for images, and extents as large as usual. */
 async function openTiny(folder: string): Promise<{ log: FileLog; owner: TinyOwner }> {
   const owner = new TinyOwner();
+  const environment = nodeEnvironment();
+  const { clock } = environment;
   const log = await openLog({
-    ...nodeEnvironment(),
+    ...environment,
+    clock: { ...clock, monotonicMs: () => clock.monotonicMs() + aheadMs },
     folder,
     owner,
     listener: {
@@ -72,6 +78,20 @@ async function missingIn(log: FileLog, owner: TinyOwner, extents: number): Promi
   return missing;
 }
 
+function placeOf(owner: TinyOwner, key: string): { position: number; length: number } {
+  return owner.entries.get(key) ?? { position: 0, length: 0 };
+}
+
+/** Overwrites a byte of the record in its file. */
+async function damage(folder: string, owner: TinyOwner, key: string): Promise<void> {
+  const { position, length } = placeOf(owner, key);
+  const segment = Math.floor(position / positionSegmentFactor);
+  const file = await open(join(folder, "log", segmentFileName(segment)), "r+");
+  const at = position - segment * positionSegmentFactor + length - 20;
+  await file.write(Buffer.from([0xff]), 0, 1, at);
+  await file.close();
+}
+
 for (const hasSnapshot of [true, false]) {
   const name = hasSnapshot ? "with the sums of a snapshot" : "with sums taken by recovery";
   test(`a damaged record alone is not found, ${name}`, async () => {
@@ -79,19 +99,72 @@ for (const hasSnapshot of [true, false]) {
     const { log, owner } = await openTiny(folder);
     try {
       expect(await missingIn(log, owner, 2)).toEqual([]);
-      const { position, length } = owner.entries.get("key700") ?? { position: 0, length: 0 };
-      const segment = Math.floor(position / positionSegmentFactor);
-      const file = await open(join(folder, "log", segmentFileName(segment)), "r+");
-      const at = position - segment * positionSegmentFactor + length - 20;
-      await file.write(Buffer.from([0xff]), 0, 1, at);
-      await file.close();
+      await damage(folder, owner, "key700");
+      aheadMs += trustMs;
       expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+      const { position, length } = placeOf(owner, "key700");
       expect(log.place(position, length, newPlace())).toBe(false);
     } finally {
       await log.close();
     }
   });
+
+  test(`damage is found by the first read after opening, ${name}`, async () => {
+    const folder = await newFolder(hasSnapshot);
+    const { log, owner } = await openTiny(folder);
+    try {
+      await damage(folder, owner, "key700");
+      expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+      expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+    } finally {
+      await log.close();
+    }
+  });
 }
+
+test("what was compared lately is not compared again", async () => {
+  const folder = await newFolder(true);
+  const { log, owner } = await openTiny(folder);
+  try {
+    expect(await missingIn(log, owner, 2)).toEqual([]);
+    await damage(folder, owner, "key700");
+    aheadMs += trustMs / 2;
+    expect(await missingIn(log, owner, 2)).toEqual([]);
+    aheadMs += trustMs / 2;
+    expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+  } finally {
+    await log.close();
+  }
+});
+
+test("who reads a record alone is told of damage though its extent is trusted, and then nobody trusts it", async () => {
+  const folder = await newFolder(true);
+  const { log, owner } = await openTiny(folder);
+  try {
+    expect(await missingIn(log, owner, 2)).toEqual([]);
+    await damage(folder, owner, "key700");
+    const { position, length } = placeOf(owner, "key700");
+    await expect(log.read(position, length)).rejects.toMatchObject({ code: "record-damaged" });
+    expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+  } finally {
+    await log.close();
+  }
+});
+
+test("scrub finds damage in what is trusted, and then nobody trusts it", async () => {
+  const folder = await newFolder(true);
+  const { log, owner } = await openTiny(folder);
+  try {
+    expect(await missingIn(log, owner, 2)).toEqual([]);
+    await damage(folder, owner, "key700");
+    const damaged: number[] = [];
+    await log.scrub(({ position }) => damaged.push(position), Number.POSITIVE_INFINITY);
+    expect(damaged).toEqual([placeOf(owner, "key700").position]);
+    expect(await missingIn(log, owner, 2)).toEqual(["key700"]);
+  } finally {
+    await log.close();
+  }
+});
 
 test("sums go with the segment to the next opening, and are those of its bytes", async () => {
   const folder = await newFolder(true);

@@ -1,4 +1,6 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { newImage, Segment } from "../../../engine/log/segment.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 
@@ -34,4 +36,26 @@ test("an image that is larger than the cache does not stay", () => {
   expect(one.image).toBeNull();
   cache.add(two);
   expect(cache.bytes).toBe(0);
+});
+
+test("segments that are written one after the other take each other's memory", async () => {
+  const pool = new ImagePool();
+  const size = 10_000;
+  const room = 10;
+  const cache = new SegmentCache(room * size, pool);
+  const memories = new Set<ArrayBufferLike>();
+  let last: Segment | null = null;
+  for (let number = 1; number <= 100; number++) {
+    const next = new Segment({ number, kind: "log", salt: 1, size });
+    next.image = pool.take(size);
+    memories.add(next.image.buffer);
+    cache.write(next);
+    if (last !== null) cache.add(last);
+    last = next;
+    // What goes is free in a later turn.
+    await setImmediate();
+    await setImmediate();
+    expect(cache.bytes + pool.idleBytes).toBeLessThanOrEqual((room + 1) * size);
+  }
+  expect(memories.size).toBeLessThanOrEqual(room + 2);
 });
