@@ -5,6 +5,7 @@
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
+ * - While a transaction is made in more than one turn of the event loop, no other begins.
  * - What goes wrong before a transaction is staged fails that transaction alone. After a failed sync, or what goes wrong
  *   later, nothing is written any more: what is in memory may not be what the log says. Whoever keeps the database is
  *   told, and opens it again from the disk (database-catalog.ts).
@@ -30,6 +31,8 @@ import {
   backgroundBytesPerSecond,
   endingWaitMs,
   reopeningsMax,
+  scriptWorkPerMs,
+  sliceMs,
   unsyncedBytesMax,
   unsyncedShareOfMemory,
 } from "./limits.ts";
@@ -47,12 +50,15 @@ import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { SubscriptionSet } from "./subscriptions/subscription-set.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import type { TransactionDocuments } from "./transaction-documents.ts";
+import { nextTurn } from "./turns.ts";
+import type { Work } from "./work-budget.ts";
 import {
   deleteDocument,
   putParsed,
   putText,
   refreshDocument,
   rewriteTouched,
+  rewriteTouchedInTurns,
   type StoredDocument,
 } from "./writes/documents.ts";
 import {
@@ -127,6 +133,8 @@ const refreshOptions: DueDocumentsOptions = {
 /** Most databases are open again by then. */
 const retryAfterSeconds = 1;
 const maximumReruns = 10_000;
+/** Work of scripts after which a transaction that is made in turns pauses. */
+const scriptWorkOfSlice = sliceMs * scriptWorkPerMs;
 const none: readonly never[] = [];
 
 export class Database implements LogListener {
@@ -167,6 +175,10 @@ export class Database implements LogListener {
   #ending: Promise<void> | null = null;
   /** Requests that are being served. */
   #guestCount = 0;
+  /** Resolves when the transaction that is being made in several turns has been appended, or has failed; null: there is none. */
+  #long: Promise<void> | null = null;
+  /** Why staged transactions were dropped last, another object each time. */
+  #lostBy: { readonly error: Error } | null = null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
 
@@ -255,6 +267,43 @@ export class Database implements LogListener {
     return this.#write(change, options);
   }
 
+  /**
+   * As `write`, for what may take long: `work` may pause wherever it yields, and then others are served. Nobody else writes
+   * to this database meanwhile, and nobody sees anything of it.
+   */
+  async writeInTurns<Result>(
+    work: (transaction: Transaction) => Work<Result>,
+    options?: WriteOptions,
+  ): Promise<Result> {
+    if (this.#ending !== null) throw this.#refusal();
+    this.servedCount++;
+    const isDeletion = options?.isDeletion === true;
+    const fetched = new FetchedRecords(options?.fetched ?? nothingFetched);
+    for (let run = 0; run < maximumReruns; run++) {
+      // Here, not in a function of its own: what is begun by one who waited is seen by the next.
+      while (this.#mustWait) await this.#mayWriteSoon();
+      try {
+        const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
+        return await written;
+      } catch (error) {
+        if (!(error instanceof RecordNotResident)) throw error;
+        const { document, position, length } = error;
+        fetched.set(position, await this.#readRecord(document, position, length));
+      }
+    }
+    throw new EngineError("timeout", "A write could not gather the records that it needs.");
+  }
+
+  /** Must who wants to write wait for another transaction to be made, or for room in memory? */
+  get #mustWait(): boolean {
+    return this.#long !== null || this.#log.unsyncedBytes > unsyncedBytesWithin();
+  }
+
+  /** Resolves when it is worth it to look again. */
+  #mayWriteSoon(): Promise<void> {
+    return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
+  }
+
   /** Also for what ends while the database is closing. */
   #write<Result>(
     change: (transaction: Transaction) => Result,
@@ -263,7 +312,7 @@ export class Database implements LogListener {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
     const fetched = options?.fetched ?? nothingFetched;
-    if (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
+    if (this.#mustWait) {
       return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
@@ -275,7 +324,7 @@ export class Database implements LogListener {
     }
   }
 
-  /** `write` where something must be awaited first: room in memory, or the record that is `missing`. */
+  /** `write` where something must be awaited first: another transaction, room in memory, or the record that is `missing`. */
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
@@ -290,9 +339,7 @@ export class Database implements LogListener {
         fetched.set(position, await this.#readRecord(document, position, length));
       }
       this.assertServing();
-      while (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
-        await this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
-      }
+      while (this.#mustWait) await this.#mayWriteSoon();
       try {
         return await this.#attempt(change, isDeletion, fetched);
       } catch (error) {
@@ -309,30 +356,88 @@ export class Database implements LogListener {
     isDeletion: boolean,
     fetched: FetchedRecords,
   ): Promise<Result> {
-    this.assertServing();
     // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
-    const transaction = new Transaction(this.state, this.#scratch, fetched);
-    const { documents, shapes } = this.state;
+    const transaction = this.#begin(fetched);
     let isKept = false;
-    documents.beginInterning();
     try {
       const result = change(transaction);
       rewriteTouched(transaction);
-      if (transaction.isEmpty) {
-        // It changed nothing because of what it saw, which a crash could take back until it is durable.
-        if (this.#pending.length === 0) return Promise.resolve(result);
-        return this.#log.flush().then(() => result);
-      }
-      const { scratch } = transaction;
-      if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
-      const written = this.#appendOrStop(transaction, isDeletion, result);
-      isKept = true;
+      const written = this.#appendAny(transaction, isDeletion, result);
+      isKept = !transaction.isEmpty;
       return written;
     } finally {
-      documents.endInterning(isKept);
-      if (!isKept) this.state.forgetCollections();
-      this.#scratch.trim();
+      this.#endTransaction(isKept);
     }
+  }
+
+  /**
+   * As `#attempt`, in slices. The promise in what it gives is of the transaction being visible.
+   * @throws EngineError disk-full also when what the transaction was made over is lost meanwhile
+   */
+  async #attemptInTurns<Result>(
+    work: (transaction: Transaction) => Work<Result>,
+    isDeletion: boolean,
+    fetched: FetchedRecords,
+  ): Promise<{ readonly written: Promise<Result> }> {
+    const transaction = this.#begin(fetched);
+    const numbers = this.state.documents.hold();
+    let end: () => void = () => undefined;
+    this.#long = new Promise((resolve) => {
+      end = resolve;
+    });
+    const lostBefore = this.#lostBy;
+    let isKept = false;
+    try {
+      const steps = wholeTransaction(work(transaction), transaction);
+      let result = slice(steps, transaction);
+      while (result.done !== true) {
+        await nextTurn();
+        this.assertServing();
+        // What it was made over may be gone.
+        if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
+        transaction.beginTurn();
+        result = slice(steps, transaction);
+      }
+      const written = this.#appendAny(transaction, isDeletion, result.value);
+      isKept = !transaction.isEmpty;
+      return { written };
+    } finally {
+      this.#endTransaction(isKept);
+      numbers.release();
+      this.#long = null;
+      end();
+    }
+  }
+
+  #begin(fetched: FetchedRecords): Transaction {
+    this.assertServing();
+    assert(this.#long === null, "one transaction is made at a time");
+    const transaction = new Transaction(this.state, this.#scratch, fetched);
+    this.state.documents.beginInterning();
+    return transaction;
+  }
+
+  /** `isKept`: it was appended. */
+  #endTransaction(isKept: boolean): void {
+    this.state.documents.endInterning(isKept);
+    if (!isKept) this.state.forgetCollections();
+    this.#scratch.trim();
+  }
+
+  /** Appends what the transaction did, if anything. @returns a promise of `result`, for when it is visible. */
+  #appendAny<Result>(
+    transaction: Transaction,
+    isDeletion: boolean,
+    result: Result,
+  ): Promise<Result> {
+    if (transaction.isEmpty) {
+      // It changed nothing because of what it saw, which a crash could take back until it is durable.
+      if (this.#pending.length === 0) return Promise.resolve(result);
+      return this.#log.flush().then(() => result);
+    }
+    const { shapes } = this.state;
+    if (shapes.loggedCount < shapes.count) logShapes(shapes, transaction.scratch);
+    return this.#appendOrStop(transaction, isDeletion, result);
   }
 
   /** Of an EngineError nothing was appended. After anything else the log ends before it writes what may be appended. */
@@ -457,6 +562,7 @@ export class Database implements LogListener {
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
     const dropped = this.#pending.splice(count - this.#settled);
+    this.#lostBy = { error };
     if (!isDiskFull(error)) this.#failure ??= error;
     try {
       // A database that has stopped has no use for what it staged, and perhaps staged it in part.
@@ -973,6 +1079,33 @@ export function stoppedError(
 /** They are in images, which the cache of records has that much less room for. */
 function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
+}
+
+/** Goes on until a turn is over, or to the end. */
+function slice<Result>(
+  work: Work<Result>,
+  transaction: Transaction,
+): IteratorResult<undefined, Result> {
+  const stopMs = performance.now() + sliceMs;
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step;
+    if (transaction.scriptWork >= scriptWorkOfSlice || performance.now() >= stopMs) return step;
+  }
+}
+
+/** All that a transaction does in turns, what its work leaves to its end included. */
+function* wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+  const { scratch } = transaction;
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) {
+      yield* rewriteTouchedInTurns(transaction);
+      return step.value;
+    }
+    if (scratch.isTight) yield* scratch.grow();
+    yield;
+  }
 }
 
 function isDiskFull(error: unknown): boolean {

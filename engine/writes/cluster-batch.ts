@@ -19,6 +19,7 @@ import { clusterCountKey } from "../keyspaces/values.ts";
 import { checkCompareExchangeKey } from "../names.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";
@@ -65,9 +66,13 @@ export async function executeClusterBatch(
     const one = await prepareCommand(database.state, command);
     if (one !== null) prepared.set(command, one);
   }
-  return await database.write((transaction) => {
-    const known = commands.map((command) => checked(transaction, command));
-    refuseViolations(transaction, known, hasGuards);
+  return await database.writeInTurns(function* carryOut(transaction) {
+    const known: ClusterCommand[] = [];
+    for (const command of commands) {
+      known.push(checked(transaction, command));
+      yield;
+    }
+    yield* refuseViolations(transaction, known, hasGuards);
     const index = nextIndex(transaction);
     const documentRows: string[] = [];
     const valueRows: string[] = [];
@@ -75,6 +80,7 @@ export async function executeClusterBatch(
       if (each.type === "PUT" || each.type === "DELETE") {
         documentRows.push(writeDocument(transaction, each, index, hasGuards, prepared));
       } else valueRows.push(writeValue(transaction, each, index));
+      yield;
     }
     return { rows: [...documentRows, ...valueRows].join(","), index };
   });
@@ -145,15 +151,16 @@ function indexOf(command: BatchCommand): number {
 }
 
 /** @throws EngineError cluster-concurrency */
-function refuseViolations(
+function* refuseViolations(
   transaction: Transaction,
   commands: readonly ClusterCommand[],
   hasGuards: boolean,
-): void {
+): Work<void> {
   const issues: string[] = [];
   const violations: Violation[] = [];
   const seen = new Set<string>();
   for (const { command, type, id } of commands) {
+    yield;
     const isDocument = type === "PUT" || type === "DELETE";
     const key = isDocument ? `${guardPrefix}${id.toLowerCase()}` : id;
     const lowerKey = compareExchangeKey(key);

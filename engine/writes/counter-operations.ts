@@ -15,6 +15,7 @@ import {
 } from "../json/field-access.ts";
 import { clampInt64, counterKey } from "../keyspaces/counters.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
@@ -101,15 +102,16 @@ export interface AppliedCounters {
  * Carries the operations out, in order.
  * @throws EngineError document-missing, counter-overflow, invalid-argument
  */
-export function applyCounters(
+export function* applyCounters(
   transaction: Transaction,
   { documentId, operations }: DocumentCounterOperations,
-): AppliedCounters {
+): Work<AppliedCounters> {
   const slots: (CounterSlot | null)[] = [];
   const { state } = transaction;
   const etagBefore = state.lastEtag;
   let isListChanged = false;
   for (const { type, name, delta } of operations) {
+    yield;
     switch (type) {
       case "None":
         break;

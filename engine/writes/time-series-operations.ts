@@ -10,6 +10,7 @@ import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import { seriesTimeText, timeMax, timeMin } from "../keyspaces/time-series.ts";
 import { lastMillisecond, parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import {
   appendToSeries,
   deleteFromSeries,
@@ -89,17 +90,35 @@ export function parseBulkAppends(value: unknown): SeriesOperations {
  * @returns the etag of the last change; 0 when nothing changed.
  * @throws EngineError document-missing, and what `appendToSeries` and `incrementSeries` throw
  */
-export function applySeriesOperations(
+export function* applySeriesOperations(
   transaction: Transaction,
   documentId: string,
   { name, deletes, increments, appends }: SeriesOperations,
-): number {
+): Work<number> {
   let etag = 0;
   for (const { from, to } of deletes) {
     etag = deleteFromSeries(transaction, documentId, name, from, to) || etag;
+    yield;
   }
-  etag = incrementSeries(transaction, documentId, name, increments) || etag;
-  return appendToSeries(transaction, documentId, name, appends) || etag;
+  for (const part of parts(increments)) {
+    etag = incrementSeries(transaction, documentId, name, part) || etag;
+    yield;
+  }
+  for (const part of parts(appends)) {
+    etag = appendToSeries(transaction, documentId, name, part) || etag;
+    yield;
+  }
+  return etag;
+}
+
+/** Entries that are stored in one go. */
+const entriesPerPart = 1024;
+
+/** At least one part. */
+function* parts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+  for (let at = 0; at === 0 || at < items.length; at += entriesPerPart) {
+    yield items.slice(at, at + entriesPerPart);
+  }
 }
 
 /**

@@ -54,9 +54,14 @@ async function postCounters(exchange: Exchange, context: DatabaseContext): Promi
   let slots: readonly (CounterSlot | null)[];
   if (requests.some(changesCounters)) {
     requireWriteAccess(exchange, context);
-    slots = await database.write((transaction) =>
-      requests.flatMap((request) => applyCounters(transaction, request).slots),
-    );
+    slots = await database.writeInTurns(function* apply(transaction) {
+      const all: (CounterSlot | null)[] = [];
+      for (const request of requests) {
+        const applied = yield* applyCounters(transaction, request);
+        for (const slot of applied.slots) all.push(slot);
+      }
+      return all;
+    });
   } else slots = requests.flatMap((request) => readCounters(database, request));
   reply(exchange, database, slots, isFull);
 }

@@ -172,7 +172,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
 async function postSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("docId");
   const operations = parseSeriesOperations(await jsonBody(exchange));
-  await database.write((transaction) => applySeriesOperations(transaction, id, operations));
+  await database.writeInTurns((transaction) => applySeriesOperations(transaction, id, operations));
   exchange.reply(204);
 }
 
