@@ -89,13 +89,19 @@ export interface WriteOptions {
   readonly fetched?: FetchedRecords;
 }
 
+/** How many entries of a keyspace a transaction has. */
+interface EntryCount {
+  readonly keyspace: EntryKeyspace<unknown>;
+  count: number;
+}
+
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
   /** Revisions added or removed. */
   readonly revisions: number;
-  /** One for each staged entry, in order. */
-  readonly entries: readonly EntryKeyspace<unknown>[];
+  /** Of the staged entries. */
+  readonly entries: readonly EntryCount[];
   /** Position and length, in turn, of records that only say that something is gone. */
   readonly deletions: readonly number[];
   readonly changes: Transaction["changes"];
@@ -133,6 +139,8 @@ const refreshOptions: DueDocumentsOptions = {
 /** Most databases are open again by then. */
 const retryAfterSeconds = 1;
 const maximumReruns = 10_000;
+/** Entries of a transaction from which on they are staged in slices. */
+const entriesAheadMin = 256;
 /** Work of scripts after which a transaction that is made in turns pauses. */
 const scriptWorkOfSlice = sliceMs * scriptWorkPerMs;
 const none: readonly never[] = [];
@@ -177,6 +185,9 @@ export class Database implements LogListener {
   #guestCount = 0;
   /** Resolves when the transaction that is being made in several turns has been appended, or has failed; null: there is none. */
   #long: Promise<void> | null = null;
+  /** Its entries, when some are staged before it is appended, and how many are: they are many. */
+  #ahead: Transaction["entries"] = none;
+  #stagedAhead = 0;
   /** Why staged transactions were dropped last, another object each time. */
   #lostBy: { readonly error: Error } | null = null;
   /** One snapshot at a time. */
@@ -388,7 +399,7 @@ export class Database implements LogListener {
     const lostBefore = this.#lostBy;
     let isKept = false;
     try {
-      const steps = wholeTransaction(work(transaction), transaction);
+      const steps = this.#wholeTransaction(work(transaction), transaction);
       let result = slice(steps, transaction);
       while (result.done !== true) {
         await nextTurn();
@@ -402,11 +413,41 @@ export class Database implements LogListener {
       isKept = !transaction.isEmpty;
       return { written };
     } finally {
+      this.#dropStagedAhead();
       this.#endTransaction(isKept);
       numbers.release();
       this.#long = null;
       end();
     }
+  }
+
+  /** All that a transaction does in turns, what its work leaves to its end included. */
+  *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+    const { scratch } = transaction;
+    let step = work.next();
+    while (step.done !== true) {
+      if (scratch.isTight) yield* scratch.grow();
+      yield;
+      step = work.next();
+    }
+    yield* rewriteTouchedInTurns(transaction);
+    if (transaction.isEmpty) return step.value;
+    yield* scratch.sum();
+    const { entries } = transaction;
+    if (entries.length < entriesAheadMin) return step.value;
+    this.#ahead = entries;
+    for (const { keyspace, key, entry } of entries) {
+      keyspace.stage(key, entry ?? undefined);
+      this.#stagedAhead++;
+      yield;
+    }
+    return step.value;
+  }
+
+  /** Takes back what was staged of a transaction that is not appended. */
+  #dropStagedAhead(): void {
+    while (this.#stagedAhead > 0) this.#ahead[--this.#stagedAhead]?.keyspace.discardStaged(1);
+    this.#ahead = none;
   }
 
   #begin(fetched: FetchedRecords): Transaction {
@@ -458,24 +499,30 @@ export class Database implements LogListener {
   #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
     const { shapes } = this.state;
     const { scratch } = transaction;
-    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion, scratch.isLarge);
+    const { bytes, length, isLarge, summed } = scratch;
+    const base = this.#log.append(bytes, length, isDeletion, isLarge, summed);
     this.#stageDocuments(transaction.documents, base);
     for (const { facts, at, length } of transaction.revisions) {
       const { revisions } = this.state.keyspaces;
       if (length === 0) revisions.stageRemove(facts.document, facts.etag);
       else revisions.stageAdd(facts, base + at, length);
     }
-    let entries: EntryKeyspace<unknown>[] | undefined;
+    let entries: EntryCount[] | undefined;
     let deletions: number[] | undefined;
     if (transaction.entries.length > 0) {
       entries = [];
       deletions = [];
+      let left = this.#stagedAhead;
       for (const { keyspace, key, entry, at, length } of transaction.entries) {
         if (entry === null) deletions.push(base + at, length);
         else entry.position = base + at;
-        keyspace.stage(key, entry ?? undefined);
-        entries.push(keyspace);
+        if (left > 0) left--;
+        else keyspace.stage(key, entry ?? undefined);
+        const known = entries.find((count) => count.keyspace === keyspace);
+        if (known === undefined) entries.push({ keyspace, count: 1 });
+        else known.count++;
       }
+      this.#stagedAhead = 0;
     }
     shapes.setLoggedCount(shapes.count);
     return new Promise((resolve, reject) =>
@@ -545,7 +592,7 @@ export class Database implements LogListener {
 
   #commit(transaction: PendingTransaction): void {
     const { documents, keyspaces } = this.state;
-    for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    for (const { keyspace, count } of transaction.entries) keyspace.commitStaged(count);
     if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
@@ -561,6 +608,7 @@ export class Database implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
+    this.#dropStagedAhead(); // the newest goes first
     const dropped = this.#pending.splice(count - this.#settled);
     this.#lostBy = { error };
     if (!isDiskFull(error)) this.#failure ??= error;
@@ -579,7 +627,7 @@ export class Database implements LogListener {
     for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
       keyspaces.revisions.discardStaged(revisions);
-      for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
+      for (const { keyspace, count } of entries) keyspace.discardStaged(count);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
   }
@@ -1091,20 +1139,6 @@ function slice<Result>(
     const step = work.next();
     if (step.done === true) return step;
     if (transaction.scriptWork >= scriptWorkOfSlice || performance.now() >= stopMs) return step;
-  }
-}
-
-/** All that a transaction does in turns, what its work leaves to its end included. */
-function* wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
-  const { scratch } = transaction;
-  for (;;) {
-    const step = work.next();
-    if (step.done === true) {
-      yield* rewriteTouchedInTurns(transaction);
-      return step.value;
-    }
-    if (scratch.isTight) yield* scratch.grow();
-    yield;
   }
 }
 

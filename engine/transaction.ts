@@ -12,6 +12,7 @@
  * - Etags grow from record to record; those of a transaction that fails are used up.
  * - A document whose counters or attachments changed is written once more, after everything else.
  */
+import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
 import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
@@ -24,7 +25,7 @@ import { tombstoneKey } from "./keyspaces/tombstones.ts";
 import { largeBuffer } from "./large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "./limits.ts";
 import { newPlace, type RecordPlace } from "./log/blocks.ts";
-import type { Position } from "./log/log.ts";
+import type { Position, SummedBytes } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
 import { BTree, type TreeCursor } from "./tree/btree.ts";
@@ -85,6 +86,8 @@ const adoptedBytesMin = 1024 * 1024;
 
 /** Bytes from which on a buffer is grown in slices where it can be, and of such a slice. */
 const slicedGrowthBytes = 2 * 1024 * 1024;
+/** Bytes from which on they are summed up in slices. */
+const summedBytesMin = 1024 * 1024;
 /** The part of it that is used by then. */
 const tightShare = 3 / 4;
 
@@ -94,6 +97,7 @@ export class Scratch {
   length = 0;
   readonly documents = new TransactionDocuments();
   #isAdopted = false;
+  #summed: SummedBytes | null = null;
 
   /** Makes room for `count` more bytes. @returns where they begin. */
   reserve(count: number): number {
@@ -128,6 +132,23 @@ export class Scratch {
     this.bytes = larger;
   }
 
+  /** What was summed up of it. */
+  get summed(): SummedBytes | null {
+    return this.#summed;
+  }
+
+  /** Sums up what is written, in slices, when that is much: then it need not be copied to the log in one turn. */
+  *sum(): Work<void> {
+    if (this.length < summedBytesMin) return;
+    if (this.isTight) yield* this.grow(); // what comes behind must have room
+    let crc = 0;
+    for (let at = 0; at < this.length; at += slicedGrowthBytes) {
+      crc = crc32(this.bytes.subarray(at, Math.min(at + slicedGrowthBytes, this.length)), crc);
+      yield;
+    }
+    this.#summed = { length: this.length, crc };
+  }
+
   /**
    * Takes a large `bytes` for what is written, when nothing is yet and there is less room. For this transaction only: it is
    * let go of at its end.
@@ -140,13 +161,14 @@ export class Scratch {
 
   reset(): void {
     this.length = 0;
+    this.#summed = null;
     this.documents.reset();
     this.trim();
   }
 
   /** Will its memory be let go of when the transaction has ended? */
   get isLarge(): boolean {
-    return this.#isAdopted || this.bytes.length > scratchBytesKept;
+    return this.#isAdopted || this.#summed !== null || this.bytes.length > scratchBytesKept;
   }
 
   /** Lets go of the memory that a large transaction needed. */
@@ -154,6 +176,7 @@ export class Scratch {
     if (!this.isLarge) return;
     this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
     this.#isAdopted = false;
+    this.#summed = null;
   }
 }
 
