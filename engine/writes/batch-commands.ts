@@ -4,8 +4,11 @@
 import type { DatabaseState } from "../database-state.ts";
 import { flagsText } from "../document.ts";
 import { EngineError } from "../errors.ts";
+import { byteObjectOpen } from "../json/bytes.ts";
 import { DocumentParser } from "../json/json-parser.ts";
+import { longValueBytes } from "../json/sliced-value.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
+import { largeBuffer } from "../large-buffer.ts";
 import { preparedBytesMin } from "../limits.ts";
 import { firstMillisecond, formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
@@ -211,14 +214,25 @@ function attachmentCopy({ transaction }: BatchRun, command: BatchCommand): Batch
 
 const countersParser = new DocumentParser(null);
 
+/** The minified text, checked. */
+function* countersText(bytes: Buffer, from: number, to: number): Work<Buffer> {
+  if (to - from < longValueBytes || bytes[from] !== byteObjectOpen) {
+    countersParser.parseValue(bytes, from, to);
+    return Buffer.from(countersParser.body.subarray(0, countersParser.bodyLength));
+  }
+  const parser = new DocumentParser(null);
+  yield* parser.parseInSlices(bytes, from, to, largeBuffer(to - from));
+  return parser.body;
+}
+
 /** `{"Type":"Counters","Id","Counters":{"DocumentId","Operations":[…]}}` */
 function* counters({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const span = command.span("Counters");
   if (span === undefined) {
     throw new EngineError("invalid-operation", "Counters command must have a 'Counters' property");
   }
-  countersParser.parseValue(command.bytes, span.from, span.to);
-  const request = parseDocumentCounters(countersParser.body, 0);
+  const text = yield* countersText(command.bytes, span.from, span.to);
+  const request = yield* parseDocumentCounters(text, 0);
   const { slots, etag, isListChanged } = yield* applyCounters(transaction, request);
   const details = slots.map((slot) =>
     slot === null
@@ -239,7 +253,7 @@ function* counters({ transaction }: BatchRun, command: BatchCommand): Work<Batch
 /** `{"Type":"TimeSeries","Id","TimeSeries":{"Name","Appends"?,"Deletes"?,"Increments"?}}` */
 function* timeSeries({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const documentId = requiredText(command, "Id");
-  const operations = parseSeriesOperations(command.value("TimeSeries"));
+  const operations = yield* parseSeriesOperations(command.value("TimeSeries"));
   const etag = yield* applySeriesOperations(transaction, documentId, operations);
   return seriesRow(transaction, documentId, etag, command);
 }
@@ -247,7 +261,7 @@ function* timeSeries({ transaction }: BatchRun, command: BatchCommand): Work<Bat
 /** `{"Type":"TimeSeriesBulkInsert","Id","TimeSeries":{"Name","Appends":[[time,count,…values,tag?],…]}}`: no row */
 function* timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand): Work<null> {
   const documentId = requiredText(command, "Id");
-  const operations = parseBulkAppends(command.value("TimeSeries"));
+  const operations = yield* parseBulkAppends(command.value("TimeSeries"));
   yield* applySeriesOperations(transaction, documentId, operations);
   return null;
 }

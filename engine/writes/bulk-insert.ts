@@ -129,6 +129,7 @@ export class BulkInsert {
         await turnIsOver();
         continue;
       }
+      if (!command.isWhole) await command.parseRest();
       if (command.type === "HeartBeat") continue;
       checkCommand(command);
       const content =

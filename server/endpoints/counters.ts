@@ -4,6 +4,9 @@ import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";
+import { largeBuffer } from "../../engine/large-buffer.ts";
+import { runInTurns } from "../../engine/turns.ts";
+import type { Work } from "../../engine/work-budget.ts";
 import {
   applyCounters,
   type CounterSlot,
@@ -38,8 +41,6 @@ function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
   reply(exchange, database, slots, isFull);
 }
 
-const parser = new DocumentParser(null);
-
 /**
  * POST counters, body `{"Documents":[{"DocumentId","Operations":[{"Type","CounterName","Delta"}]}]}`. It is a read as
  * long as it only reads: long lists of names come this way.
@@ -47,9 +48,10 @@ const parser = new DocumentParser(null);
 async function postCounters(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { database } = context;
   const body = await exchange.body();
-  parser.parse(body, 0, body.length);
+  const parser = new DocumentParser(null);
+  await runInTurns(parser.parseInSlices(body, 0, body.length, largeBuffer(body.length)));
   const text = parser.body;
-  const requests = parseCounterRequest(text);
+  const requests = await runInTurns(parseCounterRequest(text));
   const isFull = isAsked(text.subarray(0, parser.bodyLength), "ReplyWithAllNodesValues");
   let slots: readonly (CounterSlot | null)[];
   if (requests.some(changesCounters)) {
@@ -62,7 +64,7 @@ async function postCounters(exchange: Exchange, context: DatabaseContext): Promi
       }
       return all;
     });
-  } else slots = requests.flatMap((request) => readCounters(database, request));
+  } else slots = await runInTurns(readAll(database, requests));
   reply(exchange, database, slots, isFull);
 }
 
@@ -80,15 +82,18 @@ function isAsked(text: Buffer, key: string): boolean {
 }
 
 /** What is durable; nothing that a crash could take back. */
-function readCounters(
+function* readAll(
   database: Database,
-  { documentId, operations }: DocumentCounterOperations,
-): (CounterSlot | null)[] {
+  requests: readonly DocumentCounterOperations[],
+): Work<(CounterSlot | null)[]> {
   const slots: (CounterSlot | null)[] = [];
-  for (const { type, name } of operations) {
-    if (type === "GetAll") slots.push(...allOf(database, documentId));
-    else if (type === "Get") {
-      slots.push(name === null ? null : slotOf(database, documentId, name));
+  for (const { documentId, operations } of requests) {
+    for (const { type, name } of operations) {
+      yield;
+      if (type === "GetAll") for (const slot of allOf(database, documentId)) slots.push(slot);
+      else if (type === "Get") {
+        slots.push(name === null ? null : slotOf(database, documentId, name));
+      }
     }
   }
   return slots;

@@ -14,6 +14,7 @@ import {
   timeMax,
   timeMin,
 } from "../../engine/keyspaces/time-series.ts";
+import { runInTurns } from "../../engine/turns.ts";
 import {
   applySeriesOperations,
   parseSeriesOperations,
@@ -171,7 +172,7 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
 /** POST timeseries?docId=…, body `{"Name","Appends"?,"Deletes"?,"Increments"?}`: 204 */
 async function postSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("docId");
-  const operations = parseSeriesOperations(await jsonBody(exchange));
+  const operations = await runInTurns(parseSeriesOperations(await jsonBody(exchange)));
   await database.writeInTurns((transaction) => applySeriesOperations(transaction, id, operations));
   exchange.reply(204);
 }

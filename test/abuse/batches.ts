@@ -57,6 +57,7 @@ const batches: readonly AbuseCase[] = [
   {
     name: "a batch of 20,000 documents of 2 KB",
     area,
+    gap: "the images of its segments stay in the cache of records: 160 MB after three batches of 40 MB",
     who: "writer",
     attack: (server) =>
       postBatch(
@@ -152,6 +153,7 @@ const batches: readonly AbuseCase[] = [
   {
     name: "a deletion of 100,000 documents by their prefix",
     area,
+    gap: "what a transaction did becomes visible in one turn: 170 ms for 100,000 documents",
     who: "writer",
     async attack(server) {
       await users(server, server.count(100_000, 20_000));
@@ -178,6 +180,7 @@ const batches: readonly AbuseCase[] = [
   {
     name: "a command of 50,000 counters",
     area,
+    gap: "the list of the names of its counters is written, and the counters become visible, in one turn: 70 to 140 ms",
     who: "writer",
     setUp: (server) => users(server, 10),
     attack: (server) =>
@@ -193,6 +196,7 @@ const batches: readonly AbuseCase[] = [
   {
     name: "a request of 50,000 counters",
     area,
+    gap: "the list of the names of its counters is written, and the counters become visible, in one turn: 70 to 140 ms",
     who: "writer",
     setUp: (server) => users(server, 10),
     attack: async (server) => {
@@ -300,6 +304,7 @@ const streams: readonly AbuseCase[] = [
   {
     name: "a bulk insert of 50,000 counters in one command",
     area,
+    gap: "the list of the names of its counters is written, and the counters become visible, in one turn: 70 to 140 ms",
     who: "writer",
     setUp: (server) => users(server, 10),
     attack: (server) =>
