@@ -19,12 +19,14 @@ import type { QueryOutcome, RowSink } from "./rql/results.ts";
 import { Store } from "./store.ts";
 import { SubscriptionSet } from "./subscriptions/subscription-set.ts";
 import type { Transaction } from "./transaction.ts";
+import type { Work } from "./work-budget.ts";
 import {
   deleteDocument,
   putParsed,
   putText,
   refreshDocument,
   rewriteTouched,
+  rewriteTouchedInTurns,
   type StoredDocument,
 } from "./writes/documents.ts";
 import { isPrepared, prepareDocument, withParsed } from "./writes/prepared-document.ts";
@@ -190,6 +192,10 @@ export class Database extends Store {
 
   protected override complete(transaction: Transaction): void {
     rewriteTouched(transaction);
+  }
+
+  protected override completeInTurns(transaction: Transaction): Work<void> {
+    return rewriteTouchedInTurns(transaction);
   }
 
   protected override committed(bytes: number, hasDocuments: boolean): void {

@@ -60,6 +60,8 @@ export const exportHeldBytesMax = 1024 * 1024;
 export const scriptStepsMax = 10_000;
 /** Milliseconds of processor time of one run of a script: nothing else is served meanwhile. Nobody lifts it. */
 export const scriptMsMax = 25;
+/** Milliseconds of processor time of all scripts of one batch: nobody else writes to the database meanwhile. */
+export const batchScriptMsMax = 10_000;
 /** Units of work of scripts in a millisecond: what one is thought to cost is about 10 ns. */
 export const scriptWorkPerMs = 100_000;
 /** Bytes of values that one run of a script makes, and of what it stores. Nobody lifts it. */
@@ -207,7 +209,7 @@ export const subscriptionWorkersMax = 256;
 /** Damaged records that a database lists. */
 export const damagedListMax = 1000;
 
-/** Commands of one batch when no setting says otherwise: they are one transaction, which is made in one turn. */
+/** Commands of one batch when no setting says otherwise: they are one transaction, which becomes visible in one turn. */
 export const batchCommandsMax = 25_000;
 /** Milliseconds that a large reply or body waits for room before it is refused. */
 export const roomWaitMs = 10_000;

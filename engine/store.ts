@@ -6,6 +6,7 @@
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
+ * - While a transaction is made in more than one turn of the event loop, no other begins.
  * - What goes wrong before a transaction is staged fails that transaction alone. After a failed sync, or what goes wrong
  *   later, nothing is written any more: what is in memory may not be what the log says. Whoever keeps the database is
  *   told, and opens it again from the disk (database-catalog.ts).
@@ -25,7 +26,7 @@ import type { DocumentReader } from "./keyspaces/document-table.ts";
 import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { databaseRecordKey } from "./keyspaces/revision-rules.ts";
 import { checkSeries } from "./keyspaces/time-series.ts";
-import { unsyncedBytesMax, unsyncedShareOfMemory } from "./limits.ts";
+import { scriptWorkPerMs, sliceMs, unsyncedBytesMax, unsyncedShareOfMemory } from "./limits.ts";
 import { newPlace } from "./log/blocks.ts";
 import type { CompactionReport } from "./log/compaction.ts";
 import type { FileLog, LogMetrics } from "./log/file-log.ts";
@@ -34,6 +35,8 @@ import { processMemory } from "./memory-budget.ts";
 import { stoppedError } from "./stopped-error.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
 import type { TransactionDocuments } from "./transaction-documents.ts";
+import { nextTurn } from "./turns.ts";
+import type { Work } from "./work-budget.ts";
 /** How a transaction is written. */
 export interface WriteOptions {
   /** It deletes: then it may even when the disk is nearly full. */
@@ -42,13 +45,19 @@ export interface WriteOptions {
   readonly fetched?: FetchedRecords;
 }
 
+/** How many entries of a keyspace a transaction has. */
+interface EntryCount {
+  readonly keyspace: EntryKeyspace<unknown>;
+  count: number;
+}
+
 /** What one transaction staged, until it is durable, and who waits for that. */
 interface PendingTransaction {
   readonly documents: number;
   /** Revisions added or removed. */
   readonly revisions: number;
-  /** One for each staged entry, in order. */
-  readonly entries: readonly EntryKeyspace<unknown>[];
+  /** Of the staged entries. */
+  readonly entries: readonly EntryCount[];
   /** Position and length, in turn, of records that only say that something is gone. */
   readonly deletions: readonly number[];
   readonly changes: Transaction["changes"];
@@ -70,6 +79,10 @@ export interface DatabaseView {
 }
 
 const maximumReruns = 10_000;
+/** Entries of a transaction from which on they are staged in slices. */
+const entriesAheadMin = 256;
+/** Work of scripts after which a transaction that is made in turns pauses. */
+const scriptWorkOfSlice = sliceMs * scriptWorkPerMs;
 const none: readonly never[] = [];
 
 export abstract class Store implements LogListener {
@@ -99,6 +112,13 @@ export abstract class Store implements LogListener {
   /** Why it has stopped, when it was not closed. */
   #stopCause: Error | null = null;
   #isEnding = false;
+  /** Resolves when the transaction that is being made in several turns has been appended, or has failed; null: there is none. */
+  #long: Promise<void> | null = null;
+  /** Its entries, when some are staged before it is appended, and how many are: they are many. */
+  #ahead: Transaction["entries"] = none;
+  #stagedAhead = 0;
+  /** Why staged transactions were dropped last, another object each time. */
+  #lostBy: { readonly error: Error } | null = null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
 
@@ -121,6 +141,9 @@ export abstract class Store implements LogListener {
 
   /** Adds to a transaction what its changes call for, after its last one. @throws RecordNotResident, EngineError */
   protected abstract complete(transaction: Transaction): void;
+
+  /** As `complete`, in steps. */
+  protected abstract completeInTurns(transaction: Transaction): Work<void>;
 
   /** Transactions of so many bytes in the log are visible; did one of them change documents? */
   protected abstract committed(bytes: number, hasDocuments: boolean): void;
@@ -147,6 +170,43 @@ export abstract class Store implements LogListener {
     return this.writeWhileEnding(change, options);
   }
 
+  /**
+   * As `write`, for what may take long: `work` may pause wherever it yields, and then others are served. Nobody else writes
+   * to this database meanwhile, and nobody sees anything of it.
+   */
+  async writeInTurns<Result>(
+    work: (transaction: Transaction) => Work<Result>,
+    options?: WriteOptions,
+  ): Promise<Result> {
+    if (this.#isEnding) throw this.#refusal();
+    this.servedCount++;
+    const isDeletion = options?.isDeletion === true;
+    const fetched = new FetchedRecords(options?.fetched ?? nothingFetched);
+    for (let run = 0; run < maximumReruns; run++) {
+      // Here, not in a function of its own: what is begun by one who waited is seen by the next.
+      while (this.#mustWait) await this.#mayWriteSoon();
+      try {
+        const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
+        return await written;
+      } catch (error) {
+        if (!(error instanceof RecordNotResident)) throw error;
+        const { document, position, length } = error;
+        fetched.set(position, await this.#readRecord(document, position, length));
+      }
+    }
+    throw new EngineError("timeout", "A write could not gather the records that it needs.");
+  }
+
+  /** Must who wants to write wait for another transaction to be made, or for room in memory? */
+  get #mustWait(): boolean {
+    return this.#long !== null || this.#log.unsyncedBytes > unsyncedBytesWithin();
+  }
+
+  /** Resolves when it is worth it to look again. */
+  #mayWriteSoon(): Promise<void> {
+    return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
+  }
+
   /** As `write`, also for what ends while the database is closing. */
   protected writeWhileEnding<Result>(
     change: (transaction: Transaction) => Result,
@@ -155,7 +215,7 @@ export abstract class Store implements LogListener {
     // Not async: a write that waits for nothing but the disk makes one promise and no frame.
     const isDeletion = options?.isDeletion === true;
     const fetched = options?.fetched ?? nothingFetched;
-    if (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
+    if (this.#mustWait) {
       return this.#writeSlowly(change, isDeletion, fetched, null);
     }
     try {
@@ -167,7 +227,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** `write` where something must be awaited first: room in memory, or the record that is `missing`. */
+  /** `write` where something must be awaited first: another transaction, room in memory, or the record that is `missing`. */
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
@@ -182,9 +242,7 @@ export abstract class Store implements LogListener {
         fetched.set(position, await this.#readRecord(document, position, length));
       }
       this.assertServing();
-      while (this.#log.unsyncedBytes > unsyncedBytesWithin()) {
-        await this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
-      }
+      while (this.#mustWait) await this.#mayWriteSoon();
       try {
         return await this.#attempt(change, isDeletion, fetched);
       } catch (error) {
@@ -201,30 +259,118 @@ export abstract class Store implements LogListener {
     isDeletion: boolean,
     fetched: FetchedRecords,
   ): Promise<Result> {
-    this.assertServing();
     // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
-    const transaction = new Transaction(this.state, this.#scratch, fetched);
-    const { documents, shapes } = this.state;
+    const transaction = this.#begin(fetched);
     let isKept = false;
-    documents.beginInterning();
     try {
       const result = change(transaction);
       this.complete(transaction);
-      if (transaction.isEmpty) {
-        // It changed nothing because of what it saw, which a crash could take back until it is durable.
-        if (this.#pending.length === 0) return Promise.resolve(result);
-        return this.#log.flush().then(() => result);
-      }
-      const { scratch } = transaction;
-      if (shapes.loggedCount < shapes.count) logShapes(shapes, scratch);
-      const written = this.#appendOrStop(transaction, isDeletion, result);
-      isKept = true;
+      const written = this.#appendAny(transaction, isDeletion, result);
+      isKept = !transaction.isEmpty;
       return written;
     } finally {
-      documents.endInterning(isKept);
-      if (!isKept) this.state.forgetCollections();
-      this.#scratch.trim();
+      this.#endTransaction(isKept);
     }
+  }
+
+  /**
+   * As `#attempt`, in slices. The promise in what it gives is of the transaction being visible.
+   * @throws EngineError disk-full also when what the transaction was made over is lost meanwhile
+   */
+  async #attemptInTurns<Result>(
+    work: (transaction: Transaction) => Work<Result>,
+    isDeletion: boolean,
+    fetched: FetchedRecords,
+  ): Promise<{ readonly written: Promise<Result> }> {
+    const transaction = this.#begin(fetched);
+    const numbers = this.state.documents.hold();
+    let end: () => void = () => undefined;
+    this.#long = new Promise((resolve) => {
+      end = resolve;
+    });
+    const lostBefore = this.#lostBy;
+    let isKept = false;
+    try {
+      const steps = this.#wholeTransaction(work(transaction), transaction);
+      let result = slice(steps, transaction);
+      while (result.done !== true) {
+        await nextTurn();
+        this.assertServing();
+        // What it was made over may be gone.
+        if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
+        transaction.beginTurn();
+        result = slice(steps, transaction);
+      }
+      const written = this.#appendAny(transaction, isDeletion, result.value);
+      isKept = !transaction.isEmpty;
+      return { written };
+    } finally {
+      this.#dropStagedAhead();
+      this.#endTransaction(isKept);
+      numbers.release();
+      this.#long = null;
+      end();
+    }
+  }
+
+  /** All that a transaction does in turns, what its work leaves to its end included. */
+  *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+    const { scratch } = transaction;
+    let step = work.next();
+    while (step.done !== true) {
+      if (scratch.isTight) yield* scratch.grow();
+      yield;
+      step = work.next();
+    }
+    yield* this.completeInTurns(transaction);
+    if (transaction.isEmpty) return step.value;
+    yield* scratch.sum();
+    const { entries } = transaction;
+    if (entries.length < entriesAheadMin) return step.value;
+    this.#ahead = entries;
+    for (const { keyspace, key, entry } of entries) {
+      keyspace.stage(key, entry ?? undefined);
+      this.#stagedAhead++;
+      yield;
+    }
+    return step.value;
+  }
+
+  /** Takes back what was staged of a transaction that is not appended. */
+  #dropStagedAhead(): void {
+    while (this.#stagedAhead > 0) this.#ahead[--this.#stagedAhead]?.keyspace.discardStaged(1);
+    this.#ahead = none;
+  }
+
+  #begin(fetched: FetchedRecords): Transaction {
+    this.assertServing();
+    assert(this.#long === null, "one transaction is made at a time");
+    const transaction = new Transaction(this.state, this.#scratch, fetched);
+    this.state.documents.beginInterning();
+    return transaction;
+  }
+
+  /** `isKept`: it was appended. */
+  #endTransaction(isKept: boolean): void {
+    this.state.documents.endInterning(isKept);
+    if (!isKept) this.state.forgetCollections();
+    this.#scratch.trim();
+  }
+
+  /** Appends what the transaction did, if anything. @returns a promise of `result`, for when it is visible. */
+  #appendAny<Result>(
+    transaction: Transaction,
+    isDeletion: boolean,
+    result: Result,
+  ): Promise<Result> {
+    if (transaction.isEmpty) {
+      // It changed nothing because of what it saw, which a crash could take back until it is durable.
+      if (this.#pending.length === 0) return Promise.resolve(result);
+      return this.#log.flush().then(() => result);
+    }
+    const { shapes } = this.state;
+    if (shapes.loggedCount < shapes.count) logShapes(shapes, transaction.scratch);
+    return this.#appendOrStop(transaction, isDeletion, result);
   }
 
   /** Of an EngineError nothing was appended. After anything else the log ends before it writes what may be appended. */
@@ -245,24 +391,30 @@ export abstract class Store implements LogListener {
   #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
     const { shapes } = this.state;
     const { scratch } = transaction;
-    const base = this.#log.append(scratch.bytes, scratch.length, isDeletion, scratch.isLarge);
+    const { bytes, length, isLarge, summed } = scratch;
+    const base = this.#log.append(bytes, length, isDeletion, isLarge, summed);
     this.#stageDocuments(transaction.documents, base);
     for (const { facts, at, length } of transaction.revisions) {
       const { revisions } = this.state.keyspaces;
       if (length === 0) revisions.stageRemove(facts.document, facts.etag);
       else revisions.stageAdd(facts, base + at, length);
     }
-    let entries: EntryKeyspace<unknown>[] | undefined;
+    let entries: EntryCount[] | undefined;
     let deletions: number[] | undefined;
     if (transaction.entries.length > 0) {
       entries = [];
       deletions = [];
+      let left = this.#stagedAhead;
       for (const { keyspace, key, entry, at, length } of transaction.entries) {
         if (entry === null) deletions.push(base + at, length);
         else entry.position = base + at;
-        keyspace.stage(key, entry ?? undefined);
-        entries.push(keyspace);
+        if (left > 0) left--;
+        else keyspace.stage(key, entry ?? undefined);
+        const known = entries.find((count) => count.keyspace === keyspace);
+        if (known === undefined) entries.push({ keyspace, count: 1 });
+        else known.count++;
       }
+      this.#stagedAhead = 0;
     }
     shapes.setLoggedCount(shapes.count);
     return new Promise((resolve, reject) =>
@@ -332,7 +484,7 @@ export abstract class Store implements LogListener {
 
   #commit(transaction: PendingTransaction): void {
     const { documents, keyspaces } = this.state;
-    for (const keyspace of transaction.entries) keyspace.commitStaged(1);
+    for (const { keyspace, count } of transaction.entries) keyspace.commitStaged(count);
     if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
     this.#born.length = 0;
     documents.commitStaged(transaction.documents, this.#rowCommitted);
@@ -348,7 +500,9 @@ export abstract class Store implements LogListener {
 
   /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
   lost(count: number, error: Error): void {
+    this.#dropStagedAhead(); // the newest goes first
     const dropped = this.#pending.splice(count - this.#settled);
+    this.#lostBy = { error };
     if (!isDiskFull(error)) this.#failure ??= error;
     try {
       // A database that has stopped has no use for what it staged, and perhaps staged it in part.
@@ -365,7 +519,7 @@ export abstract class Store implements LogListener {
     for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
       documents.discardStaged(rows);
       keyspaces.revisions.discardStaged(revisions);
-      for (const keyspace of [...entries].reverse()) keyspace.discardStaged(1);
+      for (const { keyspace, count } of entries) keyspace.discardStaged(count);
     }
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
   }
@@ -696,6 +850,19 @@ export abstract class Store implements LogListener {
 /** They are in images, which the cache of records has that much less room for. */
 function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
+}
+
+/** Goes on until a turn is over, or to the end. */
+function slice<Result>(
+  work: Work<Result>,
+  transaction: Transaction,
+): IteratorResult<undefined, Result> {
+  const stopMs = performance.now() + sliceMs;
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step;
+    if (transaction.scriptWork >= scriptWorkOfSlice || performance.now() >= stopMs) return step;
+  }
 }
 
 function isDiskFull(error: unknown): boolean {

@@ -1,10 +1,10 @@
 /**
  * One transaction: changes of any kind that become durable and visible together, or not at all.
  *
- * It runs synchronously over the newest state (committed, staged by earlier transactions, and its own), encodes each
- * change as a record in a scratch buffer, and has no effect until the database appends that buffer to the log. A
- * record that it needs and that is not in memory makes it throw `RecordNotResident`; the database then reads the
- * record and runs the whole transaction again.
+ * It runs synchronously, or in slices between which no other is made, over the newest state (committed, staged by earlier
+ * transactions, and its own), encodes each change as a record in a scratch buffer, and has no effect until the database
+ * appends that buffer to the log. A record that it needs and that is not in memory makes it throw `RecordNotResident`; the
+ * database then reads the record and runs the whole transaction again.
  *
  * Knows nothing of what counters or attachments mean: see writes/.
  *
@@ -12,6 +12,7 @@
  * - Etags grow from record to record; those of a transaction that fails are used up.
  * - A document whose counters or attachments changed is written once more, after everything else.
  */
+import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
 import type { Change } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
@@ -21,13 +22,15 @@ import { type Entry, EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "./keyspaces/revision-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import { tombstoneKey } from "./keyspaces/tombstones.ts";
+import { largeBuffer } from "./large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "./limits.ts";
 import { newPlace, type RecordPlace } from "./log/blocks.ts";
-import type { Position } from "./log/log.ts";
+import type { Position, SummedBytes } from "./log/log.ts";
 import { sealRecord } from "./log/record.ts";
 import { TransactionDocuments } from "./transaction-documents.ts";
 import { BTree, type TreeCursor } from "./tree/btree.ts";
 import { compareStrings } from "./tree/compare.ts";
+import type { Work } from "./work-budget.ts";
 
 /** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
 export class RecordNotResident extends Error {
@@ -81,12 +84,20 @@ const scratchBytesKept = 16 * 1024 * 1024;
 /** Bytes of memory from which on it is worth it to write to it where it is. */
 const adoptedBytesMin = 1024 * 1024;
 
+/** Bytes from which on a buffer is grown in slices where it can be, and of such a slice. */
+const slicedGrowthBytes = 2 * 1024 * 1024;
+/** Bytes from which on they are summed up in slices. */
+const summedBytesMin = 1024 * 1024;
+/** The part of it that is used by then. */
+const tightShare = 3 / 4;
+
 /** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
 export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
   readonly documents = new TransactionDocuments();
   #isAdopted = false;
+  #summed: SummedBytes | null = null;
 
   /** Makes room for `count` more bytes. @returns where they begin. */
   reserve(count: number): number {
@@ -105,6 +116,39 @@ export class Scratch {
     return this.length;
   }
 
+  /** Is there so little room left that it is better to have more before the next change? */
+  get isTight(): boolean {
+    return this.bytes.length >= slicedGrowthBytes && this.length > this.bytes.length * tightShare;
+  }
+
+  /** Makes room for as much again, in slices: see `isTight`. */
+  *grow(): Work<void> {
+    const larger = largeBuffer(Math.min(2 * this.bytes.length, transactionBytesMax));
+    if (larger.length <= this.bytes.length) return;
+    for (let at = 0; at < this.length; at += slicedGrowthBytes) {
+      this.bytes.copy(larger, at, at, Math.min(at + slicedGrowthBytes, this.length));
+      yield;
+    }
+    this.bytes = larger;
+  }
+
+  /** What was summed up of it. */
+  get summed(): SummedBytes | null {
+    return this.#summed;
+  }
+
+  /** Sums up what is written, in slices, when that is much: then it need not be copied to the log in one turn. */
+  *sum(): Work<void> {
+    if (this.length < summedBytesMin) return;
+    if (this.isTight) yield* this.grow(); // what comes behind must have room
+    let crc = 0;
+    for (let at = 0; at < this.length; at += slicedGrowthBytes) {
+      crc = crc32(this.bytes.subarray(at, Math.min(at + slicedGrowthBytes, this.length)), crc);
+      yield;
+    }
+    this.#summed = { length: this.length, crc };
+  }
+
   /**
    * Takes a large `bytes` for what is written, when nothing is yet and there is less room. For this transaction only: it is
    * let go of at its end.
@@ -117,13 +161,14 @@ export class Scratch {
 
   reset(): void {
     this.length = 0;
+    this.#summed = null;
     this.documents.reset();
     this.trim();
   }
 
   /** Will its memory be let go of when the transaction has ended? */
   get isLarge(): boolean {
-    return this.#isAdopted || this.bytes.length > scratchBytesKept;
+    return this.#isAdopted || this.#summed !== null || this.bytes.length > scratchBytesKept;
   }
 
   /** Lets go of the memory that a large transaction needed. */
@@ -131,6 +176,7 @@ export class Scratch {
     if (!this.isLarge) return;
     this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
     this.#isAdopted = false;
+    this.#summed = null;
   }
 }
 
@@ -147,8 +193,10 @@ export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
   readonly documents: TransactionDocuments;
-  /** Units of work that its scripts took so far: all of it is done in one turn of the event loop. */
+  /** Units of work that its scripts took so far in the present turn of the event loop. */
   scriptWork = 0;
+  /** Likewise, in turns before. */
+  scriptWorkBefore = 0;
   // Made when the first one comes: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
@@ -195,6 +243,12 @@ export class Transaction {
   /** What was done was only a trial: nothing of it happens. */
   discard(): void {
     this.#isDiscarded = true;
+  }
+
+  /** Another turn of the event loop has begun. */
+  beginTurn(): void {
+    this.scriptWorkBefore += this.scriptWork;
+    this.scriptWork = 0;
   }
 
   nextEtag(): number {

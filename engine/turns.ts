@@ -6,6 +6,7 @@
  * - Who waits for a turn gets one in the order of coming.
  */
 import { sliceMs } from "./limits.ts";
+import type { Work } from "./work-budget.ts";
 
 const waiting: (() => void)[] = [];
 let isScheduled = false;
@@ -46,4 +47,14 @@ export function turnIsOver(): Promise<void> | undefined {
     return waiting.length > 0 ? nextTurn() : undefined;
   }
   return nowMs - turnStartMs < sliceMs ? undefined : nextTurn();
+}
+
+/** Runs work to its end; it may pause wherever it yields, and does when its turn is over. */
+export async function runInTurns<Result>(work: Work<Result>): Promise<Result> {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+    const over = turnIsOver();
+    if (over !== undefined) await over;
+  }
 }

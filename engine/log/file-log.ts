@@ -23,7 +23,15 @@ import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
 import { openingFailed } from "./failed-read.ts";
 import { diskFull, Health, isDiskFull } from "./health.ts";
-import type { CommitLog, LogListener, Pin, Position, RecordOwner, SnapshotSection } from "./log.ts";
+import type {
+  CommitLog,
+  LogListener,
+  Pin,
+  Position,
+  RecordOwner,
+  SnapshotSection,
+  SummedBytes,
+} from "./log.ts";
 import { positionSegmentFactor } from "./log.ts";
 import { findLeftovers, findSegments, highestFileNumber, openFolder } from "./log-folder.ts";
 import { LogWriter } from "./log-writer.ts";
@@ -360,8 +368,14 @@ export class FileLog implements CommitLog {
    * See `CommitLog.append`. With `evenIfFull` (deletions) it may use the last of the device, see `diskReserveBytes`.
    * Whoever appends much waits for `whenUnsyncedBelow` in between.
    */
-  append(payload: Buffer, length: number, evenIfFull = false, isGiven = false): Position {
-    return this.#ready.append(payload, length, evenIfFull, isGiven);
+  append(
+    payload: Buffer,
+    length: number,
+    evenIfFull = false,
+    isGiven = false,
+    summed: SummedBytes | null = null,
+  ): Position {
+    return this.#ready.append(payload, length, evenIfFull, isGiven, summed);
   }
 
   /** Ends the log for a reason of its owner: nothing is written any more, and what is not on its way is lost. */

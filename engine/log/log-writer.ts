@@ -28,7 +28,7 @@ import { extendSums } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
-import { type LogListener, type Position, positionSegmentFactor } from "./log.ts";
+import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "./record.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
@@ -157,7 +157,13 @@ export class LogWriter {
   }
 
   /** See `FileLog.append`. */
-  append(payload: Buffer, length: number, evenIfFull: boolean, isGiven: boolean): Position {
+  append(
+    payload: Buffer,
+    length: number,
+    evenIfFull: boolean,
+    isGiven: boolean,
+    summed: SummedBytes | null,
+  ): Position {
     this.#store.health.check();
     assert(!this.#closing, "nothing is appended to a log that is closed");
     assert(length > 0 && length % 8 === 0, "a transaction is made of whole records");
@@ -172,7 +178,9 @@ export class LogWriter {
     const image = segment.image;
     assert(image !== null, "the active segment is in memory");
     const at = this.#tail;
-    if (length >= knownCrcBytesMin) this.#appendLarge(segment, image, payload, length, isGiven);
+    if (summed !== null) this.#appendSummed(segment, image, payload, length, summed);
+    else if (length >= knownCrcBytesMin)
+      this.#appendLarge(segment, image, payload, length, isGiven);
     else payload.copy(image, at, 0, length);
     this.#tail = at + length;
     if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(image);
@@ -270,6 +278,26 @@ export class LogWriter {
       this.#crcEnd = tail + copied;
     }
     payload.copy(image, tail + copied, copied, payloadLength);
+  }
+
+  /** Of many records whose sum is known only what is behind them is copied at once. Their memory is given. */
+  #appendSummed(
+    segment: Segment,
+    image: Buffer,
+    payload: Buffer,
+    length: number,
+    summed: SummedBytes,
+  ): void {
+    assert(summed.length <= length, "what is summed up is of the payload");
+    const tail = this.#tail;
+    const end = tail + summed.length;
+    segment.late ??= new LateCopies(image);
+    segment.late.add(payload, tail, tail, end);
+    payload.copy(image, end, summed.length, length);
+    if (this.#store.disk === null) return;
+    this.#crc = crc32(image.subarray(this.#crcEnd, tail), this.#crc);
+    this.#crc = combinedCrc(this.#crc, summed.crc, summed.length);
+    this.#crcEnd = end;
   }
 
   /** Copies what large records have left, in slices. */

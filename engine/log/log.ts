@@ -46,16 +46,29 @@ export interface Pin {
   release(): void;
 }
 
+/** What is known of the beginning of a payload. */
+export interface SummedBytes {
+  readonly length: number;
+  readonly crc: number;
+}
+
 export interface CommitLog {
   /**
    * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
    * Synchronous: the position is final, the bytes can be read at once, durability comes later.
    * @param evenIfFull it may use the last of the device.
+   * @param summed of a given payload: this is copied later too, whatever the size of its records.
    * @param isGiven nobody will change the payload's memory any more: large records of it may be copied later.
    * @returns the position of the payload's first byte.
    * @throws EngineError disk-full or database-stopped; then nothing was appended.
    */
-  append(payload: Buffer, length: number, evenIfFull?: boolean, isGiven?: boolean): Position;
+  append(
+    payload: Buffer,
+    length: number,
+    evenIfFull?: boolean,
+    isGiven?: boolean,
+    summed?: SummedBytes | null,
+  ): Position;
   /** How many transactions were appended since the log was opened. */
   readonly appendedCount: number;
   /** How many of them are durable; they become so in order. */

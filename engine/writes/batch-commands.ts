@@ -4,11 +4,15 @@
 import type { DatabaseState, PreparedDocument } from "../database-state.ts";
 import { flagsText } from "../document-text.ts";
 import { EngineError } from "../errors.ts";
+import { byteObjectOpen } from "../json/bytes.ts";
 import { DocumentParser } from "../json/json-parser.ts";
+import { longValueBytes } from "../json/sliced-value.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
+import { largeBuffer } from "../large-buffer.ts";
 import { preparedBytesMin } from "../limits.ts";
 import { firstMillisecond, formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
@@ -120,23 +124,31 @@ function forceRevision({ transaction }: BatchRun, command: BatchCommand): BatchR
 }
 
 /** `{"Type":"DELETE","Id","ChangeVector"?,"IdPrefixed"?}` */
-function remove({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+function remove(run: BatchRun, command: BatchCommand): BatchRow | Work<BatchRow> {
+  const { transaction } = run;
   const id = command.text("Id");
   const idText = JSON.stringify(id);
-  if (command.isSet("IdPrefixed")) {
-    if (!id)
-      throw new EngineError("invalid-argument", "A prefix of ids to delete cannot be empty.");
-    const documents = transaction.withIdPrefix(id);
-    for (const document of documents) {
-      deleteDocument(transaction, storedIdOf(transaction, document));
-    }
-    return () => `{"Id":${idText},"Type":"DELETE","Deleted":${documents.length > 0}}`;
-  }
+  if (command.isSet("IdPrefixed")) return removeAll(run, command);
   const isDeleted = id
     ? deleteDocument(transaction, id, command.text("ChangeVector") ?? undefined)
     : false;
   const rest = isDeleted ? ',"ChangeVector":null' : "";
   return () => `{"Id":${idText},"Type":"DELETE","Deleted":${isDeleted}${rest}}`;
+}
+
+/** All whose ids begin with `Id`. */
+function* removeAll({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
+  const prefix = command.text("Id");
+  if (!prefix) {
+    throw new EngineError("invalid-argument", "A prefix of ids to delete cannot be empty.");
+  }
+  const documents = transaction.withIdPrefix(prefix);
+  for (const document of documents) {
+    yield;
+    deleteDocument(transaction, storedIdOf(transaction, document));
+  }
+  const row = `{"Id":${JSON.stringify(prefix)},"Type":"DELETE","Deleted":${documents.length > 0}}`;
+  return () => row;
 }
 
 /** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`, its content comes with the batch. */
@@ -197,15 +209,26 @@ function attachmentCopy({ transaction }: BatchRun, command: BatchCommand): Batch
 
 const countersParser = new DocumentParser(null);
 
+/** The minified text, checked. */
+function* countersText(bytes: Buffer, from: number, to: number): Work<Buffer> {
+  if (to - from < longValueBytes || bytes[from] !== byteObjectOpen) {
+    countersParser.parseValue(bytes, from, to);
+    return Buffer.from(countersParser.body.subarray(0, countersParser.bodyLength));
+  }
+  const parser = new DocumentParser(null);
+  yield* parser.parseInSlices(bytes, from, to, largeBuffer(to - from));
+  return parser.body;
+}
+
 /** `{"Type":"Counters","Id","Counters":{"DocumentId","Operations":[…]}}` */
-function counters({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+function* counters({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const span = command.span("Counters");
   if (span === undefined) {
     throw new EngineError("invalid-operation", "Counters command must have a 'Counters' property");
   }
-  countersParser.parseValue(command.bytes, span.from, span.to);
-  const request = parseDocumentCounters(countersParser.body, 0);
-  const { slots, etag, isListChanged } = applyCounters(transaction, request);
+  const text = yield* countersText(command.bytes, span.from, span.to);
+  const request = yield* parseDocumentCounters(text, 0);
+  const { slots, etag, isListChanged } = yield* applyCounters(transaction, request);
   const details = slots.map((slot) =>
     slot === null
       ? "null"
@@ -223,17 +246,18 @@ function counters({ transaction }: BatchRun, command: BatchCommand): BatchRow {
 }
 
 /** `{"Type":"TimeSeries","Id","TimeSeries":{"Name","Appends"?,"Deletes"?,"Increments"?}}` */
-function timeSeries({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+function* timeSeries({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const documentId = requiredText(command, "Id");
-  const operations = parseSeriesOperations(command.value("TimeSeries"));
-  const etag = applySeriesOperations(transaction, documentId, operations);
+  const operations = yield* parseSeriesOperations(command.value("TimeSeries"));
+  const etag = yield* applySeriesOperations(transaction, documentId, operations);
   return seriesRow(transaction, documentId, etag, command);
 }
 
 /** `{"Type":"TimeSeriesBulkInsert","Id","TimeSeries":{"Name","Appends":[[time,count,…values,tag?],…]}}`: no row */
-function timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand): null {
+function* timeSeriesBulkInsert({ transaction }: BatchRun, command: BatchCommand): Work<null> {
   const documentId = requiredText(command, "Id");
-  applySeriesOperations(transaction, documentId, parseBulkAppends(command.value("TimeSeries")));
+  const operations = yield* parseBulkAppends(command.value("TimeSeries"));
+  yield* applySeriesOperations(transaction, documentId, operations);
   return null;
 }
 

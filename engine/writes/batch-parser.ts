@@ -31,6 +31,7 @@ import {
   truncated,
   unexpected,
 } from "../json/raw-scan.ts";
+import { longValueBytes, parsedInSlices } from "../json/sliced-value.ts";
 import { batchCommandsMax } from "../limits.ts";
 import { turnIsOver } from "../turns.ts";
 
@@ -48,6 +49,8 @@ export class BatchCommand {
   /** Values by key; undefined for `Document`, which is a span only. */
   readonly #values = new Map<string, unknown>();
   readonly #spans = new Map<string, TextSpan>();
+  /** Long values, which are not parsed yet. */
+  #rest: { readonly key: string; readonly span: TextSpan }[] | null = null;
   readonly startAt: number;
   /** Behind the command. */
   readonly endAt: number;
@@ -60,9 +63,16 @@ export class BatchCommand {
       const earlier = this.#spans.get(key);
       // A repeated document is not stored, so nobody else would check it.
       if (earlier !== undefined && key === "Document") parsedText(bytes, earlier.from, earlier.to);
-      this.#spans.set(key, { from, to });
+      const span = { from, to };
+      this.#spans.set(key, span);
       if (key === "Document") return;
       const isString = bytes[from] === byteQuote;
+      if (!isString && to - from >= longValueBytes) {
+        this.#rest ??= [];
+        this.#rest.push({ key, span });
+        this.#values.delete(key);
+        return;
+      }
       this.#values.set(key, isString ? rawString(bytes, from, to) : parsedText(bytes, from, to));
     };
     this.endAt = eachRawMember(bytes, at, end, keep, ends);
@@ -73,7 +83,32 @@ export class BatchCommand {
     this.type = type;
     const document = this.#spans.get("Document");
     // What is stored is checked then.
-    if (document !== undefined && type !== "PUT") parsedText(bytes, document.from, document.to);
+    if (document === undefined || type === "PUT") return;
+    if (document.to - document.from < longValueBytes) {
+      parsedText(bytes, document.from, document.to);
+      return;
+    }
+    this.#rest ??= [];
+    this.#rest.push({ key: "Document", span: document });
+  }
+
+  /** Is there nothing left to parse? */
+  get isWhole(): boolean {
+    return this.#rest === null;
+  }
+
+  /**
+   * Parses what is long, in slices. Before that nothing else may be asked of the command than its type and texts.
+   * @throws EngineError json-…
+   */
+  async parseRest(): Promise<void> {
+    const rest = this.#rest ?? [];
+    for (const { key, span } of rest) {
+      const value = await parsedInSlices(this.bytes, span.from, span.to);
+      // What is repeated is only checked.
+      if (this.#spans.get(key) === span && key !== "Document") this.#values.set(key, value);
+    }
+    this.#rest = null;
   }
 
   /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
@@ -156,6 +191,7 @@ async function parseCommands(
     expectByte(bytes, at, end, byteObjectOpen, "StartObject");
     const found = commandAt(bytes, at, end);
     const command = found instanceof BatchCommand ? found : await found;
+    if (!command.isWhole) await command.parseRest();
     commands.push(command);
     at = skipSpace(bytes, command.endAt, end);
     if (at >= end) throw truncated();

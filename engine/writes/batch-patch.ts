@@ -5,6 +5,7 @@ import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-ac
 import { DocumentParser } from "../json/json-parser.ts";
 import { readTree } from "../json/text-tree.ts";
 import { formatTimestamp, neverText } from "../timestamp.ts";
+import type { Work } from "../work-budget.ts";
 import type { BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { patchByJson } from "./json-patch.ts";
@@ -35,7 +36,7 @@ export function patchOne({ transaction }: BatchRun, command: BatchCommand): Batc
 }
 
 /** `{"Type":"BatchPATCH","Ids":[{"Id","ChangeVector"?}],"Patch","PatchIfMissing"?}` */
-export function patchMany({ transaction }: BatchRun, command: BatchCommand): BatchRow {
+export function* patchMany({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const ids = command.value("Ids");
   if (!Array.isArray(ids)) {
     throw new EngineError("invalid-operation", "BatchPATCH command must have an 'Ids' array");
@@ -53,6 +54,7 @@ export function patchMany({ transaction }: BatchRun, command: BatchCommand): Bat
       ifMissing,
       expectedChangeVector: typeof ChangeVector === "string" ? ChangeVector : undefined,
     });
+    yield;
   }
   return () => '{"Type":"BatchPATCH"}';
 }

@@ -11,9 +11,10 @@ import { transactionBytesMax } from "../limits.ts";
 import type { Store } from "../store.ts";
 import type { Transaction } from "../transaction.ts";
 import { turnIsOver } from "../turns.ts";
+import type { Work } from "../work-budget.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
-import { nextIdentity, rewriteTouched } from "./documents.ts";
+import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
 const longBatchBytes = 256 * 1024;
@@ -37,8 +38,11 @@ export interface BatchRun {
   nextContent(): Lease;
 }
 
-/** Carries out a command. @returns its row, null when it has none. */
-export type BatchHandler = (run: BatchRun, command: BatchCommand) => BatchRow | null;
+/** Carries out a command, at once or, where there may be much to do, in steps. @returns its row, null when it has none. */
+export type BatchHandler = (
+  run: BatchRun,
+  command: BatchCommand,
+) => BatchRow | Work<BatchRow | null> | null;
 
 /** Whether a command takes the next content of those that were uploaded with the batch. */
 export function takesContent({ type }: BatchCommand): boolean {
@@ -83,7 +87,7 @@ export async function executeBatch(
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
   const { prepared, room } = await prepareCommands(database.state, commands);
-  const written = database.write(
+  const written = database.writeInTurns(
     (transaction) => {
       if (room !== null) transaction.scratch.adopt(room);
       let taken = 0;
@@ -101,13 +105,7 @@ export async function executeBatch(
           return lease;
         },
       };
-      const rows: BatchRow[] = [];
-      for (const [position, command] of commands.entries()) {
-        const row = handlers[position]?.(run, command);
-        if (row != null) rows.push(row);
-      }
-      rewriteTouched(transaction);
-      return rows.map((row) => row()).join(",");
+      return carryOut(run, commands, handlers);
     },
     { isDeletion },
   );
@@ -119,8 +117,34 @@ export async function executeBatch(
   }
 }
 
+/** @returns the rows as JSON text, joined by commas. */
+function* carryOut(
+  run: BatchRun,
+  commands: readonly BatchCommand[],
+  handlers: readonly BatchHandler[],
+): Work<string> {
+  const rows: BatchRow[] = [];
+  for (const [position, handler] of handlers.entries()) {
+    const row = yield* carriedOut(handler(run, commands[position] as BatchCommand)); // one for each
+    if (row !== null) rows.push(row);
+    yield;
+  }
+  yield* rewriteTouchedInTurns(run.transaction);
+  const texts: string[] = [];
+  for (const row of rows) {
+    texts.push(row());
+    yield;
+  }
+  return texts.join(",");
+}
+
+/** What a handler gives, when it is done. */
+export function* carriedOut(result: ReturnType<BatchHandler>): Work<BatchRow | null> {
+  return typeof result === "object" && result !== null ? yield* result : result;
+}
+
 /**
- * Parses large documents, and makes room for several of them together, in slices: the transaction is made in one turn.
+ * Parses large documents, and makes room for several of them together, in slices.
  * @throws EngineError json-…, too-large
  */
 async function prepareCommands(
@@ -157,8 +181,11 @@ async function useUpIdentities(database: Store, commands: Batch["commands"]): Pr
     return id?.endsWith("|") ? [id] : [];
   });
   if (names.length === 0) return;
-  await database.write((transaction) => {
-    for (const name of names) nextIdentity(transaction, name);
+  await database.writeInTurns(function* useUp(transaction) {
+    for (const name of names) {
+      nextIdentity(transaction, name);
+      yield;
+    }
   });
 }
 

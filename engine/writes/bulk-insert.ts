@@ -14,12 +14,18 @@ import type { PreparedDocument } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
 import { HeldPieces } from "../held-pieces.ts";
 import { truncated } from "../json/raw-scan.ts";
-import { bulkInsertBatchBytes, bulkInsertBatchCommands, preparedBytesMin } from "../limits.ts";
+import {
+  bulkInsertBatchBytes,
+  bulkInsertBatchCommands,
+  preparedBytesMin,
+  sliceMs,
+} from "../limits.ts";
 import { bulkResult, type OperationFigures } from "../operations.ts";
 import type { Store } from "../store.ts";
 import type { Transaction } from "../transaction.ts";
 import { turnIsOver } from "../turns.ts";
-import type { BatchRun } from "./batch.ts";
+import { finish, type Work } from "../work-budget.ts";
+import { type BatchRun, carriedOut } from "./batch.ts";
 import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
@@ -43,6 +49,11 @@ interface Item {
 
 /** Bytes of commands in one transaction: some milliseconds of work. */
 const partBytes = 512 * 1024;
+/** Bytes, or commands, between two looks at the clock. */
+const bytesPerLook = 16 * 1024;
+const itemsPerLook = 32;
+/** Bytes of a command that is no document from which on it has a transaction of its own, which may take many turns. */
+const longCommandBytes = 16 * 1024;
 
 export interface BulkInsertOptions {
   /** A document that is stored already just so is not written again. */
@@ -119,6 +130,7 @@ export class BulkInsert {
         await turnIsOver();
         continue;
       }
+      if (!command.isWhole) await command.parseRest();
       if (command.type === "HeartBeat") continue;
       checkCommand(command);
       const content =
@@ -193,20 +205,22 @@ export class BulkInsert {
     const written: Promise<void>[] = [];
     try {
       for (let from = 0; from < items.length; ) {
-        const part = await this.#part(items, from);
-        from += part.length;
-        let isRun = false;
-        const write = this.#database.write((transaction) => {
-          let lastId = "";
-          for (const item of part) lastId = this.#execute(transaction, item);
-          isRun = true;
-          return lastId;
-        });
-        const counted = write.then((lastId) => this.#count(part, lastId));
+        const first = items[from] as Item; // from < items.length
+        first.prepared = await prepareCommand(this.#database.state, first.command);
+        await turnIsOver();
+        const part = new Part(items, from);
+        const write = isLong(first.command) ? this.#writeLong(first, part) : this.#write(part);
+        const counted = write.then((lastId) =>
+          this.#count(items.slice(part.from, part.to), lastId),
+        );
         counted.catch(() => undefined); // it is told below
         written.push(counted);
+        from = part.to;
         // The order of the commands is kept when one has to wait, and none follows one that failed.
-        if (!isRun) await counted;
+        if (!part.isRun) {
+          await counted;
+          from = part.to;
+        }
       }
     } finally {
       const ended = await Promise.allSettled(written);
@@ -232,43 +246,37 @@ export class BulkInsert {
     });
   }
 
-  /**
-   * The items of the next transaction, in a turn that has time for it: few, as it is made in one turn. A large document
-   * is parsed before, and has one of its own.
-   */
-  async #part(items: readonly Item[], from: number): Promise<readonly Item[]> {
-    const first = items[from] as Item; // from < items.length
-    first.prepared = await prepareCommand(this.#database.state, first.command);
-    await turnIsOver();
-    if (first.prepared !== null) return [first];
-    let to = from;
-    for (let bytes = 0; to < items.length && bytes < partBytes; to++) {
-      const { startAt, endAt } = (items[to] as Item).command; // to < items.length
-      if (to > from && endAt - startAt >= preparedBytesMin) break;
-      bytes += endAt - startAt;
-    }
-    return items.slice(from, to);
+  /** In a turn that has time for it, as it is made in one turn. @returns the id of the last command's document. */
+  #write(part: Part): Promise<string> {
+    return this.#database.write((transaction) => {
+      let lastId = "";
+      for (const item of part) lastId = this.#execute(transaction, item);
+      return lastId;
+    });
+  }
+
+  /** One command that has much to do. */
+  #writeLong(item: Item, part: Part): Promise<string> {
+    const { command } = item;
+    part.takeFirst();
+    return this.#database.writeInTurns((transaction) => {
+      const run = { transaction, nextContent: () => contentOf(item) };
+      return executed(run, command);
+    });
   }
 
   /** @returns the id of the document that the command was about. */
-  #execute(transaction: Transaction, { command, content, prepared }: Item): string {
+  #execute(transaction: Transaction, item: Item): string {
+    const { command, prepared } = item;
     const { state } = transaction;
-    const id = command.text("Id") || state.newGuid();
     if (command.type === "PUT") {
+      const id = command.text("Id") || state.newGuid();
       return withParsed(state, documentTextOf(command), prepared, () => {
         if (this.#options.skipsUnchanged && isUnchanged(transaction, id)) return id;
         return putParsed(transaction, id).id;
       });
     }
-    const run: BatchRun = {
-      transaction,
-      nextContent() {
-        if (content === undefined) throw truncated();
-        return content;
-      },
-    };
-    batchHandlers.get(command.type)?.(run, command);
-    return id;
+    return finish(executed({ transaction, nextContent: () => contentOf(item) }, command));
   }
 
   #fail(error: unknown): void {
@@ -288,6 +296,69 @@ export class BulkInsert {
       `Failed to process bulk insert. Inserted ${this.#counts.total} items in ${this.#batchCount} batches. ${error.message}`,
       { cause: error },
     );
+  }
+}
+
+/** Carries out a command that is no PUT. @returns the id of the document that it was about. */
+function* executed(run: BatchRun, command: BatchCommand): Work<string> {
+  const result = batchHandlers.get(command.type)?.(run, command) ?? null;
+  yield* carriedOut(result);
+  return command.text("Id") ?? "";
+}
+
+/** @throws EngineError json-truncated */
+function contentOf({ content }: Item): Lease {
+  if (content === undefined) throw truncated();
+  return content;
+}
+
+/** Has it more to do than one turn has time for? */
+function isLong({ type, startAt, endAt }: BatchCommand): boolean {
+  return type !== "PUT" && endAt - startAt >= longCommandBytes;
+}
+
+/**
+ * The items of one transaction, which is made in one turn: those that there is time for, and at least one. What takes long is
+ * the first of one, and prepared before. It may be run again: then the items are the same.
+ */
+class Part {
+  readonly from: number;
+  /** The first that was left out. */
+  to: number;
+  isRun = false;
+  readonly #items: readonly Item[];
+
+  constructor(items: readonly Item[], from: number) {
+    this.#items = items;
+    this.from = from;
+    this.to = from;
+  }
+
+  takeFirst(): void {
+    this.to = this.from + 1;
+    this.isRun = true;
+  }
+
+  *[Symbol.iterator](): Generator<Item> {
+    const stopMs = performance.now() + sliceMs;
+    let bytesAtLook = 0;
+    let bytes = 0;
+    for (let at = this.from; at < (this.isRun ? this.to : this.#items.length); at++) {
+      const item = this.#items[at] as Item; // at < length
+      if (!this.isRun && at > this.from) {
+        const { startAt, endAt } = item.command;
+        if (endAt - startAt >= preparedBytesMin || isLong(item.command)) break;
+        if (bytes >= partBytes) break;
+        if (bytes >= bytesAtLook || (at - this.from) % itemsPerLook === 0) {
+          if (performance.now() >= stopMs) break;
+          bytesAtLook = bytes + bytesPerLook;
+        }
+      }
+      yield item;
+      bytes += item.command.endAt - item.command.startAt;
+      if (!this.isRun) this.to = at + 1;
+    }
+    this.isRun = true;
   }
 }
 

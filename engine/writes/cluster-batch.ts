@@ -21,6 +21,7 @@ import { checkCompareExchangeKey } from "../names.ts";
 import type { Store } from "../store.ts";
 import { formatTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";
@@ -67,9 +68,13 @@ export async function executeClusterBatch(
     const one = await prepareCommand(database.state, command);
     if (one !== null) prepared.set(command, one);
   }
-  return await database.write((transaction) => {
-    const known = commands.map((command) => checked(transaction, command));
-    refuseViolations(transaction, known, hasGuards);
+  return await database.writeInTurns(function* carryOut(transaction) {
+    const known: ClusterCommand[] = [];
+    for (const command of commands) {
+      known.push(checked(transaction, command));
+      yield;
+    }
+    yield* refuseViolations(transaction, known, hasGuards);
     const index = nextIndex(transaction);
     const documentRows: string[] = [];
     const valueRows: string[] = [];
@@ -77,6 +82,7 @@ export async function executeClusterBatch(
       if (each.type === "PUT" || each.type === "DELETE") {
         documentRows.push(writeDocument(transaction, each, index, hasGuards, prepared));
       } else valueRows.push(writeValue(transaction, each, index));
+      yield;
     }
     return { rows: [...documentRows, ...valueRows].join(","), index };
   });
@@ -147,15 +153,16 @@ function indexOf(command: BatchCommand): number {
 }
 
 /** @throws EngineError cluster-concurrency */
-function refuseViolations(
+function* refuseViolations(
   transaction: Transaction,
   commands: readonly ClusterCommand[],
   hasGuards: boolean,
-): void {
+): Work<void> {
   const issues: string[] = [];
   const violations: Violation[] = [];
   const seen = new Set<string>();
   for (const { command, type, id } of commands) {
+    yield;
     const isDocument = type === "PUT" || type === "DELETE";
     const key = isDocument ? `${guardPrefix}${id.toLowerCase()}` : id;
     const lowerKey = compareExchangeKey(key);

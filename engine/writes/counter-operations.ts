@@ -15,6 +15,7 @@ import {
 } from "../json/field-access.ts";
 import { clampInt64, counterKey } from "../keyspaces/counters.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
@@ -57,10 +58,10 @@ const int64Beyond = 2n ** 64n;
  * @param text checked, minified JSON of an object that begins at 0.
  * @throws EngineError invalid-format, invalid-argument for a change of no document
  */
-export function parseCounterRequest(text: Buffer): DocumentCounterOperations[] {
-  return eachElement(text, 0, documentsKey, (at) => {
+export function* parseCounterRequest(text: Buffer): Work<DocumentCounterOperations[]> {
+  return yield* eachElement(text, 0, documentsKey, function* read(at) {
     const documentId = stringMember(text, at, documentIdKey) ?? "";
-    const request = { documentId, operations: operationsOf(text, at, 0n) };
+    const request = { documentId, operations: yield* operationsOf(text, at, 0n) };
     if (documentId === "" && changesCounters(request)) {
       throw new EngineError("invalid-argument", "Document ID can't be null");
     }
@@ -69,17 +70,24 @@ export function parseCounterRequest(text: Buffer): DocumentCounterOperations[] {
 }
 
 /** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
-export function parseDocumentCounters(text: Buffer, at: number): DocumentCounterOperations {
+export function* parseDocumentCounters(text: Buffer, at: number): Work<DocumentCounterOperations> {
   const documentId = stringMember(text, at, documentIdKey);
   if (documentId === null) {
     throw new EngineError("json-invalid", "Missing 'DocumentId' property on 'Counters'");
   }
-  return { documentId, operations: operationsOf(text, at, undefined) };
+  return { documentId, operations: yield* operationsOf(text, at, undefined) };
 }
 
 /** `nullDelta`: what a `Delta` that is null counts; RavenDB 7.2.7 is of two minds about it. */
-function operationsOf(text: Buffer, at: number, nullDelta: bigint | undefined): CounterOperation[] {
-  return eachElement(text, at, operationsKey, (begin) => parseOperation(text, begin, nullDelta));
+function* operationsOf(
+  text: Buffer,
+  at: number,
+  nullDelta: bigint | undefined,
+): Work<CounterOperation[]> {
+  return yield* eachElement(text, at, operationsKey, function* read(begin) {
+    yield;
+    return parseOperation(text, begin, nullDelta);
+  });
 }
 
 /** May the operations change anything? */
@@ -101,15 +109,16 @@ export interface AppliedCounters {
  * Carries the operations out, in order.
  * @throws EngineError document-missing, counter-overflow, invalid-argument
  */
-export function applyCounters(
+export function* applyCounters(
   transaction: Transaction,
   { documentId, operations }: DocumentCounterOperations,
-): AppliedCounters {
+): Work<AppliedCounters> {
   const slots: (CounterSlot | null)[] = [];
   const { state } = transaction;
   const etagBefore = state.lastEtag;
   let isListChanged = false;
   for (const { type, name, delta } of operations) {
+    yield;
     switch (type) {
       case "None":
         break;
@@ -207,12 +216,12 @@ function stringMember(text: Buffer, at: number, key: Buffer): string | null {
 }
 
 /** What `read` makes of each element of an array member; none when it is absent or null. */
-function eachElement<Result>(
+function* eachElement<Result>(
   text: Buffer,
   at: number,
   key: Buffer,
-  read: (at: number) => Result,
-): Result[] {
+  read: (at: number) => Work<Result>,
+): Work<Result[]> {
   if (!findMember(text, at, key, found) || valueKind(text, found.from) === "null") return [];
   if (valueKind(text, found.from) !== "array") {
     throw new EngineError(
@@ -226,7 +235,7 @@ function eachElement<Result>(
       throw new EngineError("invalid-format", `Elements of ${key.toString()} must be objects`);
     }
     const to = skipValue(text, i);
-    results.push(read(i));
+    results.push(yield* read(i));
     i = nextElement(text, to);
   }
   return results;

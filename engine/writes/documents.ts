@@ -39,6 +39,7 @@ import { checkDocumentId, checkIdentityName } from "../names.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
 import { parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import { removeAttachment } from "./attachments.ts";
 import {
   copyOfRecord,
@@ -402,6 +403,14 @@ export function deleteDocument(
 export function rewriteTouched(transaction: Transaction): void {
   for (const document of transaction.takeTouched()) {
     if (transaction.exists(document)) rewriteLists(transaction, document);
+  }
+}
+
+/** As `rewriteTouched`, for many. */
+export function* rewriteTouchedInTurns(transaction: Transaction): Work<void> {
+  for (const document of transaction.takeTouched()) {
+    if (transaction.exists(document)) rewriteLists(transaction, document);
+    yield;
   }
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { EngineError } from "../errors.ts";
+import { batchScriptMsMax, scriptWorkPerMs } from "../limits.ts";
 import { scriptCache } from "../script-cache.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { type RunInput, ScriptParameters } from "../scripting/script.ts";
@@ -160,6 +161,7 @@ function run(
 ): void {
   if (patch.script.trim() === "") return;
   if (transaction.scriptWork > limits.workMax) throw tooManyScripts(limits);
+  if (transaction.scriptWorkBefore > batchScriptMsMax * scriptWorkPerMs) throw tooMuchOfBatch();
   const parameters = new ScriptParameters(patch.values);
   const { run: account } = compiled(patch).run({ ...input, parameters, limits });
   transaction.scriptWork += limits.workMax - account.affordableWork;
@@ -171,6 +173,14 @@ function tooManyScripts({ msMax }: ScriptLimits): EngineError {
     `The scripts of one batch may take ${msMax} ms of processor time together, because nothing else is served while ` +
       "they run. Send fewer patches at once, or patch by a query. You can configure it by modifying the configuration " +
       "option: 'Patching.MaxTimeForScriptInMs'.",
+  );
+}
+
+function tooMuchOfBatch(): EngineError {
+  return new EngineError(
+    "script-failed",
+    `The scripts of one batch may take ${batchScriptMsMax / 1000} seconds of processor time together, because nobody else ` +
+      "writes to the database while they run. Send fewer patches at once, or patch by a query.",
   );
 }
 

@@ -10,6 +10,7 @@ import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import { seriesTimeText, timeMax, timeMin } from "../keyspaces/time-series.ts";
 import { lastMillisecond, parseTimestamp } from "../timestamp.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Work } from "../work-budget.ts";
 import {
   appendToSeries,
   deleteFromSeries,
@@ -34,7 +35,7 @@ export interface SeriesOperations {
  * "Increments"?:[{"Timestamp","Values"}]}`
  * @throws EngineError json-invalid, invalid-format
  */
-export function parseSeriesOperations(value: unknown): SeriesOperations {
+export function* parseSeriesOperations(value: unknown): Work<SeriesOperations> {
   const { Name, Appends, Deletes, Increments } = objectOf(value, "TimeSeries");
   if (typeof Name !== "string" || Name === "") {
     throw missing("Missing 'Name' property on TimeSeriesOperation 'TimeSeriesOperation'");
@@ -42,15 +43,15 @@ export function parseSeriesOperations(value: unknown): SeriesOperations {
   if (Name.includes("\u0000")) {
     throw new EngineError("invalid-format", "The name of a time series cannot contain NUL.");
   }
-  const appends = listOf(Appends, "Appends").map(parseAppend);
-  checkApart(Name, appends);
+  const appends = yield* mapped(listOf(Appends, "Appends"), parseAppend);
+  yield* checkApart(Name, appends);
   return {
     name: Name,
-    deletes: listOf(Deletes, "Deletes").map((item) => {
+    deletes: yield* mapped(listOf(Deletes, "Deletes"), (item) => {
       const { From, To } = objectOf(item, "Deletes");
       return { from: optionalTime(From), to: optionalTime(To) };
     }),
-    increments: listOf(Increments, "Increments").map(parseIncrement),
+    increments: yield* mapped(listOf(Increments, "Increments"), parseIncrement),
     appends: appends.map(({ entry }) => entry),
   };
 }
@@ -60,13 +61,13 @@ export function parseSeriesOperations(value: unknown): SeriesOperations {
  * milliseconds since 1970.
  * @throws EngineError json-invalid, invalid-format
  */
-export function parseBulkAppends(value: unknown): SeriesOperations {
+export function* parseBulkAppends(value: unknown): Work<SeriesOperations> {
   const { Name, TimeFormat, Appends } = objectOf(value, "TimeSeries");
-  const { name } = parseSeriesOperations({ Name });
+  const { name } = yield* parseSeriesOperations({ Name });
   if (TimeFormat !== undefined && TimeFormat !== null && TimeFormat !== "UnixTimeInMs") {
     throw new EngineError("invalid-format", `'${String(TimeFormat)}' is not a known TimeFormat`);
   }
-  const appends = listOf(Appends, "Appends").map((item): SeriesEntry => {
+  const appends = yield* mapped(listOf(Appends, "Appends"), (item): SeriesEntry => {
     if (!Array.isArray(item)) throw unfit(item, "Sparrow.Json.BlittableJsonReaderArray");
     const [time, count, ...rest] = item as unknown[];
     const isShaped =
@@ -89,17 +90,35 @@ export function parseBulkAppends(value: unknown): SeriesOperations {
  * @returns the etag of the last change; 0 when nothing changed.
  * @throws EngineError document-missing, and what `appendToSeries` and `incrementSeries` throw
  */
-export function applySeriesOperations(
+export function* applySeriesOperations(
   transaction: Transaction,
   documentId: string,
   { name, deletes, increments, appends }: SeriesOperations,
-): number {
+): Work<number> {
   let etag = 0;
   for (const { from, to } of deletes) {
     etag = deleteFromSeries(transaction, documentId, name, from, to) || etag;
+    yield;
   }
-  etag = incrementSeries(transaction, documentId, name, increments) || etag;
-  return appendToSeries(transaction, documentId, name, appends) || etag;
+  for (const part of parts(increments)) {
+    etag = incrementSeries(transaction, documentId, name, part) || etag;
+    yield;
+  }
+  for (const part of parts(appends)) {
+    etag = appendToSeries(transaction, documentId, name, part) || etag;
+    yield;
+  }
+  return etag;
+}
+
+/** Entries that are stored in one go. */
+const entriesPerPart = 1024;
+
+/** At least one part. */
+function* parts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+  for (let at = 0; at === 0 || at < items.length; at += entriesPerPart) {
+    yield items.slice(at, at + entriesPerPart);
+  }
 }
 
 /**
@@ -131,9 +150,10 @@ function parseIncrement(item: unknown): SeriesIncrement {
 }
 
 /** Of two entries that differ by less than a millisecond one would be lost. @throws EngineError json-invalid */
-function checkApart(name: string, appends: readonly ParsedAppend[]): void {
+function* checkApart(name: string, appends: readonly ParsedAppend[]): Work<void> {
   const sent = new Map<number, number>();
   for (const { entry, micros } of appends) {
+    yield;
     const before = sent.get(entry.time);
     if (before !== undefined && before !== micros) {
       throw missing(
@@ -142,6 +162,19 @@ function checkApart(name: string, appends: readonly ParsedAppend[]): void {
     }
     sent.set(entry.time, micros);
   }
+}
+
+/** As `map`, with pauses. */
+function* mapped<Item, Result>(
+  items: readonly Item[],
+  make: (item: Item) => Result,
+): Work<Result[]> {
+  const results: Result[] = [];
+  for (const item of items) {
+    results.push(make(item));
+    yield;
+  }
+  return results;
 }
 
 function requiredTime(value: unknown): { time: number; micros: number } {

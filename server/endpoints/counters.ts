@@ -6,6 +6,9 @@ import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";
+import { largeBuffer } from "../../engine/large-buffer.ts";
+import { runInTurns } from "../../engine/turns.ts";
+import type { Work } from "../../engine/work-budget.ts";
 import {
   applyCounters,
   type CounterSlot,
@@ -39,8 +42,6 @@ function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
   reply(exchange, database, slots, isFull);
 }
 
-const parser = new DocumentParser(null);
-
 /**
  * POST counters, body `{"Documents":[{"DocumentId","Operations":[{"Type","CounterName","Delta"}]}]}`. It is a read as
  * long as it only reads: long lists of names come this way.
@@ -48,17 +49,23 @@ const parser = new DocumentParser(null);
 async function postCounters(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { database } = context;
   const body = await exchange.body();
-  parser.parse(body, 0, body.length);
+  const parser = new DocumentParser(null);
+  await runInTurns(parser.parseInSlices(body, 0, body.length, largeBuffer(body.length)));
   const text = parser.body;
-  const requests = parseCounterRequest(text);
+  const requests = await runInTurns(parseCounterRequest(text));
   const isFull = isAsked(text.subarray(0, parser.bodyLength), "ReplyWithAllNodesValues");
   let slots: readonly (CounterSlot | null)[];
   if (requests.some(changesCounters)) {
     requireWriteAccess(exchange, context);
-    slots = await database.write((transaction) =>
-      requests.flatMap((request) => applyCounters(transaction, request).slots),
-    );
-  } else slots = requests.flatMap((request) => readCounters(database, request));
+    slots = await database.writeInTurns(function* apply(transaction) {
+      const all: (CounterSlot | null)[] = [];
+      for (const request of requests) {
+        const applied = yield* applyCounters(transaction, request);
+        for (const slot of applied.slots) all.push(slot);
+      }
+      return all;
+    });
+  } else slots = await runInTurns(readAll(database, requests));
   reply(exchange, database, slots, isFull);
 }
 
@@ -76,15 +83,18 @@ function isAsked(text: Buffer, key: string): boolean {
 }
 
 /** What is durable; nothing that a crash could take back. */
-function readCounters(
+function* readAll(
   database: Database,
-  { documentId, operations }: DocumentCounterOperations,
-): (CounterSlot | null)[] {
+  requests: readonly DocumentCounterOperations[],
+): Work<(CounterSlot | null)[]> {
   const slots: (CounterSlot | null)[] = [];
-  for (const { type, name } of operations) {
-    if (type === "GetAll") slots.push(...allOf(database, documentId));
-    else if (type === "Get") {
-      slots.push(name === null ? null : slotOf(database, documentId, name));
+  for (const { documentId, operations } of requests) {
+    for (const { type, name } of operations) {
+      yield;
+      if (type === "GetAll") for (const slot of allOf(database, documentId)) slots.push(slot);
+      else if (type === "Get") {
+        slots.push(name === null ? null : slotOf(database, documentId, name));
+      }
     }
   }
   return slots;

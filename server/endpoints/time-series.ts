@@ -16,6 +16,7 @@ import {
   timeMax,
   timeMin,
 } from "../../engine/keyspaces/time-series.ts";
+import { runInTurns } from "../../engine/turns.ts";
 import {
   applySeriesOperations,
   parseSeriesOperations,
@@ -172,8 +173,8 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
 /** POST timeseries?docId=…, body `{"Name","Appends"?,"Deletes"?,"Increments"?}`: 204 */
 async function postSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("docId");
-  const operations = parseSeriesOperations(await jsonBody(exchange));
-  await database.write((transaction) => applySeriesOperations(transaction, id, operations));
+  const operations = await runInTurns(parseSeriesOperations(await jsonBody(exchange)));
+  await database.writeInTurns((transaction) => applySeriesOperations(transaction, id, operations));
   exchange.reply(204);
 }
 

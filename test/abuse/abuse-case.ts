@@ -10,7 +10,7 @@ export type Attacker = "anybody let in" | "reader" | "writer" | "administrator";
 export interface AbuseCase {
   /** A sentence without "and": what is done. Unique. */
   readonly name: string;
-  readonly area: "wire" | "channels" | "scripts" | "queries";
+  readonly area: "wire" | "channels" | "batches" | "scripts" | "queries";
   readonly who: Attacker;
   /** Settings of the server, as flags. */
   readonly flags?: readonly string[];

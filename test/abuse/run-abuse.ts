@@ -2,9 +2,9 @@
  * `npm run test:abuse`: callers who mean harm, and what others feel of it. Each case starts the built server as a process
  * with two databases, sets up, attacks one of them, and meanwhile asks for a document of the other one all the time.
  *
- *     npm run test:abuse -- [--short] [--area wire|channels|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
+ *     npm run test:abuse -- [--short] [--area wire|channels|batches|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
  *
- * To add a case, add an object to the table of its area (`wire.ts`, `channels.ts`, `scripts.ts`, `queries.ts`; its shape is in
+ * To add a case, add an object to the table of its area (`wire.ts`, `channels.ts`, `batches.ts`, `scripts.ts`, `queries.ts`; its shape is in
  * `abuse-case.ts`, what an attack can use in `abuse-server.ts`):
  *
  *     {
@@ -34,6 +34,7 @@ import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
 import type { AbuseCase } from "./abuse-case.ts";
 import { AbuseServer, probedPath } from "./abuse-server.ts";
+import { batchCases } from "./batches.ts";
 import { channelCases } from "./channels.ts";
 import type { ProbeReport, ProbeTarget } from "./probe.ts";
 import { queryCases } from "./queries.ts";
@@ -48,7 +49,13 @@ const idleMs = 700;
 /** An attack that does not end is one that failed. */
 const attackMsMax = 180_000;
 
-const cases: readonly AbuseCase[] = [...wireCases, ...channelCases, ...scriptCases, ...queryCases];
+const cases: readonly AbuseCase[] = [
+  ...wireCases,
+  ...channelCases,
+  ...batchCases,
+  ...scriptCases,
+  ...queryCases,
+];
 
 /** What one attack came to. */
 interface Attack {

@@ -153,6 +153,30 @@ test("close gives the folder back when the last write met a full disk", async ()
   await again.database.close();
 });
 
+test("a transaction of many turns is lost with what it was made over", async () => {
+  const files = new SimulatedFileSystem();
+  const shop = await SimulatedDatabase.open(files);
+  const { database } = shop;
+  await shop.write([put("a", "A")]);
+  files.capacityBytes = files.usedBytes();
+  const lost = shop.write([put("b", "B".repeat(5000))]);
+  let turns = 0;
+  const long = database.writeInTurns(function* count(transaction) {
+    for (let n = 0; n < 400; n++) incrementCounter(transaction, "b", `n${n}`, 1n);
+    for (; turns < 50; turns++) {
+      const untilMs = performance.now() + 6;
+      while (performance.now() < untilMs);
+      yield;
+    }
+  });
+  await expect(lost).rejects.toMatchObject({ code: "disk-full" });
+  await expect(long).rejects.toMatchObject({ code: "disk-full" });
+  expect(turns).toBeLessThan(50);
+  expect([...database.state.keyspaces.counters.newestWithPrefix("")]).toEqual([]);
+  database.checkInvariants();
+  await database.close();
+});
+
 /** As `files`, but writes to segments wait until `open` is called. */
 function gated(files: SimulatedFileSystem): { files: FileSystem; shut(): void } {
   let gate: Promise<void> | null = null;

@@ -79,16 +79,23 @@ describe("the scripts of one batch", () => {
   const patches = (count: number, Script: string) =>
     Array.from({ length: count }, () => ({ Type: "PATCH", Id: "users/1", Patch: { Script } }));
 
-  test("have the time of one script together, and nothing of a batch that takes more is done", async () => {
-    const heavy = "for (let i = 0; i < 4000; i++) this.N = i";
-    const reply = await send("POST", "bulk_docs", { Commands: patches(500, heavy) });
-    expect(reply.status).toBe(400);
-    expect(reply.text).toContain("The scripts of one batch");
-    expect(reply.text).toMatch(limit);
+  test("may take longer together than one may, others being served meanwhile", async () => {
+    const heavy = "for (let i = 0; i < 2000; i++) this.N = i";
+    let longest = 0;
+    let last = performance.now();
+    const timer = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 1);
+    const reply = await send("POST", "bulk_docs", { Commands: patches(200, heavy) });
+    clearInterval(timer);
+    expect(reply.status).toBe(201);
+    // All of them take some hundred milliseconds.
+    expect(longest).toBeLessThan(250);
     const { Results } = (await server.request("/databases/db/docs?id=users/1")).json as {
       Results: { N?: number }[];
     };
-    expect(Results[0]?.N).toBeUndefined();
+    expect(Results[0]?.N).toBe(1999);
   });
 
   test("may be many when they do little", async () => {

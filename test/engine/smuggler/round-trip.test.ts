@@ -24,7 +24,11 @@ import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const dumps = fileURLToPath(new URL("../../cases/dumps/", import.meta.url)).replace("/dist/", "/");
 let commands = 0;
-const settings = { mayChangeRecord: true, mayDeployCSharp: true, nextIndex: () => Promise.resolve(++commands) };
+const settings = {
+  mayChangeRecord: true,
+  mayDeployCSharp: true,
+  nextIndex: () => Promise.resolve(++commands),
+};
 
 function resultOf(database: Database): SmugglerResult {
   return new SmugglerResult(() => database.state.nowMicros());

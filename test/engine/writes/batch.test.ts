@@ -84,3 +84,89 @@ describe("executeBatch", () => {
     again.checkInvariants();
   });
 });
+
+/** Commands that take some turns of the event loop. */
+function longBatch(count: number): Promise<Awaited<ReturnType<typeof parseBatch>>> {
+  const commands = Array.from({ length: count }, (_, n) => [
+    { Type: "PUT", Id: `long/${n}`, Document: { N: n, Text: "x".repeat(300) } },
+    {
+      Type: "Counters",
+      Id: `long/${n}`,
+      Counters: {
+        DocumentId: `long/${n}`,
+        Operations: [{ Type: "Increment", CounterName: "n", Delta: n }],
+      },
+    },
+  ]).flat();
+  return batchOf(...commands);
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("a batch that takes many turns", () => {
+  test("is seen as a whole, by readers and by writers that came meanwhile", async () => {
+    const database = await open();
+    await executeBatch(database, await batchOf({ Type: "PUT", Id: "a", Document: { N: 0 } }));
+    const batch = await longBatch(5_000);
+    let isDone = false;
+    const long = executeBatch(database, batch).then(() => {
+      isDone = true;
+    });
+    const seen: string[] = [];
+    let turns = 0;
+    const others: Promise<unknown>[] = [];
+    while (!isDone) {
+      await turn();
+      turns++;
+      const count = database.state.documents.documentCount;
+      if (!seen.includes(`${count}`)) seen.push(`${count}`);
+      if (turns > 3) continue;
+      // What others write does not come in between.
+      const script = "this.N = (load('long/4999') || { N: -1 }).N";
+      others.push(
+        executeBatch(
+          database,
+          await batchOf({ Type: "PATCH", Id: "a", Patch: { Script: script } }),
+        ),
+      );
+    }
+    await Promise.all([long, ...others]);
+    expect(turns).toBeGreaterThan(5);
+    expect(seen).toEqual(["1", "5001"]);
+    expect((await database.getText("a"))?.toString()).toContain('"N":4999');
+    database.checkInvariants();
+    const again = await reopen();
+    expect(again.state.documents.documentCount).toBe(5001);
+    expect((await again.getText("long/4999"))?.toString()).toContain('"@counters":["n"]');
+    again.checkInvariants();
+  });
+
+  test("leaves nothing when its last command fails", async () => {
+    const database = await open();
+    const { commands } = await longBatch(5_000);
+    const failing = await batchOf({ Type: "DELETE", Id: "none", ChangeVector: "A:1-x" });
+    const all = { commands: [...commands, ...failing.commands], transactionMode: undefined };
+    const long = executeBatch(database, all);
+    await turn();
+    const other = executeBatch(database, await batchOf({ Type: "PUT", Id: "b", Document: {} }));
+    await expect(long).rejects.toThrow();
+    await other;
+    expect(database.state.documents.documentCount).toBe(1);
+    database.checkInvariants();
+    const again = await reopen();
+    expect(again.state.documents.documentCount).toBe(1);
+    again.checkInvariants();
+  });
+
+  test("is refused when its database closes, and leaves nothing", async () => {
+    const database = await open();
+    const long = executeBatch(database, await longBatch(5_000));
+    const refused = expect(long).rejects.toThrow(/closed/);
+    await turn();
+    await turn();
+    const again = await reopen();
+    await refused;
+    expect(again.state.documents.documentCount).toBe(0);
+    again.checkInvariants();
+  });
+});
