@@ -169,8 +169,8 @@ export abstract class Exchange {
   }
 
   /**
-   * * The whole body, when it holds instructions that are parsed in one turn.
-   * * @throws RequestError as `body`, 413 over a limit of its own
+   * The whole body, when it holds instructions that are parsed in one turn.
+   * @throws RequestError as `body`, 413 over a limit of its own
    */
   async jsonBytes(): Promise<Buffer> {
     const { jsonBytesMax } = this.limits;
@@ -181,15 +181,15 @@ export abstract class Exchange {
   }
 
   /**
-   * * The decoded body in chunks, as they arrive; its size is not limited. The reply may end before the body does.
-   * * @throws (while iterating) as `body`, and when the client disconnects
+   * The decoded body in chunks, as they arrive; its size is not limited. The reply may end before the body does.
+   * @throws (while iterating) as `body`, and when the client disconnects
    */
   bodyStream(): AsyncIterable<Buffer> {
     return decodeBody(this.takeBody(), this.header("content-encoding"), this.limits);
   }
 
   /**
-   * * Replies with any body, or none. A string is sent as UTF-8; the caller sets `content-type`. A reply without a body
+   * Replies with any body, or none. A string is sent as UTF-8; the caller sets `content-type`. A reply without a body
    * is labeled JSON, as most of RavenDB's are, except 204; `noContentType` suppresses that.
    */
   reply(status: number, given?: ReplyHeaders, body?: Buffer | string): void {
@@ -204,7 +204,7 @@ export abstract class Exchange {
   }
 
   /**
-   * * Replies with JSON, compressed when the client accepts it and the size is worth it. Strings and Buffers are JSON
+   * Replies with JSON, compressed when the client accepts it and the size is worth it. Strings and Buffers are JSON
    * text already; any other value is stringified.
    */
   replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
@@ -234,7 +234,7 @@ export abstract class Exchange {
   }
 
   /**
-   * * Streams a reply: sends the head now, the body through the result. JSON bodies (no `content-type` set by the
+   * Streams a reply: sends the head now, the body through the result. JSON bodies (no `content-type` set by the
    * caller) are compressed when the client accepts it. `giveRoom` releases room already taken for `streamHeldBytes`.
    */
   stream(status: number, given?: ReplyHeaders, giveRoom?: () => void): ReplyStream {
@@ -263,7 +263,7 @@ export abstract class Exchange {
   }
 
   /**
-   * * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure;
+   * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure;
    * compressed as by `stream`. Resolves when all of it was handed to the system, or the client has disconnected.
    */
   async replyPieces(

@@ -98,7 +98,7 @@ export class HttpServer {
   }
 
   /**
-   * * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
    * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
    */
   async listen(
