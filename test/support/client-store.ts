@@ -1,6 +1,6 @@
 /**
- * Document stores of the official clients, each on its own server or database, in the ways they are used: unencrypted
- * and in memory, and over mutual TLS and on disk.
+ * Document stores of the official clients, each on a database of its own, in the ways they are used: unencrypted and in
+ * memory, and over mutual TLS and on disk.
  *
  * Invariants:
  * - Everything opened is closed by `closeStores`.

@@ -15,8 +15,8 @@ export function largeDocumentOf(seed: number, number: number): string {
 }
 
 /**
- * Write `number` puts a document of its own with a counter and, occasionally, an attachment; or writes a group of
- * documents atomically; or deletes what an earlier number wrote.
+ * Write `number` puts either a group of documents in one transaction, or a document of its own, each with a counter; the
+ * latter sometimes with an attachment, or with the deletion of what an earlier number wrote.
  */
 export function operationsOf(seed: number, number: number): Batch {
   const random = new SeededRandom(seed * 1_000_003 + number);
