@@ -168,7 +168,7 @@ async function ask(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
 
 function compare(warm: Measured, cold: Measured, plan: Plan, print: Print): void {
   for (const [name, cost] of Object.entries(cold.costs)) {
-    const base = warm.costs[name] as Cost; //  the same steps
+    const base = warm.costs[name] as Cost; // the same steps
     const speed = base.wall / cost.wall;
     const rate = (ms: number) => `${Math.round(plan.documents / ms)} k/s`;
     print(

@@ -126,7 +126,7 @@ async function compare(
   for (let seed = 0; seed <= rounds; seed++) {
     const jackdawRun = await measure(load, servers.jackdaw, { ...options, seed });
     const bareRun = await measure(load, servers.bare, { ...options, seed });
-    if (seed === 0 && rounds > 1) continue; //  warm-up
+    if (seed === 0 && rounds > 1) continue; // warm-up
     own.push(jackdawRun);
     bare.push(bareRun);
   }

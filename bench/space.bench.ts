@@ -171,7 +171,7 @@ async function overWire(size: BenchSize, print: (line: string) => void): Promise
         body: "",
         seed,
       });
-    await gets(0); //  warm-up
+    await gets(0); // warm-up
     const idle = await gets(1);
     let next = 0;
     const first = await writer.beside(gets(2), () => writer.store("others", () => next++));

@@ -41,7 +41,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     const servers = raven === null ? [jackdaw] : [jackdaw, raven];
     for (const one of servers) await one.fill(commandsOf(count));
     for (const [what, { query, sql }] of Object.entries(patches)) {
-      for (const one of servers) if (what === "some") await one.patch(query, staleTimeout); //  builds the index
+      for (const one of servers) if (what === "some") await one.patch(query, staleTimeout); // builds the index
       const times = await interleaved(rounds, {
         jackdaw: () => timeMs(() => jackdaw.patch(query, staleTimeout)),
         sqlite: async () => (sqlite === null ? Number.NaN : timeMs(() => sqlite.exec(sql))),

@@ -101,9 +101,7 @@ class Pace {
   }
 }
 
-/**
- * Bytes of memory above which a body must receive this many bytes per `pressedStallMs` while others wait for memory.
- */
+/** Bytes held above which a body must receive this many per `pressedStallMs` while others wait for memory. */
 const watchedBytes = 64 * 1024;
 
 /**
@@ -373,7 +371,7 @@ export async function* unfoldStream(
   const first = await iterator.next();
   if (first.done) return;
   const decoder = makeDecoder(encoding, first.value);
-  void feed(decoder, first.value, iterator); //  errors surface through the decoder
+  void feed(decoder, first.value, iterator); // errors surface through the decoder
   try {
     for await (const chunk of decoder) yield chunk as Buffer;
   } catch (error) {
@@ -425,9 +423,7 @@ function drained(stream: Transform): Promise<void> {
   });
 }
 
-/**
- * Bytes passed to the zstd decoder per step: what they decode to (8 MB at worst) is in memory before it can be limited.
- */
+/** Bytes per zstd decoding step: their output (8 MB at worst) is in memory before it can be limited. */
 const zstdStepBytes = 256;
 
 /** Decodes zstd with a library, which is loaded for the first such body: Node 20 has no zstd. */

@@ -72,7 +72,7 @@ export class ChangeTurns<Item> {
   }
 
   #doNext(): void {
-    const item = this.#waiting[this.#next++] as Item; //  the caller ensures that there is one
+    const item = this.#waiting[this.#next++] as Item; // the caller ensures that there is one
     // When items arrive faster than they are processed, the list never empties: processed ones must be dropped.
     if (this.#next > this.#waitingMax) {
       this.#waiting = this.#waiting.slice(this.#next);

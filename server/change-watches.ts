@@ -124,7 +124,7 @@ export class ChangeWatches {
   }
 
   #of(kind: NamedKind | PairKind): Map<string, readonly string[]> {
-    return this.#named.get(kind) as Map<string, readonly string[]>; //  the constructor made all
+    return this.#named.get(kind) as Map<string, readonly string[]>; // the constructor made all
   }
 
   #change(kind: NamedKind | PairKind, parts: readonly string[], isWatch: boolean): void {

@@ -181,7 +181,7 @@ export class ChangesConnection {
 
   #write(frame: string): void {
     this.#socket.send(frame, (error) => {
-      if (error !== undefined && error !== null) return; //  the socket's close event handles the rest
+      if (error !== undefined && error !== null) return; // the socket's close event handles the rest
       if (this.#waiting.length > 0) this.#flushSoon();
     });
   }

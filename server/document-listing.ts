@@ -1,6 +1,6 @@
 /**
  * Lists documents: by id prefix in id order, or all of a database or collection, newest first. Rows are streamed from
- * one snapshot, so a long list is consistent and needs no memory in proportion to its length.
+ * one view, so a long list is consistent and needs no memory in proportion to its length.
  */
 import type { Database } from "../engine/database.ts";
 import { idOf } from "../engine/document-record.ts";

@@ -143,9 +143,7 @@ function replyOne(
   exchange.replyJson(200, text.addBytes(resultsEnd).bytes, { etag: quoted(etag) });
 }
 
-/**
- * Replies with one document too large to be composed at once. @throws RequestError 503 when there is no memory for it
- */
+/** Replies with one document too large to be composed at once. @throws RequestError 503 when memory is short */
 async function replyLarge(
   exchange: Exchange,
   database: Database,
@@ -204,7 +202,7 @@ async function replyMany(
 /** Bytes of records that a load caches; records beyond that are read again at each use. */
 const keptBytesMax = 1024 * 1024;
 
-/** Reads records from one snapshot. */
+/** Reads records from one view. */
 class Loader {
   readonly database: Database;
   readonly #documents: ReturnType<Database["view"]>["documents"];

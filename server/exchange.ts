@@ -286,9 +286,7 @@ export abstract class Exchange {
     await stream.end(behind);
   }
 
-  /**
-   * Compression uses spare processor time: while `compressorsMax` streams are compressed, further ones are sent plain.
-   */
+  /** Compression uses spare processor time: beyond `compressorsMax` streams, replies are sent uncompressed. */
   private streamEncoding(): ReplyEncoding | undefined {
     if (compressorCount() >= compressorsMax) return undefined;
     return chooseEncoding(this.header("accept-encoding"));

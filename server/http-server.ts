@@ -42,7 +42,7 @@ const farewellMs = 1_000;
 /** Milliseconds that a client has to read why its request was refused. */
 const lingerMs = 1_000;
 
-/** Bytes received first on a new connection above which it waits for its turn. */
+/** First bytes of a new connection above which it waits for a turn of its own. */
 const firstBytesMax = 4 * 1024;
 /** Headers of one request: Node's own limit for HTTP/2. */
 const headerCountMax = 128;
@@ -244,9 +244,7 @@ export class HttpServer {
     });
   }
 
-  /**
-   * A certificate's rights have changed: its connections get a new identity; exchanges no longer allowed are aborted.
-   */
+  /** A certificate's rights have changed: updates identities, and aborts exchanges that are no longer allowed. */
   private reconsider(thumbprint: string): void {
     for (const connection of this.byThumbprint.get(thumbprint) ?? []) {
       connection.identity = this.services.certificates.identityOf(connection.certificate);
@@ -478,9 +476,7 @@ function ignore(): void {
   // Nothing to do.
 }
 
-/**
- * Replies and ends the connection. Input is discarded for `lingerMs`: closing with unread bytes would lose the reply.
- */
+/** Replies and ends the connection. Input is discarded for `lingerMs`: unread bytes would lose the reply. */
 function refuse(socket: Duplex, reply: string): void {
   socket.removeAllListeners("data");
   socket.on("data", () => undefined);

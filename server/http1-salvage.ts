@@ -31,7 +31,7 @@ export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage |
     const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line);
     if (header === null) return undefined;
     const [, name = "", value = ""] = header;
-    if (/^(content-length|transfer-encoding)$/i.test(name)) continue; //  a body is not read here
+    if (/^(content-length|transfer-encoding)$/i.test(name)) continue; // a body is not read here
     request.headers[name.toLowerCase()] ??= value;
   }
   if (request.headers.host === undefined) return undefined;

@@ -14,7 +14,7 @@ import { takeRoom } from "./reply-room.ts";
 /** Records up to this size are copied, so that they stay valid when resident records move. */
 const copiedBytesMax = 4 * largeRecordBytes;
 
-/** The location of a document's record, in the committed state or in a snapshot that the caller holds. */
+/** The location of a document's record, in the committed state or in a view that the caller holds. */
 export interface RecordAddress {
   readonly document: number;
   readonly position: number;

@@ -1,5 +1,5 @@
 /**
- * Returns the memory that large bodies and replies leave behind to the system. V8 collects garbage when something is
+ * Returns to the system the memory that large bodies and replies leave behind. V8 collects garbage when something is
  * allocated, so an idle process keeps what its last request left. Allocating a large buffer, which is never written,
  * makes V8 start an incremental collection.
  *
@@ -89,9 +89,7 @@ class HeapCompactor {
   }
 }
 
-/**
- * Compacts the heap at once, in one pause. The buffer is never written: it takes no memory and is garbage immediately.
- */
+/** Compacts the heap at once, in one pause. The buffer is never written: it takes no memory, and is garbage. */
 export function shrinkHeap(): void {
   const { heap_size_limit: limit, external_memory: external } = getHeapStatistics();
   try {

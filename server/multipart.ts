@@ -48,8 +48,8 @@ export async function* multipartContents(
     yield !isUnfolding || encoding === undefined
       ? content
       : unfoldStream(content, encoding, Number.POSITIVE_INFINITY);
-    await content.return(undefined); //  a decoder reads ahead
-    await drain(reader.content()); //  what was left unread
+    await content.return(undefined); // a decoder reads ahead
+    await drain(reader.content()); // what was left unread
   }
   await reader.readEpilogue();
 }

@@ -18,9 +18,7 @@ import { turnIsOver } from "../engine/turns.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];
-/**
- * `…At` are days, `2020-01-31`. `shipTo` is present when the order is shipped to an address other than its company's.
- */
+/** `…At` are days, `2020-01-31`. `shipTo` is present when the address is not that of the order's company. */
 type OrderRow = readonly [
   company: number,
   employee: number,

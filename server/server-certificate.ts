@@ -228,9 +228,7 @@ function unreadable(path: string, cause: unknown): StartError {
   );
 }
 
-/**
- * Checks that a server may present it now. @returns warnings. @throws StartError certificate-date, certificate-usage
- */
+/** May a server present it now? @returns warnings. @throws StartError certificate-date, certificate-usage */
 export function checkServerCertificate({ certificate, path }: ServerCertificate): string[] {
   const nowMs = Date.now();
   const fromMs = Date.parse(certificate.validFrom);

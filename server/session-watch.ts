@@ -53,6 +53,7 @@ export class SessionWatch {
     });
   }
 
+  /** Tracks a new stream. Hot. */
   add(stream: ServerHttp2Stream): void {
     this.#streams++;
     if (!stream.endAfterHeaders) this.#mayUpload = true;

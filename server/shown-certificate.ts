@@ -285,7 +285,7 @@ function isSignedBy(certificate: X509Certificate, authorityPath: string): boolea
     const authority = new X509Certificate(readFileSync(authorityPath));
     return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
   } catch {
-    return false; //  the operator may have moved it away
+    return false; // the operator may have moved it away
   }
 }
 

@@ -68,7 +68,7 @@ async function putValue(exchange: Exchange, { database }: DatabaseContext): Prom
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
   const body = await exchange.body();
-  parser.parse(body, 0, body.length); //  an object, and nothing after it
+  parser.parse(body, 0, body.length); // an object, and nothing after it
   parser.parseValue(body, 0, body.length);
   const text = parser.body.utf8Slice(0, parser.bodyLength);
   const result = await database.write((transaction) =>

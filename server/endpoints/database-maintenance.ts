@@ -80,9 +80,7 @@ async function setUnusedIds(exchange: Exchange, { server }: Context): Promise<vo
   exchange.reply(204);
 }
 
-/**
- * POST /admin/replication/conflicts/solver?name `{"ResolveToLatest","ResolveByCollection"}`: 201, stored in the record
- */
+/** POST /admin/replication/conflicts/solver?name `{"ResolveToLatest","ResolveByCollection"}`: 201, stored */
 async function setConflictSolver(exchange: Exchange, { server }: Context): Promise<void> {
   const database = await named(exchange, server);
   const sent = await jsonBody(exchange);

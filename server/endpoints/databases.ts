@@ -161,9 +161,7 @@ function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void
   exchange.replyJson(200, fullRecord(database));
 }
 
-/**
- * PUT /admin/databases?name&replicationFactor, ETag: creates a database or, with a numeric ETag, replaces its record
- */
+/** PUT /admin/databases?name&replicationFactor, ETag: creates a database, or replaces its record (numeric ETag) */
 async function putDatabase(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.query.int("replicationFactor", 1);
   const sent = await jsonBody(exchange);

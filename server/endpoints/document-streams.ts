@@ -1,5 +1,5 @@
 /**
- * Document streams: any number of documents, from one snapshot, as they are read. `format=jsonl` writes one document
+ * Document streams: any number of documents, from one view, as they are read. `format=jsonl` writes one document
  * per line, any other format `{"Results":[…]}`.
  */
 import { eachListed, listingOf } from "../document-listing.ts";

@@ -90,7 +90,7 @@ async function adminEntries(admin: AdminPaths): Promise<ZipEntry[]> {
     ["key", admin.key],
     ["pfx", admin.pfx],
   ] as const) {
-    const content = await readFile(path).catch(() => undefined); //  the operator may have moved it to a safe place
+    const content = await readFile(path).catch(() => undefined); // the operator may have moved it to a safe place
     if (content !== undefined) {
       entries.push({ name: `${admin.name}.${ending}`, content, isPrivate: true });
     }

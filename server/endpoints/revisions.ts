@@ -198,9 +198,7 @@ async function getSize(exchange: Exchange, { database }: DatabaseContext): Promi
   });
 }
 
-/**
- * GET replication/conflicts[?docId]: versions of a document written concurrently by several nodes; with one node, none
- */
+/** GET replication/conflicts[?docId]: document versions written concurrently by several nodes; with one node, none */
 function getConflicts(exchange: Exchange): void {
   const id = exchange.query.get("docId") || null;
   exchange.query.int("pageSize", 0);

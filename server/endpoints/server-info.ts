@@ -235,7 +235,7 @@ async function getDelayed(exchange: Exchange): Promise<void> {
   if (delayMs === undefined) exchange.query.required("value");
   await sleep(Math.min(Math.max(0, delayMs ?? 0), delayMsMax), undefined, {
     signal: exchange.signal,
-  }).catch(() => undefined); //  the client disconnected
+  }).catch(() => undefined); // the client disconnected
   exchange.reply(200);
 }
 

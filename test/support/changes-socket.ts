@@ -71,7 +71,7 @@ export class ChangesSocket {
 
   /** As `changes`, after receiving everything committed before the call. */
   async settledChanges(): Promise<Message[]> {
-    await this.command("watch-topology-change"); //  confirmed after all queued messages
+    await this.command("watch-topology-change"); // confirmed after all queued messages
     return this.changes();
   }
 }

@@ -63,7 +63,7 @@ async function newDatabase(server: TestServer): Promise<string> {
 /** Client options to authenticate as the first admin; none when the server is unsecured. */
 export function authentication(server: TestServer): current.IAuthOptions & older.IAuthOptions {
   const pfx = server.running.certificate?.admin?.pfx;
-  if (pfx === undefined) return undefined as never; //  the clients interpret it as "none"
+  if (pfx === undefined) return undefined as never; // the clients interpret it as "none"
   // The clients accept PEM with RSA keys only.
   return {
     type: "pfx",

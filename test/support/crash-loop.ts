@@ -45,9 +45,7 @@ export async function crashEverywhere<Oracle>(
   }
 }
 
-/**
- * Runs the scenario with the fault that `faultAt` returns for the index of each call; errors after a fault are ignored.
- */
+/** Runs the scenario with the fault that `faultAt` returns per call index; errors after a fault are ignored. */
 export async function playWithFault<Oracle>(
   scenario: Scenario<Oracle>,
   oracle: Oracle,

@@ -180,7 +180,7 @@ export class SimulatedDatabase {
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       if (error.code === "disk-full" && state !== null && history.states[index] === state) {
-        history.states.length = index; //  what was appended after it is lost with it
+        history.states.length = index; // what was appended after it is lost with it
       }
       if (isRefused && refusals.has(error.code)) return false;
       throw error;
