@@ -1,6 +1,6 @@
 /**
- * Attachments: binary content under a name within a document. Contents, and ranges of them, are streamed in both
- * directions. Headers are those of RavenDB 7.2.7; the ETag is the attachment's own change vector.
+ * Attachments: binary content under a name within a document. Contents are streamed in both directions; reads may
+ * request a range. Headers are those of RavenDB 7.2.7; the ETag is the attachment's own change vector.
  *
  * Invariants:
  * - A browser never renders a content as a page of this server: it is always a download.

@@ -170,7 +170,7 @@ function ruleOf(sent: unknown): JsonObject {
   };
 }
 
-/** RavenDB 7.2.7 accepts any numbers, and treats 0 as none; here the age and the interval must be meaningful. */
+/** RavenDB 7.2.7 accepts any numbers, and a missing one as 0; here the age and the interval must be meaningful. */
 function binOf(body: JsonObject): JsonObject {
   const minutes = wholeOf(body["MinimumEntriesAgeToKeepInMin"]) ?? revisionBinMinutes;
   const seconds = wholeOf(body["CleanerFrequencyInSec"]) ?? revisionBinIntervalSeconds;

@@ -94,7 +94,7 @@ async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Pr
   exchange.reply(204);
 }
 
-/** GET subscriptions/state?name=…: the stored task; 400 without a name (RavenDB 7.2.7's error has no message) */
+/** GET subscriptions/state?name=…: the stored task; 400 without a name (RavenDB 7.2.7 gives no reason) */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
   const name = exchange.query.required("name");
   exchange.replyJson(200, stateOf(database.subscriptions.task({ name })));

@@ -1,6 +1,6 @@
 /**
- * Setup for every test file of `npm run test:cold`, see cold.ts. Released memory is overwritten, so reads of it are
- * detected.
+ * Setup for every test file of `npm run test:cold`, see cold.ts. Released memory is overwritten, so late
+ * reads of it find garbage.
  */
 import { logDefaults } from "../../engine/database-opening.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";

@@ -88,7 +88,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     for (let round = 0; round < 3; round++) {
       const before = shop.write([{ kind: "put", id: "a", body: `{"shape${round}":1}` }]);
       const snapshot = beside(shop.database.writeSnapshot());
-      // The segment of this write is created first, so the snapshot may become durable before it.
+      // The segment for this write must be created first, so the snapshot may become durable before it.
       const body = `{"later${round}":"${"x".repeat(round * 3000)}"}`;
       const after = shop.write([{ kind: "put", id: "b", body }]);
       await Promise.all([before, snapshot, after]);
