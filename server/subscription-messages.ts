@@ -69,7 +69,7 @@ export function endMessage(error: unknown): string {
   });
 }
 
-/** The last message before a connection was agreed on. */
+/** The message that refuses a connection before a version was agreed on. */
 export function refusalMessage(error: unknown): string {
   return JSON.stringify({
     Type: "Error",

@@ -74,7 +74,7 @@ export function simulatedEnvironment(
   return { clock: new SimulatedClock(), files, random: (count) => random.bytes(count) };
 }
 
-/** So small that a few documents cross every boundary, and lists are compacted often. */
+/** So small that a few documents cross every boundary, and lists are swept often. */
 const tinyChunks: DocumentTableOptions = {
   rowsPerChunk: 2,
   numbersPerChunk: 4,
