@@ -1,12 +1,13 @@
 /**
- * Ids that come and go beside documents that stay: what is left of them in memory and on disk, and what they cost the next
- * opening. The server is a process of its own; ids come by bulk insert and go by `bulk_docs`, in rounds.
+ * Churn: ids are created and deleted next to documents that stay. Measures what the deleted ids leave in memory and on
+ * disk, and what they cost the next opening. The server is a separate process; ids are created by bulk insert and
+ * deleted by `bulk_docs`, in rounds.
  *
- * Memory is compared with that of the same server when it was opened and has read the documents that stay; that after the
- * first round, which tells what a server at work takes, is printed beside it. Opening is from the start of the process
- * until a document is read.
+ * The baseline for memory is the same server after opening and reading the documents that stay; memory after the first
+ * round, which shows what a working server needs, is printed too. Opening is measured from the start of the process
+ * until a document has been read.
  *
- * JACKDAW_BENCH_IDS: how many ids come and go. JACKDAW_BENCH_DOCUMENTS: how many documents stay.
+ * JACKDAW_BENCH_IDS: number of ids created and deleted. JACKDAW_BENCH_DOCUMENTS: number of documents that stay.
  */
 import { once } from "node:events";
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -27,7 +28,7 @@ interface Sizes {
   readonly staying: number;
   readonly passing: number;
   readonly perRound: number;
-  /** Until disk and memory are looked at. */
+  /** Milliseconds before disk and memory are measured. */
   readonly restMs: number;
 }
 
@@ -115,7 +116,7 @@ function verdict(print: (line: string) => void, what: string, ratio: number, mos
   print(`${what}: ${ratio.toFixed(2)}, at most ${most}: ${word}`);
 }
 
-/** Ids come, by one bulk insert, and go, by several clients. */
+/** Creates ids by one bulk insert, and deletes them from several clients. */
 async function round({ url }: Server, name: string, count: number): Promise<void> {
   const idOf = (n: number) => `tmp/${name}/${n}/some-longer-identifier`;
   const inserting = new PlainClient(url, "bench");
@@ -172,14 +173,14 @@ function documentOf(n: number): string {
   });
 }
 
-/** Bytes of the documents that stay, each with its id: less than their records have. */
+/** Bytes of the documents that stay, each with its id: a lower bound of their records. */
 function liveBytes(count: number): number {
   let bytes = 0;
   for (let n = 0; n < count; n++) bytes += documentOf(n).length + stayingId(n).length;
   return bytes + count * recordBytes;
 }
 
-/** Of a record beside id and body: header, metadata, table of offsets. */
+/** Bytes of a record besides id and body: header, metadata, offset table. */
 const recordBytes = 72;
 
 async function readAll({ url }: Server, staying: number): Promise<void> {

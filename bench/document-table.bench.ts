@@ -1,13 +1,13 @@
 /**
- * What the table of documents costs: bytes and nanoseconds for each document, and the longest pause.
+ * Costs of the document table: bytes and nanoseconds per document, and the longest pause.
  *
- * Ids are `users/<n>`; look-ups are in a scattered, fixed order, with ids spelled `Users/<n>` made anew.
+ * Ids are `users/<n>`; look-ups are in a fixed scattered order, with newly created id strings spelled `Users/<n>`.
  */
 import { allCollections, DocumentTable } from "../engine/keyspaces/document-table.ts";
 
 export type BenchSize = "smoke" | "full";
 
-/** Runs the bench and returns its lines, which it also prints. */
+/** Runs the bench. @returns the printed lines */
 export function run(size: BenchSize): string[] {
   const lines: string[] = [];
   for (const count of size === "smoke" ? [2_000] : [1_000_000, 5_000_000]) {
@@ -67,14 +67,14 @@ function measure(count: number): string[] {
   return lines;
 }
 
-/** Nanoseconds for each of `count` turns of what `work` does. */
+/** Nanoseconds per item, for `work` on `count` items. */
 function time(count: number, work: () => void): number {
   const start = performance.now();
   work();
   return ((performance.now() - start) * 1e6) / count;
 }
 
-/** A number that goes through [0, count) in a scattered order as `turn` does in order. */
+/** A permutation of [0, count) in scattered order, at position `turn`. */
 function scatter(turn: number, count: number): number {
   return (turn * 7_368_787) % count;
 }
@@ -102,7 +102,7 @@ function update(table: DocumentTable, count: number, turns: number): void {
   }
 }
 
-/** Microseconds of a view, and of the first write after it, in the median of some. */
+/** Median microseconds for creating a view, and for the first write after it. */
 function viewMicros(table: DocumentTable, count: number): string {
   const views: number[] = [];
   const writes: number[] = [];

@@ -1,8 +1,8 @@
 /**
- * Nanoseconds per document for its text: parsing, encoding, composing, finding and patching a field.
- * One seed-free document of 155 bytes (and pretty, large and non-ASCII variants); each figure is the
- * best of several rounds, since other work on the machine can only slow a round down. The last line
- * is a hash of what was made, so that two revisions can be seen to do the same work.
+ * Nanoseconds per document for parsing, encoding, composing, and finding and patching a field. One fixed document of
+ * 155 bytes (and pretty-printed, large and non-ASCII variants); each figure is the best of several rounds, since other
+ * load on the machine can only slow a round down. The last line is a hash of the output, to verify that two revisions
+ * do the same work.
  */
 import { createHash } from "node:crypto";
 import {
@@ -48,7 +48,7 @@ function measure(calls: number, rounds: number, work: () => void): number {
   return best;
 }
 
-/** @param size smoke = that everything runs; full = figures. */
+/** @param size smoke: only checks that everything runs; full: measures */
 export function run(size: "smoke" | "full"): void {
   const calls = size === "smoke" ? 20 : 50_000;
   const rounds = size === "smoke" ? 1 : 12;

@@ -1,9 +1,9 @@
 /**
- * What every bench shares: sizes, seeded data, medians, peers, and how results are printed. A bench is a module
- * `<subject>.bench.ts` that exports `run(size)`; `run.ts` finds it by its name, and the tests run it in smoke size.
+ * Shared by all benches: sizes, seeded data, medians, peers, and formatting of results. A bench is a module
+ * `<subject>.bench.ts` that exports `run(size)`; `run.ts` finds it by name, and the tests run it in smoke size.
  *
- * Figures are ratios: to a peer, or to the bare limit, measured in the same run. Absolute ones say little about
- * another machine.
+ * Figures are ratios to a peer, or to a bare limit, measured in the same run. Absolute figures do not carry over to
+ * other machines.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,11 +13,11 @@ import { join } from "node:path";
 export type BenchSize = "smoke" | "full";
 
 export interface Bench {
-  /** Prints its lines and returns them. */
+  /** @returns the printed lines */
   run(size: BenchSize): Promise<string[]> | string[];
 }
 
-/** One line that says where the figures come from. */
+/** One line that describes the machine. */
 export function machineLine(): string {
   const [cpu] = cpus();
   return `${cpu?.model.trim() ?? "unknown processor"} x ${cpus().length}, ${Math.round(totalmem() / 1024 ** 3)} GiB, Node ${process.version}`;
@@ -30,29 +30,29 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2;
 }
 
-/** The value below which the share `p` (0 to 1) of `values` lies. */
+/** The `p`-quantile (0 to 1) of `values`. */
 export function percentile(values: readonly number[], p: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))] ?? Number.NaN;
 }
 
-/** Milliseconds that `work` takes. */
+/** Wall time of `work` in milliseconds. */
 export async function timeMs(work: () => Promise<void> | void): Promise<number> {
   const start = performance.now();
   await work();
   return performance.now() - start;
 }
 
-/** What some work took. */
+/** The cost of some work. */
 export interface Cost {
   readonly wallMs: number;
-  /** Of all threads of this process, in the program and in the system for it. */
+  /** User and system time of all threads of this process. */
   readonly processorMs: number;
 }
 
 export const noCost: Cost = { wallMs: Number.NaN, processorMs: Number.NaN };
 
-/** Processor time is steadier than time on the wall when others use the machine too. */
+/** Processor time varies less than wall time when the machine is shared. */
 export async function costOf(work: () => Promise<void> | void): Promise<Cost> {
   const before = process.cpuUsage();
   const wallMs = await timeMs(work);
@@ -60,7 +60,7 @@ export async function costOf(work: () => Promise<void> | void): Promise<Cost> {
   return { wallMs, processorMs: (used.user + used.system) / 1000 };
 }
 
-/** As `interleaved`; each median by itself. */
+/** As `interleaved`; wall and processor time have separate medians. */
 export async function interleavedCosts(
   rounds: number,
   variants: Readonly<Record<string, () => Promise<Cost>>>,
@@ -87,7 +87,7 @@ export async function interleavedCosts(
   );
 }
 
-/** Repeats variants in turn, so that a slow moment of the machine meets all of them; medians by name. */
+/** Runs the variants in turn, so that slow phases of the machine affect all of them. @returns medians by name */
 export async function interleaved(
   rounds: number,
   variants: Readonly<Record<string, () => Promise<number>>>,
@@ -103,7 +103,7 @@ export async function interleaved(
   return Object.fromEntries(Object.entries(results).map(([name, list]) => [name, median(list)]));
 }
 
-/** A folder that is removed by the result. Under JACKDAW_BENCH_DIR, or the system's place for temporary files. */
+/** A temporary folder under JACKDAW_BENCH_DIR, or the system's folder for temporary files; `remove` deletes it. */
 export function temporaryFolder(): { path: string; remove(): void } {
   const parent = process.env["JACKDAW_BENCH_DIR"] ?? tmpdir();
   mkdirSync(parent, { recursive: true });
@@ -111,7 +111,7 @@ export function temporaryFolder(): { path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** A package of bench/peers, or null when it is not installed there. */
+/** Loads a package of bench/peers; null when it is not installed there. */
 export function peer<Module>(name: string): Module | null {
   const folder = join(process.cwd(), "bench", "peers", "package.json");
   try {
@@ -121,7 +121,7 @@ export function peer<Module>(name: string): Module | null {
   }
 }
 
-/** A number from 0 up to 2^32, the same in every run. */
+/** Pseudo-random integers in [0, 2^32), determined by the seed. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -132,13 +132,13 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** The text of document `n`: about 155 bytes, six fields. */
+/** The text of document `n`: about 155 bytes, seven fields. */
 export function documentText(n: number): string {
   const city = ["Haifa", "Oslo", "Lyon", "Porto", "Turin"][n % 5];
   return `{"Name":"User number ${n}","Age":${18 + (n % 60)},"City":"${city}","Total":${(n % 1000) + 0.5},"Email":"user${n}@example.com","Active":${n % 3 === 0},"Notes":"some more text"}`;
 }
 
-/** How often one is of the other, for printing: `2.31x`. */
+/** The ratio of two values as text: `2.31x`. */
 export function ratio(value: number, other: number): string {
   return Number.isFinite(value / other) ? `${(value / other).toFixed(2)}x` : "no peer";
 }

@@ -1,7 +1,7 @@
 /**
- * The server over HTTP/2 with mTLS, in a process of its own, beside a bare node:http2 server that answers the same bytes:
- * GET by id, durable PUT, and nine GETs to one PUT. The load comes from a third process. What counts is the server's
- * processor time per request as a ratio to the bare one's: time on the wall is shared with the clients.
+ * The server over HTTP/2 with mTLS, in a separate process, against a bare node:http2 server that sends the same bytes:
+ * GET by id, durable PUT, and nine GETs to one PUT. The load comes from a third process. The measure is the server's
+ * processor time per request, as a ratio to the bare server's: wall time is shared with the clients.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ import {
   stop,
 } from "./http/processes.ts";
 
-/** Ticks of a process's times in /proc per second, on every Linux that Node runs on. */
+/** Ticks per second of process times in /proc, on every Linux that Node supports. */
 const ticksPerSecond = 100;
 const connections = 8;
 const inFlightPerConnection = 8;
@@ -82,7 +82,7 @@ async function startBare(options: BareServerOptions): Promise<Server> {
   return { url: `https://127.0.0.1:${port}`, process: child };
 }
 
-/** Makes the database and one document. @returns how Jackdaw answers, for the bare server to say the same. */
+/** Creates the database and one document. @returns Jackdaw's replies, for the bare server to replay */
 async function prepare(
   server: Server,
   pair: Pair,
@@ -126,7 +126,7 @@ async function compare(
   for (let seed = 0; seed <= rounds; seed++) {
     const jackdawRun = await measure(load, servers.jackdaw, { ...options, seed });
     const bareRun = await measure(load, servers.bare, { ...options, seed });
-    if (seed === 0 && rounds > 1) continue; // warms up
+    if (seed === 0 && rounds > 1) continue; // warm-up
     own.push(jackdawRun);
     bare.push(bareRun);
   }
@@ -156,7 +156,7 @@ async function measure(
   return { ...result, processorMs: processorMs(server.process) - before };
 }
 
-/** User and system time of a process and its threads; not a number where there is no /proc. */
+/** User and system time of a process and its threads; NaN without /proc. */
 function processorMs(child: ChildProcess): number {
   const fields = statusFields(child, "stat").split(") ")[1]?.split(" ") ?? [];
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
@@ -171,7 +171,7 @@ function statusFields(child: ChildProcess, file: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
-/** Does the server's memory stay where it is over a million requests? */
+/** Does the server's memory stay flat over a million requests? */
 async function flatness(load: ChildProcess, server: Server, options: BaseOptions): Promise<string> {
   const url = server.url;
   const sizes: number[] = [];

@@ -1,7 +1,7 @@
 /**
  * Patches by query against SQLite's json_set on the same documents in the same run, all durable: every document, one in
- * five by a condition, two fields multiplied; a script with a loop against parse, change and stringify in memory. And how
- * long a get takes while every document is patched.
+ * five by a condition, two fields multiplied; a script with a loop against parse, modify and stringify in memory. Also
+ * the latency of a get during a patch of all documents.
  */
 import { join } from "node:path";
 import { type Database, openEngine } from "../engine/engine.ts";
@@ -100,7 +100,7 @@ async function patchAll(database: Database, query: string): Promise<void> {
   if (info.state.status !== "completed") throw new Error(JSON.stringify(info.state));
 }
 
-/** Gets of random documents, one after the other, beside a patch of all. */
+/** Gets random documents sequentially during a patch of all documents. */
 async function benchGets(
   database: Database,
   count: number,
@@ -111,7 +111,7 @@ async function benchGets(
     const times: number[] = [];
     while (!isOver()) {
       const start = performance.now();
-      // As a request does: it waits for its turn of the event loop, and then reads.
+      // Like a request: waits for a turn of the event loop, and then reads.
       await new Promise((resolve) => setImmediate(resolve));
       await database.getText(`users/${random() % count}`);
       times.push(performance.now() - start);

@@ -1,4 +1,4 @@
-/** The documents that patches are measured on, the patches, and the same in SQLite. */
+/** The documents for measuring patches, the patches, and their equivalents in SQLite. */
 import { join } from "node:path";
 import { peer } from "./harness.ts";
 
@@ -11,13 +11,13 @@ export interface Sqlite {
   close(): void;
 }
 
-/** Documents of one transaction, in both. */
+/** Documents per transaction, in both. */
 export const batchSize = 1000;
 
 const set = (path: string, value: string) => `json_set(body, '$.${path}', ${value})`;
 const field = (path: string) => `json_extract(body, '$.${path}')`;
 
-/** Each as a query, and as a statement on the table that `filledSqlite` makes. */
+/** Each patch as a query, and as a statement on the table made by `filledSqlite`. */
 export const patches = {
   all: {
     query: "from Users update { this.Age += 1 }",
@@ -41,7 +41,7 @@ export function textOf(n: number): string {
   );
 }
 
-/** Null when the package is not installed. */
+/** A SQLite database with the same documents; null when the package is not installed. */
 export function filledSqlite(folder: string, count: number): Sqlite | null {
   const Sqlite = peer<SqliteConstructor>("better-sqlite3");
   if (Sqlite === null) return null;

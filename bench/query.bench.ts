@@ -1,6 +1,6 @@
 /**
  * Queries over documents of about 155 bytes: a filter without an index, building an automatic index, and conditions,
- * ranges and orders on it. The filter is compared with SQLite's scan by json_extract over the same texts.
+ * ranges and sort orders on it. The filter is compared with SQLite's scan by json_extract over the same texts.
  */
 
 import {
@@ -27,7 +27,7 @@ import { type BenchSize, documentText, peer, ratio } from "./harness.ts";
 
 const noMetadata = Buffer.from("{}");
 
-/** Records behind one another in one buffer; only what these queries ask for. */
+/** Records packed into one buffer; implements only what these queries need. */
 class PackedDatabase implements RowSource, IndexHost {
   readonly shapes = new ShapeTable();
   readonly indexes = new IndexSet(this, automaticIndexName);
@@ -223,7 +223,7 @@ interface Sqlite {
   };
 }
 
-/** Prints its lines and returns them. */
+/** @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const count = size === "smoke" ? 2_000 : 1_000_000;
   const rounds = size === "smoke" ? 1 : 5;
@@ -289,7 +289,7 @@ async function best(
   return { ms, outcome };
 }
 
-/** Milliseconds of SQLite's scan, NaN when it is not installed. */
+/** Milliseconds of SQLite's scan; NaN when it is not installed. */
 function scanWithSqlite(database: PackedDatabase, count: number, rounds: number): number {
   const Sqlite = peer<Sqlite>("better-sqlite3");
   if (Sqlite === null) return Number.NaN;

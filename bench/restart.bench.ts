@@ -1,9 +1,9 @@
 /**
- * Indexes over a restart: five of them over a million documents, in a server of its own process. How long after `Server available
- * on:` each answers without being stale, when the server was told to stop and when it was killed right after a write; what
- * keeping snapshots costs the one who indexes; how much disk all of it takes.
+ * Indexes across a restart: five of them over a million documents, in a server in a separate process. Measures the time
+ * from `Server available on:` until each index answers without being stale, after a clean stop and after a kill right
+ * after a write; the cost of snapshots to indexing; and the disk space of everything.
  *
- * JACKDAW_BENCH_DOCUMENTS: how many documents.
+ * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
 import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
@@ -132,7 +132,7 @@ async function totals(client: PlainClient): Promise<Record<string, number>> {
   return found;
 }
 
-/** All queries at once, each until it is answered and not stale. */
+/** Runs all queries concurrently, each until its reply is not stale. */
 async function benchAnswers(
   url: string,
   signal: string,
@@ -159,7 +159,7 @@ async function benchAnswers(
   return `after ${signal} (gone in ${stopMs.toFixed(0)} ms), not stale: ${shown} (at most ${answerMsMax}: ${verdict(worst <= answerMsMax)})`;
 }
 
-/** The whole folder of the database against what is alive in its log and in its indexes. */
+/** Compares the database folder with the live bytes of its log and its indexes. */
 async function benchDisk(data: string, print: (line: string) => void): Promise<void> {
   const folder = join(data, "Databases", "bench");
   const onDisk = bytesBelow(folder);
@@ -175,7 +175,7 @@ async function benchDisk(data: string, print: (line: string) => void): Promise<v
   );
 }
 
-/** Indexing in this process, with and without snapshots beside it. */
+/** Measures indexing in this process, with and without snapshots. */
 async function benchCost(
   folder: string,
   count: number,

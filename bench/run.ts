@@ -1,6 +1,6 @@
 /**
- * Runs benches: `npm run bench -- [--smoke] [NAME…]`. Without names all of them, each in a process of its own, so that
- * one does not pay for another's heap.
+ * Runs benches: `npm run bench -- [--smoke] [NAME…]`; all of them without names. Each runs in a separate process, so
+ * that none is affected by another's heap.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * A large database: what each document costs in memory, the longest pause while they are inserted, and how long it
- * takes to open again: from the snapshot of a clean close, and by replaying the log alone.
+ * A large database: memory per document, the longest pause while inserting, and the time to open it again: from the
+ * snapshot of a clean close, and by replaying the whole log.
  */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** A cache without room, so that images of segments, which have a bound of their own, are not counted. */
+/** Opens with an empty cache, so that segment images, which have their own limit, are not counted. */
 function openBench(folder: string): Promise<Engine> {
   return openEngine({ folder, database: { log: { cache: new SegmentCache(1) } } });
 }

@@ -1,10 +1,9 @@
 /**
- * What compaction costs and gives back: documents are overwritten again and again; how much space does the log take at
- * most for its live bytes, and how long do reads take meanwhile? In process, and over HTTP/2 with the clients in a
- * process of their own.
+ * The costs and the yield of compaction: documents are overwritten repeatedly. Measures the log's peak size relative to
+ * its live bytes, and read latency meanwhile, in process, and over HTTP/2 with the clients in a separate process.
  *
- * Reads beside the first storing of the documents, when there is nothing to compact, tell what is due to the writes:
- * only the difference is compaction's.
+ * Reads during the first insertion, when there is nothing to compact, show the share of the writes: only the difference
+ * is due to compaction.
  */
 import type { ChildProcess } from "node:child_process";
 import { lstatSync, readdirSync } from "node:fs";
@@ -28,11 +27,11 @@ import {
 const batchSize = 100;
 const readsPerTurn = 8;
 
-/** Milliseconds. */
+/** In milliseconds. */
 interface Reads {
-  /** Of the call alone. */
+  /** Duration of the call alone. */
   readonly calls: number[];
-  /** From before its turn of the event loop came, as a request waits for it. */
+  /** Duration including the wait for a turn of the event loop, as for a request. */
   readonly turns: number[];
 }
 
@@ -87,7 +86,7 @@ async function inProcess(size: BenchSize, print: (line: string) => void): Promis
   }
 }
 
-/** Stores every document once more, `batchSize` to a transaction; `between` is awaited after each. */
+/** Overwrites every document once, `batchSize` per transaction; `between` is awaited after each. */
 async function overwrite(
   database: Database,
   documents: number,
@@ -110,7 +109,7 @@ function newReads(): Reads {
   return { calls: [], turns: [] };
 }
 
-/** Some gets of documents below a number, each as a request would come: after the events before it. */
+/** Gets several random documents with numbers below `documents`, each in a turn of its own, like requests. */
 async function readSome(
   database: Database,
   documents: number,
@@ -172,7 +171,7 @@ async function overWire(size: BenchSize, print: (line: string) => void): Promise
         body: "",
         seed,
       });
-    await gets(0); // warms up
+    await gets(0); // warm-up
     const idle = await gets(1);
     let next = 0;
     const first = await writer.beside(gets(2), () => writer.store("others", () => next++));
@@ -194,7 +193,7 @@ async function overWire(size: BenchSize, print: (line: string) => void): Promise
   }
 }
 
-/** Stores documents of the database `bench` over a connection, one request after the other. */
+/** Stores documents in the database `bench` over one connection, one request at a time. */
 class Writer {
   readonly #session: http2.ClientHttp2Session;
   #round = 0;
@@ -208,7 +207,7 @@ class Writer {
     await ask(this.#session, "PUT", path, { DatabaseName: "bench" });
   }
 
-  /** `batchSize` documents in one request; `numberOf` gives the number of each. */
+  /** Stores `batchSize` documents in one request; `numberOf` gives the number of each. */
   async store(prefix: string, numberOf: (n: number) => number): Promise<void> {
     this.#round++;
     const Commands = Array.from({ length: batchSize }, (_, n) => ({
@@ -219,7 +218,7 @@ class Writer {
     await ask(this.#session, "POST", "/databases/bench/bulk_docs", { Commands });
   }
 
-  /** Repeats `work` until `measured` has come. */
+  /** Repeats `work` until `measured` resolves. */
   async beside(measured: Promise<LoadResult>, work: () => Promise<void>): Promise<LoadResult> {
     let isOver = false;
     const watched = measured.finally(() => {

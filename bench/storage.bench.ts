@@ -1,6 +1,6 @@
 /**
- * The engine in process against LMDB and SQLite on the same documents in the same run: get by id, durable put with
- * 64 in flight, durable bulk insert in batches of 1,000; and the bare limits beside them.
+ * The engine in process against LMDB and SQLite on the same documents in the same run: get by id, durable put with 64
+ * in flight, durable bulk insert in batches of 1,000; and the bare limits of the machine.
  */
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -66,7 +66,10 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** Texts are made before the clock runs, flat as ones that came over a wire; there are fewer than documents. */
+/**
+ * Texts are made before the measurement, as flat strings like those from a socket; there are fewer texts than
+ * documents.
+ */
 const texts: string[] = [];
 
 function makeTexts(documents: number): void {
@@ -89,7 +92,7 @@ async function insertAll(database: Database, count: number): Promise<void> {
         }
       }),
     );
-    // Some are under way: while they go to the disk, the next ones are made.
+    // Several batches are in flight: the next are prepared while these are written to disk.
     if (pending.length > batchesUnderWay) await pending.shift();
   }
   await Promise.all(pending);
@@ -179,7 +182,7 @@ async function benchPutsAndGets(
   await engine.close();
 }
 
-/** Throughput and processor time beside the peer's; null when it is not installed. */
+/** Throughput and processor time against the peer's; `peerName` null: it is not installed. */
 function compared(
   what: string,
   count: number,
@@ -199,7 +202,7 @@ function microseconds(ms: number, count: number): string {
   return `${((ms * 1000) / count).toFixed(2)} µs`;
 }
 
-/** The text as stored, without `@metadata`: what LMDB's get of a string gives too. */
+/** Reads the text as stored, without `@metadata`: the equivalent of LMDB's get of a string. */
 function getSync(database: Database, documents: number, count: number): void {
   const random = seeded(7);
   let length = 0;

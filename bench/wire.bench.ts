@@ -1,7 +1,7 @@
 /**
- * Patches by query over HTTP, from the PATCH to the completed operation, durable, in a server of its own process: against
- * SQLite in process, and against a RavenDB whose address is in JACKDAW_BENCH_RAVENDB (without certificates), with the same
- * documents in the same run. And how long a GET takes while all documents are patched, as another process sees it.
+ * Patches by query over HTTP, from the PATCH to the completed operation, durable, in a server in a separate process:
+ * against SQLite in process, and against a RavenDB at the address in JACKDAW_BENCH_RAVENDB (without certificates), with
+ * the same documents in the same run. Also the latency of a GET from another process during a patch of all documents.
  */
 import { once } from "node:events";
 import {
@@ -17,9 +17,9 @@ import { PlainClient, startPlain } from "./http/plain-client.ts";
 import { filledSqlite, patches, textOf } from "./patched-documents.ts";
 
 const metadata = ',"@metadata":{"@collection":"Users"}}';
-/** Between one GET and the next: a user, not a load. */
+/** Milliseconds between two GETs: a single user, not a load. */
 const pauseMs = 1;
-/** A RavenDB is given a minute for what it needs to settle on the index of a condition. */
+/** RavenDB gets a minute to choose and build the index for a condition. */
 const staleTimeout = "00:01:00";
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -41,7 +41,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     const servers = raven === null ? [jackdaw] : [jackdaw, raven];
     for (const one of servers) await one.fill(commandsOf(count));
     for (const [what, { query, sql }] of Object.entries(patches)) {
-      for (const one of servers) if (what === "some") await one.patch(query, staleTimeout); // makes the index
+      for (const one of servers) if (what === "some") await one.patch(query, staleTimeout); // builds the index
       const times = await interleaved(rounds, {
         jackdaw: () => timeMs(() => jackdaw.patch(query, staleTimeout)),
         sqlite: async () => (sqlite === null ? Number.NaN : timeMs(() => sqlite.exec(sql))),
@@ -65,7 +65,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** GETs of random documents on one connection, one after the other, idle and beside a patch of all. */
+/** GETs of random documents on one connection, sequentially, idle and during a patch of all documents. */
 async function benchGets(
   client: PlainClient,
   count: number,

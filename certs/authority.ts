@@ -1,12 +1,13 @@
 /**
- * Makes certificates: a CA, the server certificate, client certificates. EC keys (P-256; RSA when asked for), SHA-256. Text in, text out; no files.
+ * Makes certificates: a CA, the server certificate, client certificates. EC keys (P-256; RSA on request), SHA-256. Text
+ * in, text out; no files.
  *
- * `selfsigned` is loaded when the first certificate is made (113 ms), never on an ordinary start.
+ * `selfsigned` is loaded for the first certificate (113 ms), never on an ordinary start.
  *
  * Invariants:
- * - Every leaf has digitalSignature and keyEncipherment: clients refuse certificates that lack the latter.
- * - Every certificate names its key, and every leaf its issuer's: strict clients refuse others.
- * - A name given by a user becomes one attribute of the subject, whatever characters are in it.
+ * - Every leaf has digitalSignature and keyEncipherment: clients refuse certificates without the latter.
+ * - Every certificate carries its key identifier, and every leaf its issuer's: strict clients require both.
+ * - A name given by a user becomes a single attribute of the subject, whatever characters it contains.
  */
 import { generateKeyPair, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
@@ -16,13 +17,13 @@ import { completeCertificate } from "./complete-certificate.ts";
 /** A certificate and its private key, both PEM. */
 export interface CertificatePair {
   readonly certificate: string;
-  /** PKCS#8, not encrypted unless a password was given; an RSA key as PKCS#1, never encrypted. */
+  /** PKCS#8, unencrypted unless a password was given; an RSA key as PKCS#1, never encrypted. */
   readonly key: string;
 }
 
 const dayMs = 86_400_000;
 export const authorityDays = 3650;
-/** Some clients refuse server certificates that are valid for longer. */
+/** Some clients refuse server certificates with a longer validity. */
 export const serverDays = 825;
 export const clientDays = 1826;
 
@@ -33,7 +34,7 @@ type Extension = NonNullable<
   NonNullable<Parameters<typeof import("selfsigned").generate>[1]>["extensions"]
 >[number];
 
-/** A CA of its own; `domain` is in its name only. */
+/** A self-signed CA; `domain` is only part of its name. */
 export function makeAuthority(domain: string, now = new Date()): Promise<CertificatePair> {
   return make(
     `Jackdaw CA ${domain}`,
@@ -51,7 +52,7 @@ export function makeAuthority(domain: string, now = new Date()): Promise<Certifi
   );
 }
 
-/** A server certificate for `hosts` (names and addresses, at least one), also usable as a client's. */
+/** A server certificate for `hosts` (names and addresses, at least one), also usable as a client certificate. */
 export function makeServerCertificate(
   authority: CertificatePair,
   hosts: readonly string[],
@@ -75,8 +76,8 @@ export function makeServerCertificate(
 }
 
 /**
- * A client certificate called `name`. `notAfter`: the end of its validity; `password` encrypts the key, unless it is RSA.
- * `keyType` "rsa" is for clients that read no other PEM, as RavenDB's for Node; it takes up to some seconds.
+ * A client certificate named `name`. `notAfter`: the end of its validity; `password` encrypts the key, unless it is
+ * RSA. `keyType` "rsa" is for clients that read no other PEM, such as RavenDB's for Node; it can take some seconds.
  */
 export async function makeClientCertificate(
   authority: CertificatePair,
@@ -109,7 +110,7 @@ interface Validity {
   readonly notAfter: Date;
 }
 
-/** From a day ago, for clocks that differ. */
+/** Starts a day ago, to allow for clock skew. */
 function validity(now: Date, days: number): Validity {
   const time = now.getTime();
   return { notBefore: new Date(time - dayMs), notAfter: new Date(time + days * dayMs) };
@@ -145,7 +146,7 @@ async function make(
   return { certificate, key: rsa.privateKey.export({ type: "pkcs1", format: "pem" }).toString() };
 }
 
-/** One attribute's value as RFC 4514 writes it. */
+/** Escapes one attribute value as in RFC 4514. */
 function escapeName(name: string): string {
   return name.replace(/[\\,+"<>;=#]/g, "\\$&").replace(/^ | $/g, "\\ ");
 }

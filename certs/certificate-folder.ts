@@ -1,12 +1,12 @@
 /**
- * The folder with a server's set of certificates: which files there are, and making them, all at once, mode 0600.
+ * The folder with a server's set of certificates: finds its files, and creates it as a whole, with mode 0600.
  *
  *   ca.crt ca.key                                   signs the others
- *   server.crt server.key                           what the server shows
+ *   server.crt server.key                           presented by the server
  *   admin.client.certificate.<domain>.crt .key .pfx the first cluster admin
  *
  * Invariants:
- * - The folder appears whole or not at all: it is filled under another name first.
+ * - The folder is created atomically: it is filled under another name and then renamed.
  */
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -30,7 +30,7 @@ export interface CertificatePaths {
 }
 
 export interface AdminPaths {
-  /** `admin.client.certificate.<domain>`, the files' name without ending. */
+  /** `admin.client.certificate.<domain>`, the file name without extension. */
   readonly name: string;
   readonly certificate: string;
   readonly key: string;
@@ -48,7 +48,7 @@ function adminPaths(folder: string, name: string): AdminPaths {
   };
 }
 
-/** The files of a folder made by `makeCertificateFolder`; undefined when there is no such folder. */
+/** The files of a folder made by `makeCertificateFolder`; undefined when it does not exist. */
 export async function findCertificateFolder(folder: string): Promise<CertificatePaths | undefined> {
   if (!existsSync(folder)) return undefined;
   const names = await readdir(folder);
@@ -64,8 +64,8 @@ export async function findCertificateFolder(folder: string): Promise<Certificate
 }
 
 /**
- * Makes a whole set. `domain` is in the names of the admin's files; `hosts` are the names and addresses served.
- * The folder must not exist. @throws node:fs errors
+ * Makes a complete set. `domain` is part of the admin file names; `hosts` are the names and addresses served. The
+ * folder must not exist. @throws node:fs errors
  */
 export async function makeCertificateFolder(
   folder: string,
@@ -93,20 +93,20 @@ export async function makeCertificateFolder(
   return (await findCertificateFolder(folder)) as CertificatePaths;
 }
 
-/** Replaces the server certificate by one for `hosts`, signed by the folder's CA. */
+/** Replaces the server certificate with one for `hosts`, signed by the folder's CA. */
 export async function remakeServerCertificate(
   paths: CertificatePaths,
   hosts: readonly string[],
 ): Promise<CertificatePair> {
   const server = await makeServerCertificate(await readAuthority(paths), hosts);
-  // A whole pair at every moment: both in one file, until the key is in its own.
+  // Certificate and key match at every moment: both are in one file until the key is in its own.
   await replacePrivate(paths.server, server.certificate + server.key);
   await replacePrivate(paths.serverKey, server.key);
   await replacePrivate(paths.server, server.certificate);
   return server;
 }
 
-/** The CA of a folder. @throws node:fs errors */
+/** Reads the CA of a folder. @throws node:fs errors */
 export async function readAuthority(paths: CertificatePaths): Promise<CertificatePair> {
   const [certificate, key] = await Promise.all([
     readFile(paths.authority, "utf8"),
@@ -120,7 +120,7 @@ async function writePair(path: string, pair: CertificatePair): Promise<void> {
   await writePrivate(`${path}.crt`, pair.certificate);
 }
 
-/** Writes a file that only its owner may read. It takes the place of one of that name at once, and durably. */
+/** Writes a file readable only by its owner, replacing an existing one atomically and durably. */
 export async function replacePrivate(path: string, content: string | Buffer): Promise<void> {
   await writePrivate(path, content);
   const folder = await open(dirname(path), "r");
@@ -131,7 +131,7 @@ export async function replacePrivate(path: string, content: string | Buffer): Pr
   }
 }
 
-/** Writes a file that only its owner may read, replacing one of that name; its content is on the disk when this resolves. */
+/** Writes a file readable only by its owner, replacing an existing one; its content is on disk when this resolves. */
 async function writePrivate(path: string, content: string | Buffer): Promise<void> {
   const partial = `${path}.partial`;
   await rm(partial, { force: true });

@@ -1,9 +1,9 @@
 /**
- * Completes what `selfsigned` made by what it cannot do: the identifiers of keys (RFC 5280, 4.2.1.1 and 4.2.1.2), without which
- * strict clients such as Python 3.13 refuse a chain; and a key of another kind than its issuer's. The certificate is
- * signed anew for it, always with ECDSA and SHA-256.
+ * Completes the output of `selfsigned` with what it cannot do: key identifiers (RFC 5280, 4.2.1.1 and 4.2.1.2), without
+ * which strict clients such as Python 3.13 refuse a chain; and a key of another type than its issuer's. The certificate
+ * is then signed again, always with ECDSA and SHA-256.
  *
- * `pkijs` is loaded when the first certificate is made.
+ * `pkijs` is loaded for the first certificate.
  */
 import { createHash, type KeyObject, sign } from "node:crypto";
 import type { CertificatePair } from "./authority.ts";
@@ -12,8 +12,8 @@ const subjectKeyIdentifier = "2.5.29.14";
 const authorityKeyIdentifier = "2.5.29.35";
 
 /**
- * The certificate as it is to be. `issuer`: who signed it, undefined for one that signs itself; `signingKey`: PEM of an EC key that
- * is not encrypted; `publicKey`: to stand in for the one in the certificate.
+ * Adds the identifiers and signs again. `issuer`: undefined for a self-signed certificate; `signingKey`: PEM of an
+ * unencrypted EC key; `publicKey`: replaces the one in the certificate.
  */
 export async function completeCertificate(
   certificate: string,

@@ -1,5 +1,5 @@
 /**
- * Command: makes a set of certificates in a new folder, without a server.
+ * Command that makes a set of certificates in a new folder, without a server.
  *
  *   npm run certs -- --domain=db.example.com --out=./certs [--hosts=10.0.0.5,db2.example.com]
  */
@@ -12,7 +12,7 @@ import { domainOf, servedHosts } from "./hosts.ts";
 
 const usage = "npm run certs -- --domain=db.example.com --out=./certs [--hosts=name,address]";
 
-/** Runs the command. @returns its exit code: 0 made, 2 wrong arguments, 1 anything else. */
+/** Runs the command. @returns its exit code: 0 success, 2 wrong arguments, 1 anything else */
 export async function generate(
   argv: readonly string[],
   print: (line: string) => void,

@@ -1,10 +1,10 @@
-/** Under which names and addresses a server can be called, for the names in its certificate. */
+/** The names and addresses by which a server can be reached, for its certificate. */
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 
 /**
- * Names and addresses for a server that listens on `host`, the first being the one to call it by: always the local
- * ones, all of the machine's own when it listens everywhere, and those in `others`.
+ * Names and addresses for a server that listens on `host`, the preferred one first: always the local ones, all of the
+ * machine's own when it listens on every address, and those in `others`.
  */
 export function servedHosts(host: string, others: readonly string[]): string[] {
   const hosts = new Set<string>();
@@ -26,12 +26,12 @@ export function servedHosts(host: string, others: readonly string[]): string[] {
   return [...hosts];
 }
 
-/** `[::1]` -> `::1`, as URLs write addresses. */
+/** `[::1]` -> `::1`: removes the brackets that URLs put around IPv6 addresses. */
 export function bareHost(host: string): string {
   return host.startsWith("[") ? host.slice(1, -1) : host;
 }
 
-/** What the admin's files are called after: the name served, "localhost" when there is only an address. */
+/** The domain in the admin file names: the host name, or "localhost" for an address. */
 export function domainOf(host: string): string {
   return isIP(host) !== 0 || !isHostName(host) ? "localhost" : host;
 }

@@ -1,14 +1,15 @@
 /**
- * Writes PKCS#12: one certificate and its key in one file, as browsers and .NET import it. PBES2 with AES-256, HMAC-SHA-256.
+ * Writes PKCS#12: a certificate and its key in one file, as imported by browsers and .NET. PBES2 with AES-256,
+ * HMAC-SHA-256.
  *
- * `pkijs` is loaded when the first file is written.
+ * `pkijs` is loaded for the first file.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { CertificatePair } from "./authority.ts";
 
-/** Rounds of key derivation when a password has something to protect. */
+/** Key derivation rounds for files with a password. */
 const protectedRounds = 100_000;
-/** Rounds for the check sum, which is computed in JavaScript, and for files without a password. */
+/** Rounds for the MAC, which is computed in JavaScript, and for files without a password. */
 const plainRounds = 2048;
 
 const keyBagId = "1.2.840.113549.1.12.10.1.2";
@@ -17,8 +18,8 @@ const friendlyNameId = "1.2.840.113549.1.9.20";
 const localKeyId = "1.2.840.113549.1.9.21";
 
 /**
- * The bytes of a `.pfx` with `pair`, whose key must not be encrypted. `password` may be empty: then everybody who has the file
- * has the key.
+ * The bytes of a `.pfx` with `pair`, whose key must be unencrypted. `password` may be empty: then anybody who has the
+ * file has the key.
  */
 export async function writePfx(
   pair: CertificatePair,
@@ -36,7 +37,7 @@ export async function writePfx(
     hmacHashAlgorithm: "SHA-256",
     iterationCount: rounds,
   };
-  // Readers pair key and certificate by this number.
+  // Readers match key and certificate by this id.
   const keyId = toArrayBuffer(Buffer.from(certificate.fingerprint.replaceAll(":", ""), "hex"));
   const attributes = () => [
     new pkijs.Attribute({

@@ -1,16 +1,16 @@
 /**
- * Who somebody is, and what he may do: certificate -> identity -> may it use this route on this database.
- * Knows nothing of sockets or of how certificates are stored.
+ * Identity and authorization: certificate -> identity -> may it use this route on this database. Independent of sockets
+ * and of how certificates are stored.
  *
  * Invariants:
- * - An identity never changes; when rights change, the connection gets another one.
- * - Who is not known gets one and the same refusal for everything that is not open.
+ * - An identity is immutable; when rights change, the connection gets a new one.
+ * - An unknown caller gets the same refusal for everything that is not open.
  */
 import type { X509Certificate } from "node:crypto";
 
 /**
- * Who may use a route, from everybody to the few.
- * - open: without a certificate too
+ * The access level of a route, from the widest to the narrowest.
+ * - open: no certificate needed
  * - valid-user: any registered certificate
  * - read, write, database-admin: that permission on the database in the path; operators have all
  * - operator, cluster-admin: that clearance
@@ -36,7 +36,7 @@ export type SecurityClearance = (typeof securityClearances)[number];
 export const databaseAccesses = ["Read", "ReadWrite", "Admin"] as const;
 export type DatabaseAccess = (typeof databaseAccesses)[number];
 
-/** Clearances in order: one may hand out only what is not above the own. A ClusterNode is a ClusterAdmin. */
+/** Clearances ranked: a caller may grant only up to its own rank. A ClusterNode ranks as a ClusterAdmin. */
 export const clearanceRank: Readonly<Record<SecurityClearance, number>> = {
   UnauthenticatedClients: 1,
   ValidUser: 1,
@@ -47,17 +47,17 @@ export const clearanceRank: Readonly<Record<SecurityClearance, number>> = {
 const databaseRank: Readonly<Record<DatabaseAccess, number>> = { Read: 1, ReadWrite: 2, Admin: 3 };
 
 export interface Identity {
-  /** Why somebody is nobody, or that he is known. "unsecured": a server without certificates. */
+  /** "known", or why the caller is not recognized. "unsecured": a server without certificates. */
   readonly standing: "known" | "unsecured" | "none" | "unknown" | "expired" | "not-yet-valid";
   /** 0 nobody, 1 valid user, 2 operator, 3 cluster admin. */
   readonly rank: number;
   /** Lower-case database name -> 1 read, 2 write, 3 admin. */
   readonly permissions: ReadonlyMap<string, number>;
-  /** SHA-1 of the certificate, capitals; "" without one. */
+  /** SHA-1 of the certificate, in capitals; "" without one. */
   readonly thumbprint: string;
-  /** `CN=x(Thumbprint: T)`: how messages call it. */
+  /** `CN=x(Thumbprint: T)`, for messages. */
   readonly label: string;
-  /** Milliseconds since 1970; the certificate's own bounds. */
+  /** The certificate's validity, in milliseconds since 1970. */
   readonly validFromMs: number;
   readonly validUntilMs: number;
 }
@@ -76,7 +76,7 @@ function nobody(standing: Identity["standing"], rank: number): Identity {
   };
 }
 
-/** The caller who showed no certificate. */
+/** A caller that presented no certificate. */
 export const anonymous: Identity = nobody("none", 0);
 /** Every caller of a server without TLS. */
 export const unsecured: Identity = nobody("unsecured", 3);
@@ -87,8 +87,8 @@ export interface Grant {
 }
 
 /**
- * The identity of a certificate. `grant` is what it is registered with, undefined when it is not (or is disabled).
- * `nowMs` decides about its dates.
+ * The identity of a certificate. `grant` is its registration; undefined when it is not registered or is disabled. Its
+ * validity is judged at `nowMs`.
  */
 export function identify(
   certificate: X509Certificate,
@@ -118,12 +118,12 @@ export function identify(
   };
 }
 
-/** What a level asks for: a rank of the identity, or else a permission on the database. */
+/** What an access level requires: a rank of the identity, or else a permission on the database. */
 export interface Requirement {
   readonly access: Access;
   /** An identity of this rank passes. */
   readonly rank: number;
-  /** Of a lower rank but at least 1: this much permission on the database; 0 when the rank alone decides. */
+  /** For a lower rank, at least 1: the permission needed on the database; 0 when only the rank counts. */
   readonly permission: number;
 }
 
@@ -138,7 +138,7 @@ export const requirements: Readonly<Record<Access, Requirement>> = {
   "cluster-admin": { access: "cluster-admin", rank: 3, permission: 0 },
 };
 
-/** May `identity` use a route of this level? `database`: the name in the path, in any case. Hot. */
+/** May `identity` use a route with this requirement? `database`: the name in the path, in any case. Hot. */
 export function isAllowed(
   identity: Identity,
   requirement: Requirement,
@@ -149,7 +149,7 @@ export function isAllowed(
   return hasPermission(identity, database, requirement.permission);
 }
 
-/** Has it at least this permission (1 read, 2 write, 3 admin) on the database? Operators have all. */
+/** Does it have at least this permission (1 read, 2 write, 3 admin) on the database? Operators have all. */
 export function hasPermission(identity: Identity, database: string, permission: number): boolean {
   if (identity.rank >= 2) return true;
   return (identity.permissions.get(database.toLowerCase()) ?? 0) >= permission;
@@ -171,7 +171,7 @@ const whatToDo =
 
 /**
  * The message of a refusal: who was refused, why, and what to do.
- * `access` undefined: only that he may not see what he asked for.
+ * `access` undefined: the message reveals only that the caller may not see the target.
  */
 export function refusalMessage(
   identity: Identity,
@@ -221,7 +221,7 @@ function longDate(ms: number): string {
   return `${weekday}, ${day} ${month} ${date.getUTCFullYear()}`;
 }
 
-/** Node gives one part of a subject a line. */
+/** Node puts each part of a subject on its own line. */
 function oneLine(subject: string): string {
   return subject.replaceAll("\n", ", ");
 }

@@ -1,19 +1,19 @@
 /**
- * The room that one body takes in the memory of the process while it is collected and worked on.
+ * Accounts for the process memory of one body while it is collected and processed.
  *
  * Invariants:
- * - What is held of a body is counted, but for `freeBytes`.
- * - Small bodies find room when large ones wait for it: they have a reserve of their own.
+ * - All memory held for a body is counted, except `freeBytes`.
+ * - Small bodies find room while large ones wait: they have a reserve of their own.
  */
 import { processMemory } from "../engine/memory-budget.ts";
 import { forceRoom, takeRoom } from "./reply-room.ts";
 
-/** Bytes that any body may have without being counted. */
+/** Bytes of each body that are not counted. */
 const freeBytes = 16 * 1024;
-/** Bytes up to which a body is small, and of what all small ones may take beyond the room for bodies. */
+/** Bytes up to which a body is small, and the reserve of all small bodies, as a share of the limit for bodies. */
 const smallBytes = 1024 * 1024;
 const smallShare = 1 / 4;
-/** The room of a body of unknown length becomes so many bytes, then twice as many each time, by at most so many. */
+/** A body of unknown length reserves this many bytes first, then doubles, by at most `stepBytesMax` a step. */
 const firstBytes = 64 * 1024;
 const stepBytesMax = 16 * 1024 * 1024;
 
@@ -27,13 +27,13 @@ export class BodyRoom {
     return freeBytes + this.#bytes;
   }
 
-  /** Is somebody else waiting for the room that this one has? */
+  /** Does another body wait for memory while this one holds some? */
   get isPressed(): boolean {
     return this.#bytes > 0 && processMemory.waitersOf("bodies") > 0;
   }
 
   /**
-   * Makes room for a body of `length` bytes in all. @returns undefined when there is at once.
+   * Makes room for a body of `length` bytes in all. @returns undefined when there is room at once
    * @throws RequestError 503 (in the promise) when there is none in time
    */
   grow(length: number, isExact: boolean, signal?: AbortSignal): Promise<void> | undefined {

@@ -1,10 +1,10 @@
 /**
- * Decoding a request's body and collecting it, within limits of size, time and the memory that bodies may take together.
- * Works on any readable stream.
+ * Decodes and collects request bodies, within limits of size, time and the total memory of bodies. Works on any
+ * readable stream.
  *
  * Invariants:
- * - The limit of size holds for the decoded bytes too, so a small body cannot unfold into a large one.
- * - A body that stands still for `idleMs` fails. Collected whole, it must also keep to `bytesPerSecondMin`.
+ * - The size limit applies to the decoded bytes too, so a small body cannot decompress into a large one.
+ * - A body that receives nothing for `idleMs` fails. One collected whole must also keep to `bytesPerSecondMin`.
  */
 
 import type { Readable, Transform } from "node:stream";
@@ -22,11 +22,11 @@ import {
 } from "./request-error.ts";
 
 export interface BodyLimits {
-  /** Bytes of a body that is collected whole, decoded. */
+  /** Decoded bytes of a body that is collected whole. */
   readonly bodyBytesMax: number;
-  /** As `bodyBytesMax`, of a body that is an object which says what to do: it is read in one turn. */
+  /** As `bodyBytesMax`, for a body of instructions: it is parsed in one turn. */
   readonly jsonBytesMax: number;
-  /** Milliseconds that a body may stand still. */
+  /** Milliseconds without new bytes after which a body fails. */
   readonly idleMs: number;
   /** A collected body slower than this after `rateGraceMs` fails. */
   readonly bytesPerSecondMin: number;
@@ -36,7 +36,7 @@ export interface BodyLimits {
   readonly compressReplies: boolean;
 }
 
-/** Ends waiting when nothing came for too long, or too little; sooner when others wait for the room that the body has. */
+/** Fails a body that stalls or is too slow overall; sooner when others wait for the memory it holds. */
 class Pace {
   private readonly limits: BodyLimits;
   private readonly room: BodyRoom;
@@ -46,7 +46,7 @@ class Pace {
   private readonly onLate: (detail: string) => void;
   private bytesInAll = 0;
   private bytesSeen = 0;
-  /** Milliseconds of waiting for room of our own: not the client's. */
+  /** Milliseconds spent waiting for memory: not charged to the client. */
   private ownMs = 0;
 
   constructor(limits: BodyLimits, room: BodyRoom, onLate: (detail: string) => void) {
@@ -56,7 +56,7 @@ class Pace {
     this.timer = setTimeout(() => this.onIdle(), limits.idleMs);
   }
 
-  /** Something came. @returns false when it is too slow on the whole. */
+  /** Records progress. @returns false when the body is too slow overall */
   note(bytesInAll: number): boolean {
     this.timer.refresh();
     this.bytesInAll = bytesInAll;
@@ -68,7 +68,7 @@ class Pace {
     return (bytesInAll * 1000) / elapsedMs >= this.limits.bytesPerSecondMin;
   }
 
-  /** Waiting for room begins; call the result when it has ended. */
+  /** Stops the clocks while the body waits for memory. @returns a function that restarts them */
   suspend(): () => void {
     const startedMs = performance.now();
     clearTimeout(this.timer);
@@ -101,11 +101,11 @@ class Pace {
   }
 }
 
-/** Bytes of room above which a body must get on while others wait for room: so many in each `pressedStallMs`. */
+/** Bytes held above which a body must receive this many per `pressedStallMs` while others wait for memory. */
 const watchedBytes = 64 * 1024;
 
 /**
- * The whole decoded body. `room` holds what it takes until whoever gave it releases it.
+ * Collects and decodes a whole body. `room` holds its memory until the caller releases it.
  * @throws RequestError 400, 408, 413, 415, 503
  */
 export async function collectBody(
@@ -119,13 +119,13 @@ export async function collectBody(
   const declared = Number(contentLength ?? Number.NaN);
   if (declared > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax);
   const kind = encodingOf(encoding);
-  // Nothing is read before there is room for it.
+  // Memory is reserved before anything is read.
   if (declared > 0) await room.grow(declared, true, signal);
   const raw = await new BodyCollector(source(), declared, limits, room, signal).whole();
   return kind === "identity" ? raw : unfold(raw, kind, limits, room, signal);
 }
 
-/** Bytes of a body of known length from which on it is collected in place. */
+/** Bytes from which a body of known length is collected in a buffer of its final size. */
 const inPlaceBytesMin = 256 * 1024;
 
 /** Collects without decoding. */
@@ -134,7 +134,7 @@ class BodyCollector {
   readonly #limits: BodyLimits;
   readonly #room: BodyRoom;
   readonly #signal: AbortSignal | undefined;
-  /** A body of known length is put together where it will stay. */
+  /** The final buffer of a body of known length. */
   readonly #whole: Buffer | undefined;
   #chunks: Buffer[] = [];
   #length = 0;
@@ -154,7 +154,7 @@ class BodyCollector {
     this.#limits = limits;
     this.#room = room;
     this.#signal = signal;
-    // Its pages come to be as they are written: what is only announced takes no memory.
+    // The system allocates its pages as they are written: a declared length alone costs no memory.
     this.#whole = declared >= inPlaceBytesMin ? largeBuffer(declared) : undefined;
   }
 
@@ -172,7 +172,8 @@ class BodyCollector {
         else if (this.#chunks.length === 1 && first !== undefined) resolve(first);
         else joined(this.#chunks, this.#length).then(resolve, reject);
       });
-      // A stream that closes without an end was cut off by the client. (Node's `finished` says the same at 3 times the cost.)
+      // A stream that closes without an end was cut off by the client. (Node's `finished` detects this at 3 times the
+      // cost.)
       const onCut = () => {
         if (!this.#isDone) this.#fail(new Error("the client ended the request within its body"));
       };
@@ -220,10 +221,10 @@ class BodyCollector {
   }
 }
 
-/** Bytes that are copied in one turn. */
+/** Bytes copied in one turn. */
 const copiedBytesMax = 4 * 1024 * 1024;
 
-/** The chunks as one, copied in slices; large chunks are let go meanwhile. */
+/** Concatenates the chunks, in slices when they are large; each chunk is released once copied. */
 export async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
   if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
   const whole = largeBuffer(length);
@@ -263,12 +264,13 @@ function encodingOf(header: string | undefined): Encoding {
   }
 }
 
-/** Bytes of an unfolded body that are kept while it is not known yet how many there will be. */
+/** Decoded bytes that are kept while the decoded size is still unknown. */
 const keptUnfoldedBytes = 32 * 1024 * 1024;
 
 /**
- * Decodes a whole body on another thread (zstd on Node 20: on this one, in slices). One that becomes large is only counted
- * first, so that what is refused in the end does not fill the memory before, and decoded again when there is room for it.
+ * Decodes a whole body on another thread (zstd: on this one, in slices). A body larger than `keptUnfoldedBytes` is
+ * decoded twice: the first pass only counts, so that a body refused in the end does not fill memory first; the second
+ * runs once there is room for it.
  */
 async function unfold(
   raw: Buffer,
@@ -304,7 +306,7 @@ async function* oneChunk(chunk: Buffer): AsyncGenerator<Buffer> {
   yield chunk;
 }
 
-/** The decoded body piece by piece; pieces come out as soon as the client's flushes allow. */
+/** Decodes a body in chunks; output is available as soon as the client's flushes allow. */
 export function decodeBody(
   source: Readable,
   encoding: string | undefined,
@@ -315,7 +317,7 @@ export function decodeBody(
   return kind === "identity" ? paced : unfoldStream(paced, kind, Number.POSITIVE_INFINITY);
 }
 
-/** Fails when nothing comes for `idleMs` while somebody waits for it. */
+/** Fails when nothing arrives within `idleMs` while a reader waits. */
 async function* withIdleLimit(source: Readable, limits: BodyLimits): AsyncGenerator<Buffer> {
   const iterator = source[Symbol.asyncIterator]();
   let isDone = false;
@@ -353,8 +355,8 @@ function orIdle<T>(promise: Promise<T>, idleMs: number): Promise<T> {
 }
 
 /**
- * What compressed bytes unfold to. `bytesMax` is kept by zstd alone; the others' pieces are small, so that their reader can
- * stop in time. @throws RequestError 400, 413
+ * Decodes a compressed stream. Only zstd enforces `bytesMax`; the other decoders yield small chunks, so their reader
+ * can stop in time. @throws RequestError 400, 413
  */
 export async function* unfoldStream(
   source: AsyncIterable<Buffer>,
@@ -369,30 +371,30 @@ export async function* unfoldStream(
   const first = await iterator.next();
   if (first.done) return;
   const decoder = makeDecoder(encoding, first.value);
-  void feed(decoder, first.value, iterator); // reports through the decoder
+  void feed(decoder, first.value, iterator); // errors surface through the decoder
   try {
     for await (const chunk of decoder) yield chunk as Buffer;
   } catch (error) {
     throw isZlibError(error) ? bodyBroken(encoding, error) : error;
   } finally {
     decoder.destroy();
-    // Not awaited: it may be waiting for a piece that never comes.
+    // Not awaited: the source may be waiting for a chunk that never comes.
     iterator.return?.().catch(() => undefined);
   }
 }
 
 function makeDecoder(encoding: "gzip" | "br" | "deflate", first: Buffer): Transform {
   if (encoding === "gzip") {
-    // Clients of bulk insert flush without ever ending the compressed stream, so an end in its middle is an end.
+    // Bulk-insert clients flush without ever ending the compressed stream, so truncated input counts as complete.
     return zlib.createGunzip({ finishFlush: zlib.constants.Z_SYNC_FLUSH });
   }
   if (encoding === "br") return zlib.createBrotliDecompress();
-  // "deflate" should be zlib's format; some clients send it raw. Zlib's first byte is x8.
+  // "deflate" should be zlib's format; some clients send it raw. The first byte of zlib's format is x8.
   const isWrapped = ((first[0] ?? 0) & 0x0f) === 8;
   return isWrapped ? zlib.createInflate() : zlib.createInflateRaw();
 }
 
-/** Writes the rest of the source into the decoder, no faster than it takes it. */
+/** Writes the rest of the source into the decoder, under its back-pressure. */
 async function feed(decoder: Transform, first: Buffer, rest: AsyncIterator<Buffer>): Promise<void> {
   try {
     let chunk: Buffer = first;
@@ -421,10 +423,10 @@ function drained(stream: Transform): Promise<void> {
   });
 }
 
-/** Bytes given to the zstd decoder at once: what they unfold to (8 MB at worst) is in memory before anybody can stop. */
+/** Bytes per zstd decoding step: their output (8 MB at worst) is in memory before it can be limited. */
 const zstdStepBytes = 256;
 
-/** Node 20 has no zstd; the decoder is loaded when the first such body comes. */
+/** Decodes zstd with a library, which is loaded for the first such body: Node 20 has no zstd. */
 async function* unfoldZstd(
   source: AsyncIterable<Buffer>,
   bytesMax: number,

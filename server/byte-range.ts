@@ -1,17 +1,14 @@
 /**
- * The `Range` header (RFC 9110, 14.2), one range only: of several, or of what is not understood, the whole is sent.
+ * The `Range` header (RFC 9110, 14.2), a single range only: for several ranges, or a malformed one, the whole is sent.
  */
 
-/** Bytes [start, end) of a content. */
+/** Bytes [start, end) of a representation. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/**
- * The range of a content of `size` bytes that a header asks for; undefined: all of it.
- * `unsatisfiable` when it has none of the content's bytes.
- */
+/** The range that a header requests of `size` bytes; undefined: all of them. `unsatisfiable` when it covers none. */
 export function byteRangeOf(
   header: string | undefined,
   size: number,

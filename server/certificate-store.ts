@@ -1,11 +1,11 @@
 /**
- * Registered client certificates: durable, by thumbprint, with what each may do. Says who a certificate is, and tells
- * listeners when that changes. Makes no certificates and answers no requests.
+ * Registered client certificates and their grants, stored durably by thumbprint. Maps a certificate to an identity, and
+ * notifies listeners when that mapping changes. Makes no certificates and answers no requests.
  *
  * Invariants:
- * - A change is announced after it is durable, within the same turn of the event loop.
- * - Certificates are looked up by the SHA-256 of their bytes; the SHA-1 thumbprint is only their name.
- * - The server's own certificate and the well-known admins are known without being stored.
+ * - Listeners are notified after a change is durable, within the same turn of the event loop.
+ * - Certificates are looked up by the SHA-256 of their bytes; the SHA-1 thumbprint only names them.
+ * - The server's own certificate and the well-known admins are recognized without being stored.
  */
 import { X509Certificate } from "node:crypto";
 import { EngineError } from "../engine/errors.ts";
@@ -22,7 +22,7 @@ import type { ValueStore } from "./value-store.ts";
 /** A registered certificate, as stored. */
 export interface RegisteredCertificate {
   readonly Name: string;
-  /** SHA-1, capitals. */
+  /** SHA-1, in capitals. */
   readonly Thumbprint: string;
   readonly SecurityClearance: SecurityClearance;
   readonly Permissions: Readonly<Record<string, DatabaseAccess>>;
@@ -47,7 +47,7 @@ export class CertificateStore {
   private readonly listeners = new Set<(thumbprint: string) => void>();
   private own: X509Certificate | undefined;
 
-  /** Reads what is stored. `wellKnownAdmins`: thumbprints in capitals. */
+  /** Loads the stored certificates. `wellKnownAdmins`: thumbprints in capitals. */
   constructor(values: ValueStore, wellKnownAdmins: readonly string[]) {
     this.values = values;
     this.wellKnownAdmins = wellKnownAdmins;
@@ -56,7 +56,7 @@ export class CertificateStore {
     }
   }
 
-  /** The server's own certificate is a ClusterNode, the one before it no longer. */
+  /** The server's own certificate ranks as ClusterNode; the previous one loses that. */
   setServerCertificate(certificate: X509Certificate): void {
     const before = this.own;
     this.own = certificate;
@@ -72,13 +72,13 @@ export class CertificateStore {
     return this.wellKnownAdmins;
   }
 
-  /** Who shows this certificate, now. */
+  /** The current identity of a certificate. */
   identityOf(certificate: X509Certificate | undefined): Identity {
     if (certificate === undefined) return anonymous;
     return identify(certificate, this.grantOf(certificate), Date.now());
   }
 
-  /** All, in the order of their names. */
+  /** All certificates, ordered by name. */
   list(): RegisteredCertificate[] {
     return [...this.byThumbprint.values()]
       .map((entry) => entry.registered)
@@ -90,7 +90,7 @@ export class CertificateStore {
     return this.byThumbprint.get(thumbprint.toUpperCase())?.registered;
   }
 
-  /** Registers, or replaces what is registered under that thumbprint. Durable when it resolves. */
+  /** Registers a certificate, or replaces the registration under its thumbprint. Durable when it resolves. */
   async put(
     certificate: X509Certificate,
     terms: Omit<RegisteredCertificate, "Thumbprint" | "Certificate">,
@@ -116,7 +116,7 @@ export class CertificateStore {
     return registered;
   }
 
-  /** Forgets a certificate; nothing happens when it is not known. Durable when it resolves. */
+  /** Removes a certificate; a no-op when it is not registered. Durable when it resolves. */
   async delete(thumbprint: string): Promise<void> {
     const upper = thumbprint.toUpperCase();
     const entry = this.byThumbprint.get(upper);
@@ -128,8 +128,8 @@ export class CertificateStore {
   }
 
   /**
-   * Registers the cluster admin that was made together with the server's certificates. Once only: who deletes it later
-   * has it stay deleted.
+   * Registers the cluster admin that was made together with the server's certificates. Only once: an admin that is
+   * deleted later stays deleted.
    */
   async putFirstAdmin(certificate: X509Certificate, name: string): Promise<void> {
     const thumbprint = thumbprintOf(certificate);
@@ -143,7 +143,7 @@ export class CertificateStore {
     await this.values.put(adminKey, JSON.stringify(thumbprint));
   }
 
-  /** `listener` is called with the thumbprint after each change. @returns how to stop that. */
+  /** Calls `listener` with the thumbprint after each change. @returns a function that unsubscribes */
   onChange(listener: (thumbprint: string) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -174,7 +174,7 @@ export class CertificateStore {
   }
 }
 
-/** SHA-1 of the certificate in capitals: what RavenDB calls it by. */
+/** SHA-1 of the certificate in capitals: RavenDB's identifier of a certificate. */
 export function thumbprintOf(certificate: X509Certificate): string {
   return certificate.fingerprint.replaceAll(":", "");
 }

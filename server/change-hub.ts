@@ -1,11 +1,11 @@
 /**
- * All connections that follow the changes of one database: hears of each change once, and hands its message to those that
- * watch it.
+ * All connections subscribed to the changes of one database: receives each change once, and forwards its message to the
+ * connections that watch it.
  *
  * Invariants:
- * - The database is listened to while there are connections; its writes only while one of them watches what writes do.
+ * - The hub listens to the database while it has connections, and to writes only while a connection watches them.
  * - When the database is disabled, closed or deleted, all connections are closed.
- * - What goes wrong for one connection ends that one, which may have missed something; nothing of it reaches who writes.
+ * - An error for one connection closes that one, which may have missed a change; it never reaches the writer.
  */
 import type { Change, IndexChange } from "../engine/changes.ts";
 import type { Database } from "../engine/database.ts";
@@ -21,10 +21,10 @@ import {
 import { ChangeTurns } from "./change-turns.ts";
 import type { ChangesConnection } from "./changes-connection.ts";
 
-/** Changes that wait to be told. */
+/** Changes queued for delivery. */
 const lateChangesMax = 65_536;
 
-/** Events of indexes after which queries may answer differently. */
+/** Index events that may change the results of queries. */
 const resultEvents: ReadonlySet<IndexChange["type"]> = new Set([
   "BatchCompleted",
   "IndexRemoved",
@@ -34,7 +34,7 @@ const resultEvents: ReadonlySet<IndexChange["type"]> = new Set([
 export class ChangeHub {
   readonly #database: Database;
   readonly #connections = new Set<ChangesConnection>();
-  /** Those of them that watch what writes do. */
+  /** The connections that watch writes. */
   readonly #writeWatchers = new Set<ChangesConnection>();
   readonly #changes = new ChangeTurns<Change>(
     (change) => this.#guarded(() => this.#tell(change)),
@@ -56,7 +56,7 @@ export class ChangeHub {
     this.#stopListening ??= this.#listen();
   }
 
-  /** A connection is gone. */
+  /** Removes a closed connection. */
   remove(connection: ChangesConnection): void {
     this.#connections.delete(connection);
     this.#writeWatchers.delete(connection);
@@ -67,7 +67,7 @@ export class ChangeHub {
     this.#stopListening = undefined;
   }
 
-  /** A connection watches something else than before. */
+  /** Called when the watches of a connection have changed. */
   watchesChanged(connection: ChangesConnection): void {
     const isWatcher = this.#connections.has(connection) && connection.watches.needsWrites;
     if (isWatcher) this.#writeWatchers.add(connection);
@@ -98,7 +98,7 @@ export class ChangeHub {
     };
   }
 
-  /** For what concerns all connections: when it fails, each of them has missed it. */
+  /** Runs a delivery that concerns all connections: if it fails, each of them has missed a change. */
   #guarded(tell: () => void): void {
     try {
       tell();
@@ -151,7 +151,7 @@ export class ChangeHub {
   }
 
   #tellOperation(info: OperationInfo): void {
-    // Who listens is told of figures, and there are none yet.
+    // Listeners expect progress figures, and there are none yet.
     if (info.state.status === "running" && info.state.progress === null) return;
     const watching = this.connections.filter(({ watches }) => watches.wantsOperation(info.id));
     if (watching.length === 0) return;

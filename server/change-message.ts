@@ -1,6 +1,6 @@
 /**
- * How changes look on the wire, and what connections ask of them: worked out once for each change, however many watch.
- * The shapes and the order of keys are those of RavenDB 7.2.7.
+ * The wire form of changes, and the facts that watches filter on: computed once per change, however many connections
+ * watch. The shapes and the order of keys are those of RavenDB 7.2.7.
  */
 import type {
   CounterChange,
@@ -13,32 +13,32 @@ import { seriesTimeText } from "../engine/keyspaces/time-series.ts";
 import type { OperationInfo } from "../engine/operations.ts";
 import { operationStateReply } from "./operation-reply.ts";
 
-/** The first message of every connection: which commands the server knows beside the oldest ones. */
+/** The first message of every connection: the commands that the server supports besides the oldest ones. */
 export const greeting = '{"TopologyChange":true,"AggressiveCachingChange":true}';
 
-/** "Something changed": for clients that keep replies until then. */
+/** "Something changed": for clients that cache replies until then. */
 export const cacheMessage = '{"Type":"AggressiveCacheChange"}';
 
-/** What may be asked of a change of a document. */
+/** What watches filter document changes on. */
 export interface DocumentFacts {
   readonly lowerId: string;
   readonly lowerCollection: string;
 }
 
-/** What may be asked of a change of a counter or a time series. `lowerId`: of its document. */
+/** What watches filter changes of counters and time series on. `lowerId`: of the document. */
 export interface PartFacts {
   readonly lowerId: string;
   readonly lowerName: string;
 }
 
-/** A change with its message. */
+/** A change's facts and message. */
 export interface Told<Facts> {
   readonly facts: Facts;
   /** JSON text of an object. */
   readonly message: string;
 }
 
-/** The answer to the command of that id. */
+/** The acknowledgment of the command with that id. */
 export function confirmation(commandId: number): string {
   return `{"CommandId":${commandId},"Type":"Confirm"}`;
 }
@@ -64,7 +64,7 @@ export function counterMessage(database: Database, change: CounterChange): Told<
     ChangeVector: database.state.changeVectorAt(change.etag),
     Type: change.type,
   });
-  // Values have 64 bits: all their digits go over the wire.
+  // Values have 64 bits: all their digits are sent.
   const value = `{"Name":${JSON.stringify(change.name)},"Value":${change.value},${rest.slice(1)}`;
   return { facts: partOf(change), message: `{"Type":"CounterChange","Value":${value}}` };
 }

@@ -1,18 +1,19 @@
 /**
- * When changes are told and frames are sent: at once while that is little, else in slices, a few milliseconds in each turn of
- * the event loop, whoever follows how much. One change that a thousand connections follow is a thousand messages.
+ * Schedules the delivery of changes and frames: at once while there is little to do, else in time slices of a few
+ * milliseconds per turn of the event loop, shared by all lists. One change that a thousand connections watch is a
+ * thousand messages.
  *
  * Invariants:
- * - What is given to one list is done in the order in which it was given.
+ * - The items of one list are processed in the order in which they were added.
  */
 
-/** Milliseconds of a turn. */
+/** Milliseconds of a turn's slice. */
 const turnMs = 4;
 
 let isOpen = false;
 let startMs = 0;
 
-/** Has this turn had its share? The first who asks begins it. */
+/** Is this turn's slice used up? The first call in a turn starts it. */
 function isOver(): boolean {
   const nowMs = performance.now();
   if (!isOpen) {
@@ -33,13 +34,16 @@ export class ChangeTurns<Item> {
   #next = 0;
   #isScheduled = false;
 
-  /** @param waitingMax more are not gathered: then the oldest is done at once. `act` does not throw. */
+  /**
+   * @param waitingMax the most items that are queued: beyond that the oldest is processed at once. `act` does not
+   * throw.
+   */
   constructor(act: (item: Item) => void, waitingMax: number) {
     this.#act = act;
     this.#waitingMax = waitingMax;
   }
 
-  /** Does it now, or in a later turn. */
+  /** Processes `item` now, or in a later turn. */
   add(item: Item): void {
     if (this.#next === this.#waiting.length && !isOver()) {
       this.#act(item);
@@ -50,7 +54,7 @@ export class ChangeTurns<Item> {
     this.#schedule();
   }
 
-  /** What waits is forgotten. */
+  /** Drops the queued items. */
   clear(): void {
     this.#waiting = [];
     this.#next = 0;
@@ -68,8 +72,8 @@ export class ChangeTurns<Item> {
   }
 
   #doNext(): void {
-    const item = this.#waiting[this.#next++] as Item; // whoever calls knows that there is one
-    // While more comes than is done, the list never ends: it must not keep what is done.
+    const item = this.#waiting[this.#next++] as Item; // the caller ensures that there is one
+    // When items arrive faster than they are processed, the list never empties: processed ones must be dropped.
     if (this.#next > this.#waitingMax) {
       this.#waiting = this.#waiting.slice(this.#next);
       this.#next = 0;

@@ -1,10 +1,10 @@
 /**
- * What one connection watches: made up by the commands of its client, asked for every change. Knows nothing of
- * sockets or of how a change looks on the wire.
+ * The watches of one connection: set by its client's commands, queried for every change. Independent of sockets and of
+ * the wire form of changes.
  *
  * Invariants:
- * - Ids and names are compared without regard to letter case.
- * - Watching the same thing twice is watching it once.
+ * - Ids and names are case-insensitive.
+ * - Watching the same thing twice is the same as watching it once.
  * - At most `watchCountMax` ids and names are watched.
  */
 import type { DocumentFacts, PartFacts } from "./change-message.ts";
@@ -12,10 +12,10 @@ import type { DocumentFacts, PartFacts } from "./change-message.ts";
 /** Ids and names that one connection may watch. */
 export const watchCountMax = 4096;
 
-/** A command that is not understood; its message goes to the client. */
+/** An invalid command; the message is sent to the client. */
 export class WatchCommandError extends Error {}
 
-/** What stands between the parts of a key of two; neither ids nor names of counters have it. */
+/** Separates the two parts of a pair's key; occurs neither in ids nor in counter names. */
 const separator = "\u001e";
 
 const allKinds = [
@@ -27,7 +27,7 @@ const allKinds = [
   "aggressive-caching",
   "topology-change",
 ] as const;
-/** Watched by one id or name. */
+/** Kinds that watch one id or name. */
 const namedKinds = [
   "doc",
   "prefix",
@@ -39,7 +39,7 @@ const namedKinds = [
   "timeseries",
   "all-document-timeseries",
 ] as const;
-/** Watched by the id of a document and a name in it. */
+/** Kinds that watch a name within a document. */
 const pairKinds = ["document-counter", "document-timeseries"] as const;
 
 type AllKind = (typeof allKinds)[number];
@@ -47,7 +47,7 @@ type NamedKind = (typeof namedKinds)[number];
 type PairKind = (typeof pairKinds)[number];
 
 export class ChangeWatches {
-  /** Lower-cased key -> as the client wrote it. */
+  /** Lower-cased key -> its parts as the client wrote them. */
   readonly #named = new Map<NamedKind | PairKind, Map<string, readonly string[]>>();
   readonly #all = new Set<AllKind>();
 
@@ -56,8 +56,8 @@ export class ChangeWatches {
   }
 
   /**
-   * Carries out `watch-…` or `unwatch-…`, in any letter case. `param`: the id or name of commands that have one;
-   * `params`: those of commands that have two.
+   * Executes `watch-…` or `unwatch-…`, in any letter case. `param`: the id or name, for commands with one; `params`:
+   * the id and name, for commands with two.
    * @throws WatchCommandError
    */
   apply(command: string, param: unknown, params: unknown): void {
@@ -78,12 +78,12 @@ export class ChangeWatches {
     return this.#all.has(kind);
   }
 
-  /** The ids or names as they came; of two parts each. */
+  /** The watched ids or names as received; pairs have two parts. */
   listed(kind: NamedKind | PairKind): (readonly string[])[] {
     return [...this.#of(kind).values()];
   }
 
-  /** Does anything that writers do concern it? */
+  /** Does it watch anything that writes change? */
   get needsWrites(): boolean {
     for (const kind of ["docs", "counters", "all-timeseries", "aggressive-caching"] as const) {
       if (this.#all.has(kind)) return true;

@@ -1,13 +1,13 @@
 /**
- * One client that follows changes, over one web socket: takes its commands, gathers messages into frames, and sends them no
- * faster than they are read. Knows nothing of databases.
+ * One client subscribed to changes over a web socket: executes its commands, batches messages into frames, and sends
+ * them under the client's back-pressure. Independent of databases.
  *
- * A frame is a JSON array of messages; an empty one shows now and then that the connection lives.
+ * A frame is a JSON array of messages; an empty one is a heartbeat.
  *
  * Invariants:
- * - Messages are sent in the order in which they came, but for those that are held back (`Pace`).
- * - At most `sendAheadBytesMax` and a frame wait in the socket, at most `waitingBytesMax` here: who reads more slowly is
- *   cut off, for what it would miss must not go unnoticed.
+ * - Messages are sent in order of arrival, except those held back by throttling (`Pace`).
+ * - At most `sendAheadBytesMax` and one frame wait in the socket, at most `waitingBytesMax` here: a slower reader is
+ *   disconnected, because missed changes must not go unnoticed.
  */
 import type { WebSocket } from "ws";
 import { confirmation, greeting } from "./change-message.ts";
@@ -15,25 +15,25 @@ import { ChangeTurns } from "./change-turns.ts";
 import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
 import { RequestError, tooDeep } from "./request-error.ts";
 
-/** Characters of messages in one frame, unless a single one is longer. */
+/** Characters of messages in one frame, unless a single message is longer. */
 const frameLengthMax = 64 * 1024;
-/** Bytes that may wait in the socket when a frame is added to them. */
+/** Bytes waiting in the socket up to which another frame is added. */
 const sendAheadBytesMax = 256 * 1024;
 const heartbeatMs = 4_500;
-/** Milliseconds for which a throttled connection gathers changes of documents. */
+/** Milliseconds for which a throttled connection collects document changes. */
 const throttleMs = 1_000;
 
 export interface Pace {
-  /** Characters of messages that may wait to be read. */
+  /** Characters of unread messages. */
   readonly waitingBytesMax: number;
-  /** Changes of documents are gathered for a second, and of each document only the newest is told. */
+  /** Document changes are collected for `throttleMs`, and only the newest per document is sent. */
   readonly isThrottled: boolean;
 }
 
-/** Characters that may wait for a client; connections of a database share the texts. */
+/** Characters of unread messages per client; the connections of a database share the strings. */
 export const waitingBytesMax = 16 * 1024 * 1024;
 
-/** What connections send, each once: there are never more than connections. */
+/** Connections with frames to send, each queued once: never more than there are connections. */
 const flushes = new ChangeTurns<() => void>((flush) => flush(), Number.MAX_SAFE_INTEGER);
 
 /** Close codes of RFC 6455. */
@@ -45,20 +45,20 @@ export class ChangesConnection {
   readonly id: number;
   readonly watches = new ChangeWatches();
   readonly openedMs = performance.now();
-  /** Called when commands have changed what is watched. */
+  /** Called when commands have changed the watches. */
   onWatches: () => void = () => undefined;
-  /** Called once, when it is told nothing any more. */
+  /** Called once, when the connection stops receiving changes. */
   onEnd: () => void = () => undefined;
-  /** Hears of mistakes of ours: they end this connection, and nothing else. */
+  /** Called for internal errors: they close this connection only. */
   onMistake: (error: unknown) => void = () => undefined;
   readonly #socket: WebSocket;
   readonly #pace: Pace;
   #waiting: string[] = [];
   #waitingLength = 0;
   #isFlushDue = false;
-  /** Messages among `#waiting` that need not be there twice. */
+  /** Messages in `#waiting` that need not be queued twice. */
   readonly #once = new Set<string>();
-  /** Lower-cased id -> newest message; only when throttled. */
+  /** Lower-cased id -> newest message; used only when throttled. */
   readonly #held = new Map<string, string>();
   #isEnding = false;
   readonly #heartbeat: NodeJS.Timeout;
@@ -77,12 +77,12 @@ export class ChangesConnection {
     this.send(greeting);
   }
 
-  /** Messages that wait to be sent. */
+  /** Messages not sent yet. */
   get waitingCount(): number {
     return this.#waiting.length + this.#held.size;
   }
 
-  /** `message`: JSON text of an object. */
+  /** Queues `message`, the JSON text of an object. */
   send(message: string): void {
     if (this.#isEnding) return;
     this.#waiting.push(message);
@@ -90,14 +90,14 @@ export class ChangesConnection {
     this.#flushSoon();
   }
 
-  /** As `send`; nothing happens when the same message waits already. */
+  /** As `send`; a no-op when an equal message is already queued. */
   sendOnce(message: string): void {
     if (this.#isEnding || this.#once.has(message)) return;
     this.#once.add(message);
     this.send(message);
   }
 
-  /** As `send`, of a change of this document; `lowerId` is its lower-cased id. */
+  /** As `send`, for a change of a document; `lowerId` is its lower-cased id. */
   sendOfDocument(lowerId: string, message: string): void {
     if (!this.#pace.isThrottled) {
       this.send(message);
@@ -110,7 +110,7 @@ export class ChangesConnection {
     this.#grow(message.length - replaced);
   }
 
-  /** Ends the connection, which may have missed something, because of `error`. */
+  /** Closes the connection, which may have missed a change, because of `error`. */
   fail(error: unknown): void {
     const isCallers = error instanceof RequestError;
     if (!isCallers) this.onMistake(error);
@@ -120,14 +120,14 @@ export class ChangesConnection {
     );
   }
 
-  /** Ends the connection; what waits is dropped. `reason`: at most 123 bytes are sent. */
+  /** Closes the connection; queued messages are dropped. At most 123 bytes of `reason` are sent. */
   close(code: number, reason: string): void {
     if (this.#isEnding) return;
     this.#end();
     this.#socket.close(code, cutToBytes(reason, 123));
   }
 
-  /** What was gathered is sent. */
+  /** Sends the changes held back by throttling. */
   #letGo(): void {
     const messages = [...this.#held.values()];
     this.#held.clear();
@@ -153,7 +153,7 @@ export class ChangesConnection {
     this.onEnd();
   }
 
-  /** What comes in one turn of the event loop goes together. */
+  /** Messages queued in one turn of the event loop go into one frame. */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#isEnding) return;
     this.#isFlushDue = true;
@@ -181,12 +181,12 @@ export class ChangesConnection {
 
   #write(frame: string): void {
     this.#socket.send(frame, (error) => {
-      if (error !== undefined && error !== null) return; // the socket's close says the rest
+      if (error !== undefined && error !== null) return; // the socket's close event handles the rest
       if (this.#waiting.length > 0) this.#flushSoon();
     });
   }
 
-  /** A frame from the client: a command. */
+  /** Handles a frame from the client: one command. */
   #take(text: string): void {
     if (this.#isEnding) return;
     try {
@@ -195,7 +195,7 @@ export class ChangesConnection {
       this.onWatches();
       if (id !== undefined) this.send(confirmation(id));
     } catch (error) {
-      // A frame is no promise: what is thrown from here ends the process.
+      // This runs in an event listener: an exception would end the process.
       if (error instanceof WatchCommandError) this.close(policyViolation, error.message);
       else this.fail(tooDeep(error) ?? error);
     }
@@ -203,7 +203,7 @@ export class ChangesConnection {
 }
 
 interface Command {
-  /** Undefined: it is carried out, and not confirmed. */
+  /** undefined: the command is executed without an acknowledgment. */
   readonly id: number | undefined;
   readonly command: string;
   readonly param: unknown;
@@ -229,7 +229,7 @@ function parseCommand(text: string): Command {
   return { id: CommandId as number | undefined, command: Command, param: Param, params: Params };
 }
 
-/** At most `count` bytes of UTF-8, and no half of a character. */
+/** At most `count` bytes of UTF-8, without splitting a character. */
 function cutToBytes(text: string, count: number): string {
   let cut = text;
   while (Buffer.byteLength(cut) > count) cut = cut.slice(0, -1);

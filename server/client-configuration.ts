@@ -1,9 +1,9 @@
 /**
- * What the server tells clients about how to behave: a configuration for all databases, and one for each, which wins
- * unless it is disabled. Shapes are those of RavenDB 7.2.7.
+ * The configuration that the server sends to clients: one for all databases, and one per database, which takes
+ * precedence unless it is disabled. Shapes are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - A database's ETag grows with every change of what holds for it: clients compare by size.
+ * - A database's ETag grows with every change of its effective configuration: clients compare by size.
  */
 
 import type { Database } from "../engine/database.ts";
@@ -11,10 +11,10 @@ import { EngineError } from "../engine/errors.ts";
 import { type JsonObject, parseObject } from "./json-body.ts";
 import type { ValueStore } from "./value-store.ts";
 
-/** Where the server keeps the one for all databases. */
+/** The key of the configuration for all databases. */
 export const clientConfigurationKey = "server/client-configuration";
 
-/** None was ever put. */
+/** The ETag before any configuration was put. */
 const neverPut = -2;
 
 export interface EffectiveClientConfiguration {
@@ -23,7 +23,7 @@ export interface EffectiveClientConfiguration {
   readonly configuration: JsonObject | null;
 }
 
-/** What is kept of a configuration that was sent. @throws EngineError invalid-argument */
+/** The configuration to store for one that was sent. @throws EngineError invalid-argument */
 export function keptClientConfiguration(sent: JsonObject, etag: number): JsonObject {
   const separator = sent["IdentityPartsSeparator"] ?? null;
   if (separator !== null && (typeof separator !== "string" || !/^[^|]$/.test(separator))) {
@@ -43,10 +43,10 @@ export function keptClientConfiguration(sent: JsonObject, etag: number): JsonObj
   };
 }
 
-/** The newest one that was parsed: every request of a client asks for it. */
+/** Caches the newest parsed configuration: every client request needs it. */
 let parsed: { readonly text: string; readonly configuration: JsonObject } | undefined;
 
-/** The one for all databases; undefined: none was put. */
+/** The configuration for all databases; undefined: none was put. */
 export function serverClientConfiguration(values: ValueStore): JsonObject | undefined {
   const text = values.get(clientConfigurationKey);
   if (text === undefined) return undefined;
@@ -54,7 +54,7 @@ export function serverClientConfiguration(values: ValueStore): JsonObject | unde
   return parsed.configuration;
 }
 
-/** What holds for the clients of a database. Cost: two look-ups. */
+/** The effective configuration for clients of a database. Cost: two look-ups. */
 export function clientConfigurationOf(
   database: Database,
   values: ValueStore,

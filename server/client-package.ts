@@ -1,4 +1,4 @@
-/** Makes the files that a new client gets: certificate, key, and both in a `.pfx`. Loaded with the first one made. */
+/** Makes the files for a new client: certificate, key, and both in a `.pfx`. Loaded when the first is made. */
 import { createPrivateKey, randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { type CertificatePair, makeAuthority, makeClientCertificate } from "../certs/authority.ts";
@@ -12,7 +12,7 @@ export interface ClientPackage {
   readonly files: readonly { readonly name: string; readonly content: Buffer | string }[];
 }
 
-/** `password` "" leaves key and pfx without one. `name` is already safe as a file's name. */
+/** `password` "": key and pfx are not encrypted. `name` is already safe as a file name. */
 export async function makeClientPackage(
   config: Config,
   name: string,
@@ -36,8 +36,8 @@ export async function makeClientPackage(
 }
 
 /**
- * The CA of our own set. A server that brought its own certificate has none: then one is made for this certificate
- * alone and thrown away, for who is let in is decided by thumbprint, not by issuer.
+ * The CA of our own certificate set. A server with a certificate of the operator's has none: a CA is then made for this
+ * certificate alone and discarded, since clients are authorized by thumbprint, not by issuer.
  */
 async function findAuthority(config: Config): Promise<CertificatePair> {
   if (config.certificatePath === undefined) {

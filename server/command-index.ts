@@ -1,11 +1,11 @@
 /**
- * The index of administrative commands: a number that grows with each of them and never repeats, also across
- * restarts. Clients know it as RaftCommandIndex.
+ * The index of administrative commands: a number that grows with each command and is never reused, across restarts
+ * either. Clients know it as RaftCommandIndex.
  */
 import type { ValueStore } from "./value-store.ts";
 
 const key = "server/command-index";
-/** Numbers that are reserved by one durable write. */
+/** Numbers reserved by one durable write. */
 const blockSize = 256;
 
 export class CommandIndex {
@@ -19,7 +19,7 @@ export class CommandIndex {
     this.#last = this.#reserved;
   }
 
-  /** The next index. Resolves when no later start can give it again. */
+  /** The next index. Resolves once no later start can return it again. */
   async next(): Promise<number> {
     this.#last += 1;
     const index = this.#last;

@@ -1,20 +1,20 @@
 /**
- * ETags and conditional requests, as clients of the interface use them: one opaque text, quoted or bare. Lists,
- * weak tags and `*` never match (RavenDB 7.2.7 does the same).
+ * ETags and conditional requests, as clients of the interface use them: one opaque text, quoted or bare. Lists, weak
+ * tags and `*` never match, as in RavenDB 7.2.7.
  */
 import { createHash } from "node:crypto";
 import type { Exchange } from "./exchange.ts";
 
-/** What a client sends back for a document that it knows to be missing. */
+/** The ETag that clients send for a document they know to be missing. */
 export const missingEtag = "404 Response";
 
-/** Does `If-None-Match` have exactly this ETag? */
+/** Is `If-None-Match` exactly this ETag? */
 export function isUnchanged(exchange: Exchange, etag: string): boolean {
   const header = exchange.header("if-none-match");
   return header !== undefined && unquoted(header) === etag;
 }
 
-/** The change vector of `If-Match`; "" for an empty one (must not exist), undefined without the header. */
+/** The change vector of `If-Match`; "" when it is empty (must not exist), undefined without the header. */
 export function expectedVector(exchange: Exchange): string | undefined {
   const header = exchange.header("if-match");
   return header === undefined ? undefined : unquoted(header);
@@ -31,7 +31,7 @@ function unquoted(text: string): string {
     : trimmed;
 }
 
-/** An ETag over the state of several things: any change of a part changes it. */
+/** An ETag over the state of several parts: a change of any part changes it. */
 export class StateHash {
   readonly #hash = createHash("sha256");
 

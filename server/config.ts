@@ -1,10 +1,10 @@
 /**
- * Settings: RavenDB's names, from flags, the environment, a file, or defaults, in that order. Pure: what it reads
- * is handed to it. `settingTable` is the one list of what is understood.
+ * Settings under RavenDB's names, from flags, environment variables, a file, or defaults, in that order of precedence.
+ * Pure: all inputs are passed in. `settingTable` is the one list of supported settings.
  *
  * Invariants:
- * - Names are compared without regard to letter case; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
- * - A value that cannot be read is an error; a name that is not known, or does nothing here, is named in a line.
+ * - Names are case-insensitive; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
+ * - A value that cannot be parsed is an error; an unknown name, or one without effect here, is reported on a line.
  */
 import {
   batchCommandsMax,
@@ -27,7 +27,7 @@ interface Setting {
   readonly isSecret?: true;
 }
 
-/** Every setting with a meaning here. Counts are whole numbers >= 0, seconds may have a fraction. */
+/** Every supported setting. Counts are whole numbers >= 0; seconds may have a fraction. */
 export const settingTable = {
   ServerUrl: { kind: "url", fallback: "https://127.0.0.1:8443" },
   "ServerUrl.Tcp": { kind: "url", fallback: undefined },
@@ -83,12 +83,12 @@ export const settingTable = {
 export type SettingName = keyof typeof settingTable;
 const settings: Readonly<Record<SettingName, Setting>> = settingTable;
 
-/** Who asks for an audit log may rely on it. */
+/** Operators who configure an audit log may rely on it, so this one is a warning. */
 const auditPrefix = "security.auditlog.";
 
 /**
- * Settings of RavenDB that are taken, kept and shown, and do nothing here: by what their names begin with, in lower case,
- * and why. Each that is given is named in a line with that.
+ * RavenDB settings that are accepted, kept and shown but have no effect here: lower-case name prefix and reason. Each
+ * one given is reported on a line with its reason.
  */
 const withoutEffect: Readonly<Record<string, string>> = {
   "license.": "there is no licence",
@@ -115,33 +115,33 @@ export interface Config {
   readonly dataFolder: string;
   readonly runInMemory: boolean;
   readonly certificatePath: string | undefined;
-  /** undefined: none given, which is not the same as empty. */
+  /** undefined: not given, which differs from empty. */
   readonly certificatePassword: string | undefined;
   readonly unsecuredAccessAllowed: UnsecuredAccess;
   /** SHA-1 thumbprints in capitals: certificates that are cluster admins without being registered. */
   readonly wellKnownAdmins: readonly string[];
   readonly parentProcessId: number | undefined;
   readonly limits: HttpLimits;
-  /** Of one run of a script. */
+  /** Limits of one script run. */
   readonly scripts: ScriptSettings;
-  /** Of one query. */
+  /** Limits of one query. */
   readonly queries: WorkLimits;
   readonly shutdownTimeoutMs: number;
-  /** After how long without a sign of life of this process another may take its data folder. */
+  /** Milliseconds without a heartbeat from this process after which another may take its data folder. */
   readonly folderSilenceMs: number;
-  /** Databases that nobody used for so long are closed; how often that is looked for. */
+  /** Idle time after which a database is closed, and how often that is checked. */
   readonly databaseIdleMs: number;
   readonly databaseIdleCheckMs: number;
   readonly tombstoneCleanupIntervalMs: number;
-  /** Of the process's budget of memory (engine/memory-budget.ts); undefined: as much as the machine suggests. */
+  /** The process's memory budget (engine/memory-budget.ts); undefined: derived from the machine. */
   readonly memoryBytesMax: number | undefined;
-  /** Every setting that was given, by its name as given: also those without a meaning in server/. */
+  /** Every setting that was given, under its known or given name, including those without a meaning in server/. */
   readonly given: ReadonlyMap<string, GivenSetting>;
 }
 
 export interface HttpLimits {
   readonly bodyBytesMax: number;
-  /** Bytes of a body that is an object which says what to do, not data to be stored. */
+  /** Bytes of a body that holds instructions rather than data to be stored. */
   readonly jsonBytesMax: number;
   readonly batchCommandsMax: number;
   readonly headerBytesMax: number;
@@ -156,7 +156,7 @@ export interface HttpLimits {
   readonly bodyBytesPerSecondMin: number;
   readonly bodyRateGraceMs: number;
   readonly stallMs: number;
-  /** Bytes of replies that are made and not taken, and of bodies that are collected, in the process. */
+  /** Bytes of replies not yet read by their clients, and of bodies being collected, over the whole process. */
   readonly heldReplyBytesMax: number;
   readonly heldBodyBytesMax: number;
   readonly compressReplies: boolean;
@@ -168,29 +168,29 @@ export interface GivenSetting {
 }
 
 export interface Variables {
-  /** More flags, separated by blanks. */
+  /** Additional flags, separated by whitespace. */
   readonly RAVEN_ARGS?: string | undefined;
-  /** A settings file's text. */
+  /** The text of a settings file. */
   readonly RAVEN_SETTINGS?: string | undefined;
   readonly [name: string]: string | undefined;
 }
 
 /** Where settings come from. */
 export interface SettingSources {
-  /** Arguments after the program's name. */
+  /** Arguments after the program name. */
   readonly argv: readonly string[];
   readonly environment: Variables;
-  /** Text of a settings file. @throws as node:fs does when it cannot be read */
+  /** Reads a settings file. @throws as node:fs does when it cannot be read */
   readonly readFile: (path: string) => string;
-  /** The file that is read when no `--config-path` is given and it exists. */
+  /** The file to read when no `--config-path` is given, if it exists. */
   readonly defaultFile: string;
 }
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** Lines for the operator: mistakes, and what is asked for and missing. */
+  /** Lines for the operator: mistakes, and requested features that are missing. */
   readonly warnings: readonly string[];
-  /** Lines about what is asked for and does not matter: drivers of tests give such settings to every server. */
+  /** Lines about settings without effect that do not matter: test drivers pass such settings to every server. */
   readonly notes: readonly string[];
 }
 
@@ -215,7 +215,7 @@ export function loadConfig(sources: SettingSources): LoadedConfig {
   return { config: buildConfig(given), warnings: [...listWarnings(given), ...warnings], notes };
 }
 
-/** A line for the unknown ones, and one for each kind of those without effect. */
+/** One line for all unknown settings, and one for each group of settings without effect. */
 function linesAbout(names: readonly string[]): Pick<LoadedConfig, "warnings" | "notes"> {
   const unknown: string[] = [];
   const idle = new Map<string, string[]>();
@@ -270,7 +270,7 @@ function readFlags(argv: readonly string[], environment: Variables): Map<string,
   return flags;
 }
 
-/** Variables that only look like settings. */
+/** Variables that carry the prefix but are not settings. */
 const otherVariables = new Set(["raven_args", "raven_settings"]);
 
 function* readEnvironment(environment: Variables): Generator<[string, string]> {
@@ -392,7 +392,7 @@ function readSilence(ms: number): number {
   );
 }
 
-/** Below this, work under way would wait for itself. */
+/** Below this limit, running work would wait for memory that only it holds. */
 const memoryLimitMbMin = 16;
 
 function readMemoryLimit(text: string | undefined): number | undefined {
@@ -431,7 +431,7 @@ function readLimits(
   };
 }
 
-/** Of lists of which only the first is used. */
+/** Warns about lists of which only the first item is used. */
 function listWarnings(given: ReadonlyMap<string, GivenSetting>): string[] {
   const urls: readonly SettingName[] = ["ServerUrl", "ServerUrl.Tcp"];
   return urls.flatMap((name) => {
@@ -441,7 +441,7 @@ function listWarnings(given: ReadonlyMap<string, GivenSetting>): string[] {
   });
 }
 
-/** RavenDB takes several URLs, separated by semicolons; one is served here. */
+/** RavenDB accepts several URLs, separated by semicolons; only the first is served here. */
 function firstUrl(text: string | undefined): string | undefined {
   return text?.split(";")[0]?.trim();
 }
@@ -477,7 +477,7 @@ function readNumber(name: SettingName, text: string | undefined): number {
 
 function readUnsecuredAccess(text: string | undefined): UnsecuredAccess {
   const known: readonly UnsecuredAccess[] = ["None", "Local", "PrivateNetwork", "PublicNetwork"];
-  // RavenDB's is a list of flags; the widest one counts.
+  // RavenDB's value is a list of flags; the widest one counts.
   const parts = (text ?? "").split(",").map((part) => part.trim().toLowerCase());
   let widest: UnsecuredAccess | undefined;
   for (const access of known) {

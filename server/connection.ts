@@ -1,9 +1,9 @@
 /**
- * One connection of a client: who is on it, and which exchanges are open on it.
+ * One client connection: its identity, and the exchanges open on it.
  *
  * Invariants:
- * - `identity` is decided when the connection is made, and replaced when the rights of its certificate change;
- *   exchanges that the new identity may not have are then aborted.
+ * - `identity` is set when the connection is made, and replaced when its certificate's rights change; exchanges that
+ *   the new identity does not allow are then aborted.
  */
 import type { X509Certificate } from "node:crypto";
 import type { Identity } from "./access.ts";
@@ -14,15 +14,15 @@ export class Connection {
   readonly certificate: X509Certificate | undefined;
   readonly isSecure: boolean;
   readonly remoteAddress: string;
-  /** From the first byte of the request to the last of the reply; web sockets while they live. */
+  /** Exchanges from the first byte of the request to the last of the reply; web sockets while they are open. */
   readonly open = new Set<Exchange>();
-  /** Requests that have not begun, in the order in which they came. */
+  /** Requests that have not begun, in order of arrival. */
   readonly waiting: Exchange[] = [];
-  /** Are replies given in the order of the requests (HTTP/1.1)? */
+  /** Are replies sent in the order of the requests (HTTP/1.1)? */
   isOrdered = false;
-  /** On an ordered connection: a request has begun, and its reply is not taken yet. */
+  /** On an ordered connection: a request has begun, and the client has not read its reply yet. */
   isAwaitingReader = false;
-  /** Stop, and go on with, reading from it; undefined where the protocol has its own limits. */
+  /** Pause and resume reading from it; undefined where the protocol has its own flow control. */
   pause: (() => void) | undefined = undefined;
   resume: (() => void) | undefined = undefined;
 

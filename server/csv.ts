@@ -1,21 +1,21 @@
 /**
- * Rows as comma-separated values, in the form of RavenDB 7.2.7's exports: columns are those of the first row, objects are
- * one column for each member, text is in quotes, numbers are as they were stored.
+ * Rows as comma-separated values, in the format of RavenDB 7.2.7's exports: the first row determines the columns,
+ * objects have one column per member, text is quoted, and numbers keep their stored spelling.
  */
 import { quoteString } from "../engine/json/escape.ts";
 import { findMember, ValueSpan } from "../engine/json/field-access.ts";
 
 const metadataKey = "@metadata";
-/** Members of the metadata that the server makes. */
+/** Metadata members that the server generates. */
 const derivedKeys = new Set([
   ...["@id", "@change-vector", "@last-modified", "@flags", "@index-score"],
   ...["@attachments", "@counters", "@timeseries"],
 ]);
 
-/** The cells of a row by column; each is CSV text. */
+/** The cells of a row by column, as CSV text. */
 export type Cells = ReadonlyMap<string, string>;
 
-/** The cells of a row with its stored text, which keeps the spelling of numbers. */
+/** The cells of a row; `text` is its stored text, which has the original spelling of numbers. */
 export function rowCells(row: Readonly<Record<string, unknown>>, text: Buffer): Cells {
   const cells = new Map<string, string>();
   const metadata = row[metadataKey] as Readonly<Record<string, unknown>> | undefined;
@@ -62,11 +62,11 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
-/** The lines of one table. */
+/** Formats the lines of one table. */
 export class CsvRows {
   #columns: readonly string[] | null = null;
 
-  /** The line of a row; the header goes before the first. */
+  /** The line of a row; the first is preceded by the header. */
   textOf(cells: Cells): string {
     const isFirst = this.#columns === null;
     this.#columns ??= [...cells.keys()];

@@ -1,6 +1,6 @@
 /**
- * The record of a database, as clients of the interface know it: what its creator sent, completed by what every
- * record has. Keys and their order are those of RavenDB 7.2.7.
+ * The record of a database, as clients of the interface know it: what its creator sent, completed with the members that
+ * every record has. Keys and their order are those of RavenDB 7.2.7.
  */
 import type { Database } from "../engine/database.ts";
 import { historiesOf, type IndexRevision } from "../engine/index-history.ts";
@@ -10,18 +10,18 @@ import { type DefinitionField, indexType } from "../engine/indexing/index-defini
 import { formatTimestamp } from "../engine/timestamp.ts";
 import type { JsonObject } from "./json-body.ts";
 
-/** What of a record is kept; the rest follows from it. */
+/** The stored part of a record; the rest is derived. */
 export interface KeptRecord extends JsonObject {
   DatabaseName: string;
-  /** The index of the command that made the database. */
+  /** The index of the command that created the database. */
   CreatedIndex: number;
-  /** The index of the newest change of the record: its ETag. */
+  /** The index of the last change to the record: its ETag. */
   ChangedIndex: number;
   /** ISO time with 7 digits. */
   CreatedAt: string;
 }
 
-/** Keys that clients cannot set: they follow from the database itself. */
+/** Keys that clients cannot set, because they are derived from the database. */
 const derivedKeys: ReadonlySet<string> = new Set([
   "DatabaseName",
   "CreatedIndex",
@@ -84,7 +84,7 @@ const defaults: Readonly<JsonObject> = {
   UnusedDatabaseIds: [],
 };
 
-/** What is kept of a record that a client sent. */
+/** The record to store for one that a client sent. */
 export function keptRecord(
   name: string,
   sent: JsonObject,
@@ -109,7 +109,7 @@ export function recordOf(database: Database): KeptRecord {
   return database.settings as KeptRecord;
 }
 
-/** The topology of one node, in the order of keys that record and creation reply have. */
+/** The topology of the one node, with the keys in the order of the record, or of the creation reply. */
 export function databaseTopology(database: Database, inRecord: boolean): JsonObject {
   const kept = recordOf(database);
   const stamp = { Index: kept.CreatedIndex, Term: 1, LeadersTicks: -2 };
@@ -148,7 +148,7 @@ export function databaseTopology(database: Database, inRecord: boolean): JsonObj
   };
 }
 
-/** The whole record, as `GET /admin/databases?name=` answers it. */
+/** The whole record, as returned by `GET /admin/databases?name=`. */
 export function fullRecord(database: Database): JsonObject {
   const kept = recordOf(database);
   const record: JsonObject = {
@@ -182,7 +182,7 @@ export function fullRecord(database: Database): JsonObject {
   return record;
 }
 
-/** RavenDB has `null` in place of a roll-out for the newest definition of all, and `{}` for the others. */
+/** As in RavenDB, the roll-out is `null` for the newest definition of all, and `{}` for the others. */
 function historiesJson(database: Database): JsonObject {
   const histories = [...historiesOf(database.state)];
   const newest = Math.max(...histories.map(([, [first]]) => first?.createdAtMicros ?? 0));

@@ -1,4 +1,4 @@
-/** Text of dates, spans and sizes as .NET and RavenDB write them. */
+/** Dates, time spans and sizes as text, in the formats of .NET and RavenDB. */
 
 /** `[d.]hh:mm:ss.fffffff` of milliseconds >= 0. */
 export function timeSpanText(ms: number): string {
@@ -10,7 +10,7 @@ export function timeSpanText(ms: number): string {
   return `${days === 0 ? "" : `${days}.`}${clock}.${fraction}`;
 }
 
-/** `yyyy-MM-ddTHH:mm:ss.fffffff`, without a `Z`: how certificates' dates are written. */
+/** `yyyy-MM-ddTHH:mm:ss.fffffff`, without a `Z`: the format of certificates' dates. */
 export function unzonedDateText(date: Date): string {
   return date.toISOString().replace("Z", "0000");
 }

@@ -1,11 +1,11 @@
 /**
- * The pipeline of a request: find the route, ask whether the caller may use it, find the database, run the handler, and
- * turn whatever is thrown into a reply.
+ * The request pipeline: match the route, authorize the caller, find the database, run the handler, and turn anything
+ * thrown into a reply.
  *
  * Invariants:
- * - Who is not known gets the same refusal for every path that is not open, whether it exists or not; nothing else about
- *   the request is looked at.
- * - Who has no permission on a database cannot tell whether it exists, nor which routes it has.
+ * - An unknown caller gets the same refusal for every path that is not open, whether it exists or not; nothing else of
+ *   the request is examined.
+ * - A caller without permission on a database cannot tell whether it exists, nor which routes it has.
  * - Every exchange is in its connection's `open` from here until it is complete.
  */
 import { randomUUID } from "node:crypto";
@@ -32,7 +32,7 @@ import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
 import type { ServerServices } from "./services.ts";
 
-/** What passed the checks. */
+/** A request that passed the checks. */
 export interface Admitted {
   readonly route: Route;
   readonly database: Database | undefined;
@@ -41,9 +41,9 @@ export interface Admitted {
 export class Dispatcher {
   private readonly services: ServerServices;
   private readonly logError: (reference: string, error: unknown) => void;
-  /** Requests being worked on; web sockets and internal requests not counted. */
+  /** Requests in progress; web sockets and internal requests are not counted. */
   inFlight: number;
-  /** When requests begin. */
+  /** Schedules when requests begin. */
   readonly turns: RequestTurns;
 
   constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
@@ -53,7 +53,7 @@ export class Dispatcher {
     this.turns = new RequestTurns((exchange) => this.begin(exchange));
   }
 
-  /** A request from the wire; it begins now or soon. Never throws. Hot. */
+  /** Queues a request from the wire; it begins now or soon. Never throws. Hot. */
   accept(exchange: Exchange): void {
     this.turns.add(exchange);
   }
@@ -86,7 +86,7 @@ export class Dispatcher {
     );
   }
 
-  /** A request of the server's own making; resolves when it is complete. */
+  /** Runs a request made by the server itself; resolves when it is complete. */
   async dispatch(exchange: Exchange): Promise<void> {
     try {
       await this.run(exchange);
@@ -96,7 +96,7 @@ export class Dispatcher {
     }
   }
 
-  /** The checks alone, for web sockets. @throws RequestError, EngineError */
+  /** Runs only the checks, for web sockets. @throws RequestError, EngineError */
   async admit(exchange: Exchange, method: string): Promise<Admitted> {
     const match = this.services.routes.match(method, exchange.path);
     const endpoint = this.authorize(exchange, match);
@@ -107,9 +107,9 @@ export class Dispatcher {
     return { route: endpoint.route, database: usable(database, match.database, endpoint.route) };
   }
 
-  /** Answers with the error, or ends the exchange when an answer has begun. */
+  /** Replies with the error, or aborts the exchange when a reply has begun. */
   fail(exchange: Exchange, error: unknown): void {
-    if (exchange.isClosed) return; // the client went; that is what the handler tripped over
+    if (exchange.isClosed) return; // the client disconnected, which caused the error
     const reply = errorReply(error, exchange.target, this.logError);
     if (exchange.isReplied) exchange.abort();
     else if (reply.status === 403 && isBrowser(exchange)) {
@@ -117,7 +117,7 @@ export class Dispatcher {
     } else exchange.replyJson(reply.status, reply.body, reply.headers);
   }
 
-  /** An error with nobody to answer. */
+  /** Logs an error that belongs to no request. */
   report(error: unknown): void {
     this.logError(randomUUID(), error);
   }
@@ -141,7 +141,7 @@ export class Dispatcher {
           `Not a WebSocket request: ${exchange.path} is for WebSocket clients.`,
         );
       case "database": {
-        const name = match.database as string; // the router gives it for every database path
+        const name = match.database as string; // the router sets it for every database path
         const found = this.services.databases.find(name);
         if (found instanceof Promise) {
           return found.then((opened) => {
@@ -153,7 +153,7 @@ export class Dispatcher {
     }
   }
 
-  /** While a request goes on, numbers of documents that it may know are not given to others. */
+  /** Document numbers that the request may hold are not reused while it runs. */
   private runOn(
     database: Database,
     exchange: Exchange,
@@ -170,7 +170,7 @@ export class Dispatcher {
     });
   }
 
-  /** Tells an official client that what it knows of the database is old: it then asks anew. */
+  /** Notifies an official client that its configuration or topology is stale, so that it fetches them again. */
   private addNotices(exchange: Exchange, database: Database): void {
     const configuration = knownEtag(exchange, "client-configuration-etag");
     if (configuration !== undefined) {
@@ -184,8 +184,8 @@ export class Dispatcher {
   }
 
   /**
-   * Without certificates, a page of another site could make its own name point to this machine and pass for one of ours.
-   * So a server for local use answers only to addresses, localhost, and the name it was given.
+   * Without certificates, a web page could point its own host name at this machine and pass for same-origin (DNS
+   * rebinding). So a server for local use answers only to addresses, localhost, and its configured name.
    */
   private checkHost(exchange: Exchange): void {
     const { config } = this.services;
@@ -200,7 +200,7 @@ export class Dispatcher {
     );
   }
 
-  /** May the caller have this, and does it exist? In an order that gives nothing away. @throws RequestError */
+  /** Authorizes the caller and resolves the endpoint, in an order that leaks nothing. @throws RequestError */
   private authorize(exchange: Exchange, match: Match): Endpoint {
     const { identity } = exchange;
     const { endpoint, database } = match;
@@ -237,22 +237,22 @@ function usable(database: Database | undefined, name: string, route: Route): Dat
   return database;
 }
 
-/** An etag that the client knows, bare or in quotes: official clients write both. Undefined: none, or no number. */
+/** An etag sent by the client, bare or quoted: official clients send both. Undefined: none, or not a number. */
 function knownEtag(exchange: Exchange, header: string): number | undefined {
   const digits = /^"?(-?\d+)"?$/.exec(exchange.header(header)?.trim() ?? "")?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Does a person look at the answer? */
+/** Is the reply for a person using a browser? */
 function isBrowser(exchange: Exchange): boolean {
   return exchange.method === "GET" && exchange.header("accept")?.includes("text/html") === true;
 }
 
-/** A page of another site must not use the certificate in the browser. */
+/** A page of another site must not use the browser's certificate. */
 function checkOrigin(exchange: Exchange): void {
   const origin = exchange.header("origin");
   if (origin === undefined) {
-    // Pictures, scripts and the like of another page; following a link to us is fine.
+    // Images, scripts and other subresources of another page; following a link to us is allowed.
     if (exchange.header("sec-fetch-site") !== "cross-site") return;
     if (exchange.header("sec-fetch-mode") === "navigate") return;
   }

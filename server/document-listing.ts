@@ -1,6 +1,6 @@
 /**
- * Listing documents: by id prefix in the order of ids, or all of a database or collection, newest first. Rows are
- * streamed from one view, so that a long list is of one moment and takes no memory.
+ * Lists documents: by id prefix in id order, or all of a database or collection, newest first. Rows are streamed from
+ * one view, so a long list is consistent and needs no memory in proportion to its length.
  */
 import type { Database } from "../engine/database.ts";
 import { idOf } from "../engine/document-record.ts";
@@ -17,21 +17,21 @@ import { StreamedReply } from "./streamed-reply.ts";
 
 const int32Max = 2_147_483_647;
 
-/** Gives document numbers in some order, a batch at a time. */
+/** Yields document numbers in some order, a batch at a time. */
 interface Cursor {
   fill(batch: Uint32Array, limit: number): number;
 }
 
-/** Which documents, and in what form. */
+/** Which documents to list, and in which form. */
 export interface Listing {
   readonly start: number;
   readonly pageSize: number;
   readonly metadataOnly: boolean;
   readonly startsWith: string | undefined;
   readonly startAfter: string | undefined;
-  /** Only documents of this etag or newer ones, oldest first. */
+  /** Only documents with this etag or a higher one, oldest first. */
   readonly fromEtag: number | undefined;
-  /** Says of the rest of an id behind the prefix whether it is wanted. */
+  /** Filters by the part of an id after the prefix. */
   readonly isWanted: (rest: string) => boolean;
 }
 
@@ -45,14 +45,14 @@ export function listingOf(exchange: Exchange): Listing {
     startsWith: query.get("startsWith"),
     startAfter: query.get("startAfter") || undefined,
     fromEtag: query.long("etag", undefined),
-    // RavenDB 7.2.7 calls it `excludes` where documents are streamed, and its clients `exclude`.
+    // RavenDB 7.2.7 names it `excludes` for document streams, and `exclude` in its clients.
     isWanted: patternFilter(query.get("matches"), query.get("exclude") ?? query.get("excludes")),
   };
 }
 
 /**
- * Answers `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits it to one, and then there
- * is no ETag.
+ * Replies `{"Results":[…]}`; the ETag is the database's change vector. `collection` limits the list to one collection,
+ * without an ETag.
  */
 export async function listDocuments(
   exchange: Exchange,
@@ -87,8 +87,8 @@ export async function listDocuments(
 }
 
 /**
- * Hears of a record; of null for one that is too large to be composed at once, whose address it gets. It may return a
- * promise to wait for, or false to stop.
+ * Receives each record, or null and its address when it is too large to be composed at once. It may return a promise to
+ * wait for, or false to stop.
  */
 type ListedRow = (
   record: Buffer | null,
@@ -188,7 +188,7 @@ function patternsOf(list: string | undefined): string[] {
     : [];
 }
 
-/** `*` stands for any characters, `?` for one; case does not matter. Linear in the text for each `*`. */
+/** `*` matches any characters, `?` one; case-insensitive. Linear in the text for each `*`. */
 export function matchesPattern(text: string, pattern: string): boolean {
   const lower = text.toLowerCase();
   let at = 0;

@@ -40,18 +40,18 @@ const resultsEndText = '],"Includes":{}}';
 const resultsOpen = Buffer.from(resultsOpenText);
 const resultsEnd = Buffer.from(resultsEndText);
 
-/** What a load asks for beside the documents. */
+/** What a load returns in addition to the documents. */
 interface LoadOptions {
   readonly metadataOnly: boolean;
   readonly includes: readonly IncludePath[];
   readonly counters: readonly string[];
   readonly compareExchange: readonly IncludePath[];
-  /** Paths of change vectors of revisions. */
+  /** Paths to change vectors of revisions. */
   readonly revisionPaths: readonly string[];
-  /** Microseconds since 1970: of each document the newest revision that is not later. */
+  /** Microseconds since 1970: includes each document's newest revision up to then. */
   readonly revisionsBefore: number | undefined;
   readonly series: readonly SeriesInclude[];
-  /** Missing documents are left out instead of null (cluster-wide sessions). */
+  /** Missing documents are omitted instead of null (cluster-wide sessions). */
   readonly skipsMissing: boolean;
 }
 
@@ -66,7 +66,7 @@ const usualOptions: LoadOptions = {
   skipsMissing: false,
 };
 
-/** Answers a load of `ids`, in their order. @throws EngineError invalid-argument for bad parameters */
+/** Replies with the documents `ids`, in that order. @throws EngineError invalid-argument for bad parameters */
 export function loadDocuments(
   exchange: Exchange,
   database: Database,
@@ -95,7 +95,7 @@ export function loadDocuments(
   return replyMany(exchange, database, ids, options);
 }
 
-/** The change vector of a document that exists. */
+/** The change vector of an existing document. */
 export async function changeVectorOfRow(database: Database, document: number): Promise<string> {
   const record = await database.record(document);
   return changeVectorOf(record, 0, database.state.databaseHash);
@@ -120,7 +120,7 @@ function optionsOf(exchange: Exchange): LoadOptions {
     counters: query.all("counter"),
     compareExchange: query.all("cmpxchg").map(parseIncludePath),
     revisionPaths: query.all("revisions"),
-    // RavenDB 7.2.7 passes over what is no date.
+    // RavenDB 7.2.7 ignores an invalid date.
     revisionsBefore: Number.isNaN(before) ? undefined : before,
     series: seriesIncludesOf(query),
     skipsMissing: query.get("txMode") === "ClusterWide",
@@ -143,7 +143,7 @@ function replyOne(
   exchange.replyJson(200, text.addBytes(resultsEnd).bytes, { etag: quoted(etag) });
 }
 
-/** One document that is too large to be composed at once. @throws RequestError 503 when there is no room for it */
+/** Replies with one document too large to be composed at once. @throws RequestError 503 when memory is short */
 async function replyLarge(
   exchange: Exchange,
   database: Database,
@@ -199,10 +199,10 @@ async function replyMany(
   }
 }
 
-/** Bytes of records that a load keeps, so that it reads them once; others are read each time that they are looked at. */
+/** Bytes of records that a load caches; records beyond that are read again at each use. */
 const keptBytesMax = 1024 * 1024;
 
-/** Reads records of one view. */
+/** Reads records from one view. */
 class Loader {
   readonly database: Database;
   readonly #documents: ReturnType<Database["view"]>["documents"];
@@ -223,7 +223,7 @@ class Loader {
     return { document, position, length: this.#documents.lengthOf(document) };
   }
 
-  /** Good until the next turn of the event loop, when it is resolved. */
+  /** The record, valid until the next turn of the event loop after it resolves. */
   async record(document: number): Promise<Buffer> {
     await turnIsOver();
     const kept = this.#kept.get(document);
@@ -237,7 +237,7 @@ class Loader {
     return copy;
   }
 
-  /** The body as an object. */
+  /** The body, parsed. */
   async body(document: number): Promise<unknown> {
     return JSON.parse(bodyTextOf(await this.record(document), 0));
   }
@@ -247,7 +247,7 @@ class Loader {
   }
 }
 
-/** Documents under the include paths, without those that were asked for themselves, each once. */
+/** The documents that the include paths lead to, each once, without those already loaded. */
 async function findIncluded(
   loader: Loader,
   found: readonly number[],
@@ -298,7 +298,7 @@ async function etagOf(
   return hash.etag;
 }
 
-/** The documents, and those that are included. */
+/** Writes the documents, and the included ones. */
 async function compose(
   reply: StreamedReply,
   loader: Loader,
@@ -341,7 +341,7 @@ async function addDocument(
   }
 }
 
-/** What was asked for beside documents. */
+/** Writes the requested counters, time series and compare-exchange values. */
 async function composeExtras(
   { text }: StreamedReply,
   loader: Loader,
@@ -377,7 +377,7 @@ async function composeExtras(
   }
 }
 
-/** @throws EngineError invalid-operation when a document has not the field of a path */
+/** @throws EngineError invalid-operation when a document lacks the field of a path */
 async function revisionsOf(
   loader: Loader,
   found: readonly number[],
@@ -397,7 +397,7 @@ async function revisionsOf(
   return { changeVectors, before };
 }
 
-/** JSON texts of a document's counters: asked-for spellings are echoed, missing ones are null. */
+/** JSON texts of a document's counters: names are echoed as requested, missing counters are null. */
 function counterRows(database: Database, id: string, names: readonly string[]): string[] {
   const { counters } = database.state.keyspaces;
   const row = (name: string, value: string) =>
@@ -414,7 +414,7 @@ function counterRows(database: Database, id: string, names: readonly string[]): 
   });
 }
 
-/** Key and JSON text of each compare-exchange value that the document names. */
+/** Key and JSON text of each compare-exchange value that the document references. */
 async function compareExchangeRows(
   loader: Loader,
   document: number,

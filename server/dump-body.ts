@@ -1,8 +1,8 @@
 /**
- * The text of a dump that a client sends: plain, or in gzip or zstd, which its first bytes tell.
+ * The text of a dump sent by a client: plain, gzip or zstd, detected by its first bytes.
  *
  * Invariants:
- * - A small body does not unfold without end: see `dumpUnfoldFactorMax`.
+ * - A small body cannot decompress without bound: see `dumpUnfoldFactorMax`.
  */
 import { EngineError } from "../engine/errors.ts";
 import { dumpUnfoldedBytesFree, dumpUnfoldFactorMax } from "../engine/limits.ts";

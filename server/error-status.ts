@@ -1,15 +1,15 @@
 /**
  * Engine error code -> HTTP status and the type name that clients of the interface map to an exception.
  *
- * RavenDB 7.2.7 answers 500 to most mistakes of a client; here they are 400 with the same type, because clients decide by
- * the type. A status stays RavenDB's where a client depends on it: 409 and 503. Never 404 for an error: clients
- * read 404 as "the answer is null".
+ * RavenDB 7.2.7 answers 500 to most client errors; here they are 400 with the same type, because clients decide by the
+ * type. RavenDB's status is kept where clients depend on it: 409 and 503. An error is never 404: clients read that as
+ * "the result is null".
  */
 import type { ErrorCode } from "../engine/errors.ts";
 
 export interface ErrorStatus {
   readonly status: number;
-  /** Full .NET type name; clients look at its prefix and its last segment. */
+  /** Full .NET type name; clients examine its prefix and its last segment. */
   readonly type: string;
 }
 

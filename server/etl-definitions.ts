@@ -1,9 +1,10 @@
 /**
- * Definitions of ETL tasks, of queue sinks, and of the connection strings that they name: members of a database's record,
- * kept for clients that write and read them. Nothing here moves a document. Shapes and texts are those of RavenDB 7.2.7.
+ * Definitions of ETL tasks and queue sinks, and of the connection strings they reference: members of a database's
+ * record, stored for clients to write and read back. Nothing here moves a document. Shapes and texts are those of
+ * RavenDB 7.2.7.
  *
  * Invariants:
- * - A task's id is the index of the command that made it: no two tasks of a server have the same.
+ * - A task's id is the index of the command that created it, so it is unique within a server.
  */
 
 import type { Database } from "../engine/database.ts";
@@ -11,7 +12,7 @@ import { nodeTag } from "../engine/database-state.ts";
 import { EngineError } from "../engine/errors.ts";
 import type { JsonObject } from "./json-body.ts";
 
-/** What there are connection strings to; each has a map in the record, `RavenConnectionStrings`. */
+/** Types of connection strings; each has a map in the record, e.g. `RavenConnectionStrings`. */
 export const connectionTypes = [
   "Raven",
   "Sql",
@@ -23,11 +24,11 @@ export const connectionTypes = [
 ] as const;
 export type ConnectionType = (typeof connectionTypes)[number];
 
-/** Where ETL goes to; each has a list in the record, `RavenEtls`, and `RavenEtl` is the type of its tasks. */
+/** Destinations of ETL; each has a list in the record, e.g. `RavenEtls`, and a task type, e.g. `RavenEtl`. */
 const etlTypes = ["Raven", "Sql", "Olap", "ElasticSearch", "Queue", "Snowflake"] as const;
 type EtlType = (typeof etlTypes)[number];
 
-/** What is kept here: ETL, and what takes messages from a queue. */
+/** The tasks stored here: ETL, and queue sinks, which consume messages from a queue. */
 const taskKinds = [...etlTypes, "QueueSink"] as const;
 export type TaskKind = (typeof taskKinds)[number];
 
@@ -54,18 +55,18 @@ export function etlTypeOf(text: string): EtlType {
   throw new EngineError("not-supported", `Unknown ETL configuration type: ${text}`);
 }
 
-/** The kind of a task's type (`SqlEtl`, `QueueSink`); undefined when it is another kind of task. */
+/** The kind for a task type (`SqlEtl`, `QueueSink`); undefined for other tasks. */
 export function taskKindOf(taskType: string): TaskKind | undefined {
   const lower = taskType.toLowerCase();
   return taskKinds.find((kind) => taskTypeOf(kind).toLowerCase() === lower);
 }
 
-/** Of the connection strings that tasks of the kind name. */
+/** The type of connection string that tasks of this kind reference. */
 export function connectionTypeOfTask(kind: TaskKind): ConnectionType {
   return kind === "QueueSink" ? "Queue" : kind;
 }
 
-/** By name, as they were sent. */
+/** Connection strings by name, as they were sent. */
 export function connectionStringsOf(record: JsonObject, type: ConnectionType): JsonObject {
   return (record[`${type}ConnectionStrings`] ?? {}) as JsonObject;
 }
@@ -81,7 +82,7 @@ export function allDefinitions(record: JsonObject): readonly (readonly [TaskKind
   );
 }
 
-/** The record with `definition` under its id, in place of one of the same id. */
+/** The record with `definition` added, replacing the one with the same id. */
 export function withDefinition(
   record: JsonObject,
   kind: TaskKind,
@@ -98,7 +99,7 @@ export function withoutDefinition(record: JsonObject, kind: TaskKind, id: number
   return { ...record, [`${taskTypeOf(kind)}s`]: left };
 }
 
-/** A task by its id, else by its name. */
+/** Finds a task by id or, without one, by name. */
 export function findDefinition(
   database: Database,
   kind: TaskKind,
@@ -110,7 +111,7 @@ export function findDefinition(
   );
 }
 
-/** What clients are told of a task. */
+/** The description of a task for clients. */
 export function definitionInfo(
   database: Database,
   baseUrl: string,
@@ -144,7 +145,7 @@ export function definitionInfo(
   };
 }
 
-/** Where a queue is, without names and passwords; null when the connection string says not. */
+/** The address of a queue, without credentials; null when the connection string has none. */
 function brokerUrlOf(connection: JsonObject): string | null {
   const { KafkaConnectionSettings, RabbitMqConnectionSettings } = connection;
   const servers = ((KafkaConnectionSettings ?? {}) as JsonObject)["BootstrapServers"];

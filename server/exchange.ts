@@ -1,9 +1,9 @@
 /**
- * One request and its reply: the only thing a handler sees of HTTP. `Http2Exchange`, `Http1Exchange` and
- * `InternalExchange` (a request made by the server itself) are the three ways it comes about.
+ * One request and its reply: all that a handler sees of HTTP. Implemented by `Http2Exchange`, `Http1Exchange` and
+ * `InternalExchange` (a request made by the server itself).
  *
  * Invariants:
- * - Exactly one reply: `reply`, `replyJson` or `stream`, once. When the client has gone they do nothing.
+ * - Exactly one reply: `reply`, `replyJson` or `stream`, once. They do nothing after the client has disconnected.
  * - A reply to HEAD and the statuses 204 and 304 carry no body.
  * - The body is read once, by `body` or `bodyStream`.
  */
@@ -33,22 +33,22 @@ import {
 
 export abstract class Exchange {
   readonly connection: Connection;
-  /** Capitals, as sent. */
+  /** In capitals, as sent. */
   readonly method: string;
   /** Path and query as sent. */
   readonly target: string;
   /** The part of `target` before `?`, still percent-encoded. */
   readonly path: string;
-  /** Milliseconds on the clock of `performance.now()` when the request came. */
+  /** Arrival time, in milliseconds of `performance.now()`. */
   readonly startedMs: number;
   protected readonly limits: BodyLimits;
-  /** Set by the pipeline: what the route asked for, to ask again when rights change. */
+  /** Set by the pipeline: the route's requirement, checked again when rights change. */
   requirement: Requirement | undefined;
   /** Set by the pipeline: the database name in the path, decoded. */
   databaseName: string | undefined;
-  /** Set by the pipeline: headers that the reply has beside its own. */
+  /** Set by the pipeline: headers added to those of the reply. */
   notices: ReplyHeaders | undefined;
-  /** Set by the pipeline: the reply says how long it took. */
+  /** Set by the pipeline: the reply reports its duration. */
   isTimed: boolean;
   private hasReplied: boolean;
   private isBodyTaken: boolean;
@@ -77,30 +77,30 @@ export abstract class Exchange {
 
   /** A request header; `name` in lower case. Repeated ones are joined by ", ". */
   abstract header(name: string): string | undefined;
-  /** Host and port as the client called them, "" when it did not say. */
+  /** Host and port as the client named them; "" when it sent none. */
   abstract get authority(): string;
-  /** The body as it comes over the wire. */
+  /** The body as received, still encoded. */
   protected abstract rawBody(): Readable;
   /** Does the request have a body (of zero or more bytes)? */
   abstract get hasBody(): boolean;
-  /** Sends the whole reply. `body` undefined: none, and Content-Length 0 where the status allows a body. */
+  /** Sends the whole reply. `body` undefined: none, with Content-Length 0 where the status allows a body. */
   protected abstract send(
     status: number,
     headers: ReplyHeaders | undefined,
     contentType: string | undefined,
     body: Buffer | undefined,
   ): void;
-  /** Sends the head and gives the sink for the body. */
+  /** Sends the head. @returns the sink for the body */
   protected abstract open(
     status: number,
     headers: ReplyHeaders | undefined,
     contentType: string | undefined,
   ): Writable;
-  /** Ends the exchange at once, without a (whole) reply. */
+  /** Ends the exchange at once, without a complete reply. */
   protected abstract destroy(): void;
   /** Calls `onClose` once when the exchange has ended, for whatever reason. */
   abstract whenClosed(onClose: () => void): void;
-  /** Has the transport under it ended? */
+  /** Has the underlying transport ended? */
   abstract get isClosed(): boolean;
 
   get query(): QueryString {
@@ -114,12 +114,12 @@ export abstract class Exchange {
     return this.connection.identity;
   }
 
-  /** The certificate that the client showed, whether known here or not. */
+  /** The certificate that the client presented, registered here or not. */
   get remoteCertificate(): X509Certificate | undefined {
     return this.connection.certificate;
   }
 
-  /** `https://host:port` as the client calls this server; links to ourselves begin with it. */
+  /** `https://host:port` as the client addresses this server; the base of links to ourselves. */
   get baseUrl(): string {
     return `${this.connection.isSecure ? "https" : "http"}://${this.authority}`;
   }
@@ -133,7 +133,7 @@ export abstract class Exchange {
     return this.hasReplied;
   }
 
-  /** Aborted when the client goes, or loses the right to the route, before the exchange is complete. */
+  /** Aborted when the client disconnects, or loses the right to the route, before the exchange is complete. */
   get signal(): AbortSignal {
     if (this.abortController === undefined) {
       const controller = new AbortController();
@@ -144,7 +144,7 @@ export abstract class Exchange {
     return this.abortController.signal;
   }
 
-  /** Ends the exchange from our side without a (whole) reply. */
+  /** Ends the exchange from our side, without a complete reply. */
   abort(): void {
     this.wasAborted = true;
     this.hasReplied = true;
@@ -169,7 +169,7 @@ export abstract class Exchange {
   }
 
   /**
-   * The whole body when it is an object that says what to do, and is parsed at once.
+   * The whole body, when it holds instructions that are parsed in one turn.
    * @throws RequestError as `body`, 413 over a limit of its own
    */
   async jsonBytes(): Promise<Buffer> {
@@ -181,16 +181,16 @@ export abstract class Exchange {
   }
 
   /**
-   * The body, decoded, piece by piece, as it comes; not limited in size. It need not end before the reply.
-   * @throws (while iterating) as `body`, and when the client goes
+   * The decoded body in chunks, as they arrive; its size is not limited. The reply may end before the body does.
+   * @throws (while iterating) as `body`, and when the client disconnects
    */
   bodyStream(): AsyncIterable<Buffer> {
     return decodeBody(this.takeBody(), this.header("content-encoding"), this.limits);
   }
 
   /**
-   * Answers with any body, or none. A string is sent as UTF-8; `content-type` is yours to give. A reply without a body
-   * calls itself JSON, as most of RavenDB's do, except 204; `noContentType` says that it is not to.
+   * Replies with any body, or none. A string is sent as UTF-8; the caller sets `content-type`. A reply without a body
+   * is labeled JSON, as most of RavenDB's are, except 204; `noContentType` suppresses that.
    */
   reply(status: number, given?: ReplyHeaders, body?: Buffer | string): void {
     if (!this.mayReply()) return;
@@ -204,8 +204,8 @@ export abstract class Exchange {
   }
 
   /**
-   * Answers with JSON, compressed when the client takes it and it is worth it. Strings and Buffers are JSON text
-   * already; everything else is stringified.
+   * Replies with JSON, compressed when the client accepts it and the size is worth it. Strings and Buffers are JSON
+   * text already; any other value is stringified.
    */
   replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
     if (!this.mayReply()) return;
@@ -234,8 +234,8 @@ export abstract class Exchange {
   }
 
   /**
-   * Answers piece by piece: sends the head now, the body through the result. JSON bodies (no `content-type` of your
-   * own) are compressed when the client takes it. `giveRoom` gives back room that was taken for `streamHeldBytes`.
+   * Streams a reply: sends the head now, the body through the result. JSON bodies (no `content-type` set by the
+   * caller) are compressed when the client accepts it. `giveRoom` releases room already taken for `streamHeldBytes`.
    */
   stream(status: number, given?: ReplyHeaders, giveRoom?: () => void): ReplyStream {
     assert(!this.hasReplied || this.wasAborted, "a request is answered once");
@@ -263,8 +263,8 @@ export abstract class Exchange {
   }
 
   /**
-   * Answers with the JSON text that `pieces` give, no faster than the client takes it; compressed as by `stream`.
-   * `before` and `behind` stand around it. Resolves when all of it was handed to the system, or the client has gone.
+   * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure;
+   * compressed as by `stream`. Resolves when all of it was handed to the system, or the client has disconnected.
    */
   async replyPieces(
     status: number,
@@ -286,22 +286,22 @@ export abstract class Exchange {
     await stream.end(behind);
   }
 
-  /** Compressing is for the time that is left: while much is compressed, further replies go as they are. */
+  /** Compression uses spare processor time: beyond `compressorsMax` streams, replies are sent uncompressed. */
   private streamEncoding(): ReplyEncoding | undefined {
     if (compressorCount() >= compressorsMax) return undefined;
     return chooseEncoding(this.header("accept-encoding"));
   }
 
-  /** Has nobody asked for the body yet? */
+  /** Has the body not been requested yet? */
   protected get isBodyUntouched(): boolean {
     return !this.isBodyTaken;
   }
 
-  /** Sends a large body in slices, no faster than the client reads; one that reads nothing is cut off. */
+  /** Sends a large body in slices under the client's back-pressure; a client that reads nothing is cut off. */
   protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
     const { open } = this.connection;
     const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
-    // The handler is done before this is: until then it can still be cut off when rights change.
+    // The handler ends before this does: `open` keeps the exchange abortable when rights change.
     open.add(this);
     const give = forceRoom("replies", body.length);
     for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
@@ -332,10 +332,10 @@ export abstract class Exchange {
   }
 }
 
-/** Bodies up to this go out in one write, without watching whether the client reads them. */
+/** Bodies up to this size are sent in one write, without watching whether the client reads them. */
 export const unwatchedBytesMax = 64 * 1024;
 
-/** Replies that are compressed as they are written, at once. */
+/** Replies that may be compressed while they are streamed, at the same time. */
 const compressorsMax = 2;
 
 /** Statuses whose replies have no body by definition. */

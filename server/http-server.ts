@@ -1,13 +1,14 @@
 /**
  * The listening server: one port for TLS with HTTP/2, HTTP/1.1 and web sockets by ALPN; or, unsecured, HTTP/1.1 and
- * HTTP/2 with prior knowledge. Decides who is on a connection, watches rights and limits, and stops gracefully.
+ * HTTP/2 with prior knowledge. Identifies the client of each connection, enforces rights and limits, and stops
+ * gracefully.
  *
- * The TLS layer is our own listener that hands each socket to one of two protocol engines of Node, which do not listen
- * themselves: so identity, limits and stopping are in one place for both.
+ * The TLS listener is our own and hands each socket to one of Node's two protocol engines, which do not listen
+ * themselves, so that identity, limits and shutdown are implemented once for both.
  *
  * Invariants:
  * - Every accepted socket is in `sockets` until it is closed.
- * - A change of a certificate's rights reaches its open connections in the same turn, and its end within `sweepMs`.
+ * - A change of a certificate's rights applies to its open connections in the same turn, its expiry within `sweepMs`.
  */
 import { EventEmitter, once } from "node:events";
 import * as http from "node:http";
@@ -30,23 +31,23 @@ import { tlsPolicy } from "./tls-policy.ts";
 import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 
 const sweepMs = 500;
-/** How an HTTP/2 connection begins. */
+/** The HTTP/2 connection preface. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-/** Bytes that a client may send ahead: on one stream, on a whole connection. */
+/** Flow-control window in bytes: per stream, and per connection. */
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
-/** Milliseconds that an idle session has to end by itself, once told to. */
+/** Milliseconds that an idle session has to end by itself after it was asked to close. */
 const farewellMs = 1_000;
 
-/** Milliseconds in which a client may read why its request was refused. */
+/** Milliseconds that a client has to read why its request was refused. */
 const lingerMs = 1_000;
 
-/** Bytes of a new connection that are looked at as soon as they come. */
+/** First bytes of a new connection above which it waits for a turn of its own. */
 const firstBytesMax = 4 * 1024;
-/** Headers of one request: as many as Node takes over HTTP/2. */
+/** Headers of one request: Node's own limit for HTTP/2. */
 const headerCountMax = 128;
 
-/** Bytes of a session's memory in MB, as Node counts it: windows and queued replies. */
+/** Memory of one session in MB, as Node counts it: windows and queued replies. */
 const sessionMegabytesMax = 64;
 
 export class HttpServer {
@@ -60,7 +61,7 @@ export class HttpServer {
   private readonly sockets = new Set<net.Socket>();
   private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
   private readonly connections = new WeakMap<Duplex, Connection>();
-  /** Sockets whose last request was HEAD: its client takes a body for the beginning of the next reply. */
+  /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
   private readonly afterHead = new WeakSet<Duplex>();
   private readonly byThumbprint = new Map<string, Set<Connection>>();
   private readonly sweep: NodeJS.Timeout;
@@ -97,7 +98,7 @@ export class HttpServer {
   }
 
   /**
-   * Starts to listen on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
    * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
    */
   async listen(
@@ -115,12 +116,12 @@ export class HttpServer {
     return listening.port;
   }
 
-  /** New connections get this certificate. */
+  /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
     setCertificate(this.listeners, secure);
   }
 
-  /** Stops accepting, answers what is in flight, and resolves; what is not done after `timeoutMs` is cut off. */
+  /** Stops accepting, finishes requests in flight, and resolves; whatever is open after `timeoutMs` is cut off. */
   async close(timeoutMs: number): Promise<void> {
     this.stopping.isStopping = true;
     for (const listener of this.listeners) listener.close();
@@ -163,7 +164,7 @@ export class HttpServer {
       if (socket.alpnProtocol === "h2") this.enterHttp2(connection, socket);
       else this.enterHttp1(connection, socket);
     });
-    // A failed handshake is the client's affair, unless it only forgot to ask for one.
+    // A failed handshake is the client's problem; one that spoke plain HTTP gets an explanation.
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
       if (plainCodes.has(error.code)) answerPlain(socket);
       socket.destroy();
@@ -179,7 +180,7 @@ export class HttpServer {
     });
   }
 
-  /** Requests of HTTP/1.1 are answered in their order. */
+  /** HTTP/1.1 requests are answered in order. */
   private enterHttp1(connection: Connection, socket: net.Socket): void {
     connection.isOrdered = true;
     connection.pause = () => socket.pause();
@@ -188,7 +189,10 @@ export class HttpServer {
     withoutStacks(socket);
   }
 
-  /** Begins an HTTP/2 session; `onSession` is called meanwhile, and cannot see the socket itself. */
+  /**
+   * Starts an HTTP/2 session. `onSession` runs meanwhile and cannot see the socket, so `entering` passes the
+   * connection.
+   */
   private enterHttp2(connection: Connection, socket: Duplex): void {
     this.entering = connection;
     this.http2.once("session", (session) => endReadsWith(session, socket));
@@ -196,7 +200,7 @@ export class HttpServer {
     this.entering = undefined;
   }
 
-  /** Looks at the first bytes, gives them back, and hands the socket to the protocol that they begin. */
+  /** Peeks at the first bytes, puts them back, and hands the socket to the protocol they belong to. */
   private dispatchPlain(connection: Connection, socket: net.Socket): void {
     const timer = setTimeout(() => socket.destroy(), this.services.config.limits.headersMs);
     let seen: Buffer = Buffer.alloc(0);
@@ -215,7 +219,7 @@ export class HttpServer {
         if (isHttp2) this.enterHttp2(connection, socket);
         else this.enterHttp1(connection, socket);
       };
-      // So much at once is many requests, or a large one: neither is read together with others of the kind.
+      // This many bytes are several requests or a large one: such connections are read one per turn.
       if (seen.length > firstBytesMax) this.dispatcher.turns.read(enter);
       else enter();
     };
@@ -240,7 +244,7 @@ export class HttpServer {
     });
   }
 
-  /** What a certificate may do has changed: its connections get a new identity, and lose what they may no longer have. */
+  /** A certificate's rights have changed: updates identities, and aborts exchanges that are no longer allowed. */
   private reconsider(thumbprint: string): void {
     for (const connection of this.byThumbprint.get(thumbprint) ?? []) {
       connection.identity = this.services.certificates.identityOf(connection.certificate);
@@ -272,9 +276,9 @@ export class HttpServer {
       requestTimeout: 0, // bodies have limits of their own: a bulk insert may take hours
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: Math.min(1000, limits.headersMs),
-      requireHostHeader: false, // looked at below, where the answer has our form
+      requireHostHeader: false, // checked below, so that the error reply has our format
     });
-    server.maxHeadersCount = 0; // the size is limited; Node drops headers over the count silently
+    server.maxHeadersCount = 0; // size is limited instead; over the count Node drops headers silently
     server.timeout = 0;
     server.on("request", (request, response) => this.onRequest(request, response, false));
     server.on("checkContinue", (request, response) => this.onRequest(request, response, true));
@@ -282,7 +286,7 @@ export class HttpServer {
     server.on("upgrade", (request, socket, head) => this.onUpgrade(request, socket, head));
     server.on("connect", (_request, socket) => socket.end(rejectionReply(400)));
     server.on("clientError", (error, socket) => this.onClientError(error, socket));
-    // It never listens itself; this starts its watch over slow headers.
+    // It never listens itself; this event starts its check for slow headers.
     server.emit("listening");
     return server;
   }
@@ -309,10 +313,10 @@ export class HttpServer {
     else this.afterHead.delete(request.socket);
     response.once("close", () => {
       this.dispatcher.turns.taken(connection);
-      // Its head may have promised to keep the connection.
+      // The reply head may have promised keep-alive before the shutdown began.
       if (this.stopping.isStopping) this.http1.closeIdleConnections();
     });
-    response.on("error", () => undefined); // the client went
+    response.on("error", () => undefined); // the client disconnected
     this.dispatcher.accept(this.exchangeOf(connection, request, response, awaitsContinue));
   }
 
@@ -333,7 +337,7 @@ export class HttpServer {
       return;
     }
     const response = detachedResponse(request, socket);
-    // Offers to speak HTTP/2 are not taken: the request is answered as it is.
+    // Upgrades to HTTP/2 are declined: the request is answered over HTTP/1.1.
     if (request.headers.upgrade?.toLowerCase() !== "websocket") {
       this.onRequest(request, response, false);
       return;
@@ -348,7 +352,7 @@ export class HttpServer {
       });
   }
 
-  /** What Node's parser refused: a method it does not know is served all the same, the rest gets a status. */
+  /** Requests that Node's parser rejected: an unknown method is served anyway, the rest get an error status. */
   private onClientError(
     error: Error & { code?: string; rawPacket?: Buffer },
     socket: Duplex,
@@ -404,7 +408,7 @@ export class HttpServer {
     session.setTimeout(this.services.config.limits.keepAliveMs, () => {
       if (connection.open.size > 0) return;
       session.close();
-      // Headers that were begun and never ended keep a session from closing.
+      // A session with unfinished headers does not close by itself.
       setTimeout(() => {
         if (connection.open.size === 0) session.destroy();
       }, farewellMs).unref();
@@ -434,15 +438,15 @@ export class HttpServer {
   }
 }
 
-/** What OpenSSL says of bytes that are no TLS: it knows some methods of HTTP, and not the others. */
+/** OpenSSL's codes for bytes that are not TLS: it recognizes some HTTP methods, and not the others. */
 const plainCodes: ReadonlySet<string | undefined> = new Set([
   "ERR_SSL_HTTP_REQUEST",
   "ERR_SSL_WRONG_VERSION_NUMBER",
 ]);
 
-/** Tells who came without TLS that it is needed here. */
+/** Answers a client that spoke plain HTTP on the TLS port. */
 function answerPlain(socket: tls.TLSSocket): void {
-  // The socket below that of TLS, for which Node has no public name; without it there is no answer.
+  // The raw socket below the TLS socket, which has no public name in Node; without it no answer is sent.
   const { _parent: raw } = socket as unknown as { readonly _parent?: Duplex | null };
   if (!(raw instanceof net.Socket) || !raw.writable) return;
   raw.end(
@@ -454,7 +458,7 @@ function answerPlain(socket: tls.TLSSocket): void {
   );
 }
 
-/** HTTP/1.1 needs exactly one Host; Node would take the first of several. */
+/** HTTP/1.1 requires exactly one Host; Node would take the first of several. */
 function hasOneHost(request: http.IncomingMessage): boolean {
   let count = 0;
   const { rawHeaders } = request;
@@ -472,7 +476,7 @@ function ignore(): void {
   // Nothing to do.
 }
 
-/** Ends the connection with a reply. What still comes is thrown away for a while: closing on it would lose the reply. */
+/** Replies and ends the connection. Input is discarded for `lingerMs`: unread bytes would lose the reply. */
 function refuse(socket: Duplex, reply: string): void {
   socket.removeAllListeners("data");
   socket.on("data", () => undefined);
@@ -481,8 +485,9 @@ function refuse(socket: Duplex, reply: string): void {
 }
 
 /**
- * In the next tick Node gives the session what the socket has read before, piece by piece, and goes on when a piece has
- * ended the session: then it throws, outside of everything (`setupHandle` in lib/internal/http2/core.js, Node 20 to 26).
+ * In the next tick Node passes the session what the socket had read before, chunk by chunk, and continues after a chunk
+ * has ended the session: then it throws outside any handler (`setupHandle` in lib/internal/http2/core.js, Node 20 to
+ * 26). Reads therefore return null once the session is destroyed.
  */
 function endReadsWith(session: http2.ServerHttp2Session, socket: Duplex): void {
   const read = socket.read;
@@ -494,8 +499,8 @@ function endReadsWith(session: http2.ServerHttp2Session, socket: Duplex): void {
 }
 
 /**
- * Node destroys each request that waits on a connection which has ended with an error of its own: of a thousand pipelined
- * ones, the traces of the stack that nobody reads took 200 milliseconds.
+ * When a connection ends with an error, Node destroys each request waiting on it with an error of its own: for a
+ * thousand pipelined requests, collecting stack traces that nobody reads took 200 milliseconds.
  */
 function withoutStacks(socket: net.Socket): void {
   let limit = 0;
@@ -503,7 +508,7 @@ function withoutStacks(socket: net.Socket): void {
     limit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
   });
-  // Listeners are called in the order in which they stand, and without a pause.
+  // Listeners run synchronously, in order of registration.
   socket.on("close", () => {
     Error.stackTraceLimit = limit;
   });

@@ -2,8 +2,8 @@
  * An exchange over HTTP/1.1: node:http's request and response.
  *
  * Invariants:
- * - When a body is left unread, the connection ends after the reply: the client is told so, and is given a moment
- *   to read the reply before the socket goes.
+ * - When a body is left unread, the connection ends after the reply: the client is notified, and given `lingerMs` to
+ *   read the reply before the socket is closed.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Readable, Writable } from "node:stream";
@@ -14,7 +14,7 @@ import { interfaceVersion, type ReplyHeaders } from "./response.ts";
 
 /** An unread body of at most this many bytes is skipped, so that the connection can be used again. */
 const skippedBytesMax = 64 * 1024;
-/** Milliseconds that a client has to read the reply to a request whose body we do not want. */
+/** Milliseconds that a client has to read the reply to a request whose body was not wanted. */
 const lingerMs = 1000;
 
 export class Http1Exchange extends Exchange {
@@ -97,7 +97,7 @@ export class Http1Exchange extends Exchange {
     return this.response;
   }
 
-  /** The rest of the body is not wanted. A small one that nobody looked at is on its way anyway, and is skipped. */
+  /** The rest of the body is not wanted. A small untouched one is already in transit, and is skipped. */
   private leaveBody(): void {
     const length = Number(this.header("content-length") ?? Number.NaN);
     if (this.isBodyUntouched && !this.awaitsContinue && length <= skippedBytesMax) {
@@ -109,8 +109,8 @@ export class Http1Exchange extends Exchange {
   }
 
   /**
-   * Closing at once, with bytes unread, would make the system throw away the reply on its way. So the
-   * socket is closed for writing only, what still comes is dropped for a moment, and then it goes.
+   * Closing with bytes unread would make the system discard the reply in transit. So the socket is closed for writing
+   * only, input is dropped for `lingerMs`, and then it is destroyed.
    */
   private endAfterReply(): void {
     this.response.setHeader("Connection", "close");
@@ -123,7 +123,7 @@ export class Http1Exchange extends Exchange {
   }
 }
 
-/** `GET http://host/path` is allowed on the wire and means `/path`. */
+/** `GET http://host/path` is legal on the wire and means `/path`. */
 function originForm(url: string): string {
   if (url.startsWith("/")) return url;
   const match = /^https?:\/\/[^/?]*(.*)$/i.exec(url);
@@ -152,7 +152,7 @@ const titles = new Map<string, string>([
   ["www-authenticate", "WWW-Authenticate"],
 ]);
 
-/** `content-type` -> `Content-Type`: what people look for in HTTP/1.1. Names come from code, so they are few. */
+/** `content-type` -> `Content-Type`, the usual form in HTTP/1.1. Names come from code, so they are few. */
 function titleCase(name: string): string {
   let title = titles.get(name);
   if (title === undefined) {

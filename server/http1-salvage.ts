@@ -1,6 +1,6 @@
 /**
- * Requests that Node's HTTP/1.1 parser does not take: RESET, a method of this interface that it does not know, is read here
- * from the raw bytes; everything else gets a plain answer.
+ * Salvages requests that Node's HTTP/1.1 parser rejects: methods of this interface that it does not know (RESET, TRY)
+ * are parsed here from the raw bytes; any other request gets a fixed reply.
  *
  * Invariants:
  * - A salvaged request has no body, and its connection ends after the reply.
@@ -10,10 +10,10 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { errorBody, interfaceVersion, jsonContentType } from "./response.ts";
 
-/** Methods served beside those that Node knows. */
+/** Methods served in addition to those that Node knows. */
 const extraMethods = new Set(["RESET", "TRY"]);
 
-/** The request in `packet`, the bytes from its first line on; undefined when they are not a whole one with such a method. */
+/** Parses the request in `packet`, from its first line on; undefined unless it is complete and has an extra method. */
 export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage | undefined {
   const end = packet.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
@@ -31,7 +31,7 @@ export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage |
     const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line);
     if (header === null) return undefined;
     const [, name = "", value = ""] = header;
-    if (/^(content-length|transfer-encoding)$/i.test(name)) continue; // the body means nothing here
+    if (/^(content-length|transfer-encoding)$/i.test(name)) continue; // a body is not read here
     request.headers[name.toLowerCase()] ??= value;
   }
   if (request.headers.host === undefined) return undefined;
@@ -40,7 +40,7 @@ export function parseRejected(packet: Buffer, socket: Socket): IncomingMessage |
   return request;
 }
 
-/** A response that writes to `socket` outside Node's own bookkeeping; the connection ends with it. */
+/** A response that writes to `socket` outside Node's bookkeeping; the connection ends with it. */
 export function detachedResponse(request: IncomingMessage, socket: Duplex): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
@@ -49,7 +49,7 @@ export function detachedResponse(request: IncomingMessage, socket: Duplex): Serv
   return response;
 }
 
-/** The method of the request that begins in `packet`, as far as it has come. */
+/** The method of the request that starts `packet`, if enough of it has arrived. */
 export function methodIn(packet: Buffer | undefined): string | undefined {
   return /^\s*([A-Z]+) /.exec(packet?.toString("latin1", 0, 32) ?? "")?.[1];
 }
@@ -61,7 +61,7 @@ const rejections: Readonly<Record<number, string>> = {
 };
 
 /**
- * A whole reply as bytes, for a request that could not be read. `method`: its method, as far as that is known: the reply to
+ * A complete reply, as text, to a request that could not be parsed. `method`: its method, as far as known; the reply to
  * HEAD has no body.
  */
 export function rejectionReply(status: 400 | 408 | 431, method?: string, why?: string): string {

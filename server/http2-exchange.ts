@@ -60,7 +60,7 @@ export class Http2Exchange extends Exchange {
       stream.close(constants.NGHTTP2_CANCEL);
       return;
     }
-    // `close` may end the stream first, and half a reply would look whole: an error resets it (NGHTTP2_INTERNAL_ERROR).
+    // `close` may end the stream, and half a reply would look complete: an error resets it (NGHTTP2_INTERNAL_ERROR).
     stream.on("error", () => undefined);
     stream.destroy(new Error("The reply was cut off."));
   }
@@ -97,7 +97,7 @@ export class Http2Exchange extends Exchange {
     return stream;
   }
 
-  /** Tells the client that the rest of the body is not wanted, once the reply is out (RFC 9113, 8.1). */
+  /** Signals that the rest of the body is not wanted, once the reply is sent (RFC 9113, 8.1). */
   private refuseBody(): void {
     const stream = this.http2Stream;
     const close = () => stream.close(constants.NGHTTP2_NO_ERROR);

@@ -1,7 +1,4 @@
-/**
- * Indexes as replies tell of them: statistics, progress. Forms and the order of keys are those of RavenDB
- * 7.2.7.
- */
+/** Indexes as rows of replies: statistics, progress. Forms and the order of keys are those of RavenDB 7.2.7. */
 import type { IndexStatistics, OpenIndex } from "../engine/indexing/open-index.ts";
 import { StaticIndex } from "../engine/indexing/static-index.ts";
 import type { JsonObject } from "../engine/json/json-object.ts";
@@ -52,7 +49,7 @@ export function statisticsRow(index: OpenIndex, record: JsonObject): object {
   };
 }
 
-/** What nothing counts is null. */
+/** Counters of the stages; null where a stage does not exist. */
 function stageCounts(index: OpenIndex, row: IndexStatistics): object {
   const isStatic = index instanceof StaticIndex;
   const isReduce = row.type.endsWith("Reduce");
@@ -92,7 +89,7 @@ function collectionRows({ collections }: IndexStatistics): object {
   return Object.fromEntries(rows) as object;
 }
 
-/** The row of an index that is behind, in `indexes/progress`. */
+/** The row of a stale index in `indexes/progress`. */
 export function progressRow(index: OpenIndex): object {
   const { name, type, collections, entriesCount } = index.statistics();
   const rows = collections.map((one) => [
@@ -120,7 +117,7 @@ export function progressRow(index: OpenIndex): object {
   };
 }
 
-/** Why an index is behind, a sentence for each collection. */
+/** Why an index is stale, one sentence per collection. */
 export function stalenessReasons(index: OpenIndex): string[] {
   const { collections, isStale } = index.statistics();
   if (!isStale) return [];

@@ -1,6 +1,6 @@
 /**
- * A request that the server makes of itself, on behalf of somebody: the parts of multi_get, the replies in the info
- * packages. It goes through the same routing, access and error handling, with the caller's own rights.
+ * A request that the server makes on behalf of a caller: the parts of multi_get, the replies in the info packages. It
+ * passes the same routing, access and error handling, with the caller's rights.
  */
 import { PassThrough, Readable, type TransformCallback, type Writable } from "node:stream";
 import type { BodyLimits } from "./body.ts";
@@ -44,8 +44,8 @@ export class InternalExchange extends Exchange {
   private readonly replyBytesMax: number;
 
   /**
-   * As if the client behind `outer` had sent `request` itself. A reply of more than `replyBytesMax` bytes is cut off, and
-   * the exchange is aborted then.
+   * Acts as if the client of `outer` had sent `request`. A reply of more than `replyBytesMax` bytes is cut off, and the
+   * exchange aborted.
    */
   constructor(outer: Exchange, request: InternalRequest, replyBytesMax = Number.MAX_SAFE_INTEGER) {
     const { identity, certificate, isSecure, remoteAddress } = outer.connection;
@@ -60,7 +60,7 @@ export class InternalExchange extends Exchange {
     this.replyBytesMax = replyBytesMax;
   }
 
-  /** What was answered; undefined when the exchange was aborted. */
+  /** The captured reply; undefined when the exchange was aborted. */
   async captureReply(): Promise<CapturedReply | undefined> {
     if (this.wasDestroyed) return undefined;
     if (this.captured === undefined || this.sink === undefined) return this.captured;
@@ -130,14 +130,14 @@ export class InternalExchange extends Exchange {
     contentType: string | undefined,
   ): Writable {
     this.captured = { status, headers: replyHead(headers, contentType), body: Buffer.alloc(0) };
-    // It must take all of it: the handler waits for its own end before anybody reads.
+    // It must accept the whole reply: the handler waits for its end before anything is read.
     this.sink = new BoundedSink(this.replyBytesMax);
     this.sink.on("error", () => this.destroy());
     return this.sink;
   }
 }
 
-/** Fails when more than so many bytes are written. */
+/** Fails when more than `bytesMax` bytes are written. */
 class BoundedSink extends PassThrough {
   private left: number;
 

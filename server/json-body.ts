@@ -1,6 +1,6 @@
 /**
- * Bodies of requests that are JSON objects, whatever their Content-Type says. Parsed strictly; errors are those of
- * documents (engine/json/json-parser.ts).
+ * Request bodies that are JSON objects, regardless of Content-Type. Parsed strictly; errors are those of documents
+ * (engine/json/json-parser.ts).
  */
 import { DocumentParser } from "../engine/json/json-parser.ts";
 import type { Exchange } from "./exchange.ts";
@@ -9,12 +9,15 @@ export type JsonObject = Record<string, unknown>;
 
 const parser = new DocumentParser(null);
 
-/** The body as an object. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
+/** Parses the body. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
 export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
   return parseObject(await exchange.jsonBytes());
 }
 
-/** The body as an object, and its minified text, where numbers are spelt as they came. @throws EngineError as `jsonBody` */
+/**
+ * Parses the body; also returns its minified text, which keeps the spelling of numbers. @throws EngineError as
+ * `jsonBody`
+ */
 export async function jsonBodyWithText(
   exchange: Exchange,
 ): Promise<{ readonly object: JsonObject; readonly text: Buffer }> {
@@ -22,7 +25,7 @@ export async function jsonBodyWithText(
   return { object, text: Buffer.from(parser.body) };
 }
 
-/** The object in `body`. @throws EngineError as `jsonBody` */
+/** Parses `body`. @throws EngineError as `jsonBody` */
 export function parseObject(body: Buffer): JsonObject {
   parser.parse(body, 0, body.length);
   return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;

@@ -1,9 +1,9 @@
 /**
- * Large documents on their way to clients. A record is held once, however many replies are made of it, and is copied
- * piece by piece as each client takes its reply.
+ * Large documents in replies. A record is held in memory once, however many replies use it, and is copied piece by
+ * piece as each client reads its reply.
  *
  * Invariants:
- * - Room for a record is taken before it is read, and given back when its last user has released it.
+ * - Memory for a record is reserved before it is read, and released by its last user.
  */
 import type { Database } from "../engine/database.ts";
 import type { DocumentPieces } from "../engine/document-pieces.ts";
@@ -11,19 +11,19 @@ import { largeRecordBytes } from "../engine/limits.ts";
 import { piecesOf } from "../engine/reply-text.ts";
 import { takeRoom } from "./reply-room.ts";
 
-/** Bytes of a record up to which it is copied: what is in memory may move then. */
+/** Records up to this size are copied, so that they stay valid when resident records move. */
 const copiedBytesMax = 4 * largeRecordBytes;
 
-/** Where a document's record is, in the committed state or in a view that the caller holds. */
+/** The location of a document's record, in the committed state or in a view that the caller holds. */
 export interface RecordAddress {
   readonly document: number;
   readonly position: number;
   readonly length: number;
 }
 
-/** A record that somebody uses; release it once. */
+/** A record in use; release it once. */
 export interface LargeDocument {
-  /** Good until it is released. */
+  /** Valid until released. */
   readonly record: Buffer;
   readonly pieces: DocumentPieces;
   release(): void;
@@ -37,12 +37,12 @@ interface Shared {
 
 const sharedByDatabase = new WeakMap<Database, Map<number, Shared>>();
 
-/** Is the document at `address` too large to be composed at once? */
+/** Is a record of `length` bytes too large to be composed at once? */
 export function isLarge(length: number): boolean {
   return length > largeRecordBytes;
 }
 
-/** @throws RequestError 503 when there is no room, EngineError record-damaged */
+/** Opens the record at `address`. @throws RequestError 503 when there is no memory, EngineError record-damaged */
 export async function openLargeDocument(
   database: Database,
   address: RecordAddress,
@@ -81,7 +81,7 @@ export async function openLargeDocument(
 function share(database: Database, { document, position, length }: RecordAddress): Shared {
   const controller = new AbortController();
   const { signal } = controller;
-  // The place is kept while it is waited for, and while it is read.
+  // The view pins the segment while memory is awaited and the record is read.
   const view = database.view();
   const open = async () => {
     let give: (() => void) | undefined;

@@ -1,6 +1,4 @@
-/**
- * Listening on several addresses under one port, for any protocol. Knows nothing of what is said on the connections.
- */
+/** Listens on several addresses with one port, for any protocol. */
 import { once } from "node:events";
 import type * as net from "node:net";
 import { type SecureContextOptions, Server } from "node:tls";
@@ -14,7 +12,7 @@ export interface Listening {
 }
 
 /**
- * Starts a listener of `make` on each of `hosts` with the same port (0: any free one).
+ * Starts a listener made by `make` on each of `hosts` with the same port (0: any free one).
  * @throws Node's listen errors of the first host; the others are optional
  */
 export async function listenOn(
@@ -39,7 +37,7 @@ export async function listenOn(
   return { port: chosen, listeners };
 }
 
-/** Lets new TLS connections to `listeners` have another certificate. */
+/** Presents another certificate on new TLS connections to `listeners`. */
 export function setCertificate(
   listeners: readonly net.Server[],
   secure: SecureContextOptions,
@@ -49,7 +47,7 @@ export function setCertificate(
   }
 }
 
-/** What holds for every accepted socket: small writes go at once, dead peers are noticed, and an error ends it. */
+/** Settings of every accepted socket: small writes are sent at once, dead peers are detected, and errors close it. */
 export function prepareSocket(socket: net.Socket): void {
   socket.setNoDelay(true);
   socket.setKeepAlive(true, tcpKeepAliveMs);

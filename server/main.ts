@@ -1,10 +1,11 @@
 /**
- * The process: arguments and environment in, a running server out, until a signal, a word on standard input, or the end of the
- * parent. The only file that reads the environment, prints, or sets exit codes.
+ * The process entry point: reads arguments and environment, starts the server, and stops it on a signal, a `shutdown`
+ * line on standard input, or the exit of the parent process. The only file that reads the environment, prints, or sets
+ * exit codes.
  *
  * Invariants:
- * - "Server available on: <url>" is a line of its own, printed when requests are answered.
- * - A reason not to start is one line on standard error, and an exit code of its own (start-error.ts).
+ * - "Server available on: <url>" is printed on a line of its own, once requests are answered.
+ * - A reason not to start is one line on standard error and has its own exit code (start-error.ts).
  */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -51,7 +52,7 @@ function warn(text: string): void {
   console.error(`Warning: ${text}`);
 }
 
-/** What the engine tells: a line, and the whole of what caused it. */
+/** Logs an engine message with its time, and the whole cause if there is one. */
 function report(message: string, cause?: unknown): void {
   const time = new Date().toISOString();
   console.error(
@@ -67,7 +68,7 @@ function logError(reference: string, error: unknown): void {
   console.error(`Error ${reference}: ${textOf(error)}`);
 }
 
-/** The data folder is another's: there is nothing to be saved, and what could still be read would be old. */
+/** Another process owns the data folder now: nothing can be saved, and reads would return stale data. */
 function endAtOnce(reason: Error): void {
   console.error(`Stopped: ${reason.message} Start again when the other one has ended.`);
   process.exit(exitCodes["data-folder-lost"]);
@@ -88,16 +89,16 @@ function stopWhenTold(server: RunningServer, config: Config): void {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", () => {
-    if (isStopping) process.exit(130); // asked twice: what is acknowledged is safe anyway
+    if (isStopping) process.exit(130); // second signal: acknowledged writes are durable anyway
     stop();
   });
-  // A terminal that is closed takes its server along; without one the signal asks to look at the certificate again.
+  // Closing the terminal stops the server; without a terminal SIGHUP reloads the certificate.
   process.on("SIGHUP", () => (process.stdin.isTTY ? stop() : reloadCertificate(server)));
   const input = createInterface({ input: process.stdin });
   input.on("line", (line) => {
     if (/^\s*shutdown(\s+no-confirmation)?\s*$/i.test(line)) stop();
   });
-  process.stdin.on("error", () => undefined); // closed: then nobody types
+  process.stdin.on("error", () => undefined); // closed: no more commands
   const { parentProcessId } = config;
   if (parentProcessId === undefined) return;
   setInterval(() => {
@@ -125,11 +126,11 @@ function isAlive(processId: number): boolean {
   }
 }
 
-// A reader of our output that goes away is no reason to stop.
+// A closed output pipe is no reason to stop.
 process.stdout.on("error", () => undefined);
 process.stderr.on("error", () => undefined);
-// One request's promise that nobody waited for must not take the server from the others. What is thrown outside of
-// promises still ends the process: nothing is known then of the state it left.
+// An unhandled rejection in one request must not stop the server for the others. Exceptions outside promises still end
+// the process, because the state they leave is unknown.
 process.on("unhandledRejection", (error) => logError("outside of a request", error));
 
 main().catch((error: unknown) => {

@@ -1,37 +1,40 @@
 /**
- * Gives memory back that large bodies and replies leave behind. V8 collects when something is allocated: an idle process keeps
- * what its last request left. A large buffer that nobody writes to makes it begin a collection that goes on beside the work,
- * in small steps.
+ * Returns to the system the memory that large bodies and replies leave behind. V8 collects garbage when something is
+ * allocated, so an idle process keeps what its last request left. Allocating a large buffer, which is never written,
+ * makes V8 start an incremental collection.
  *
- * After that the heap of V8 may have far more pages than it needs, for what is left is scattered over them. It gives them
- * back when it believes that the process is short of memory: that takes one pause, so it is done only where it is short,
- * and nobody is served meanwhile.
+ * After that V8's heap may still be fragmented over far more pages than it needs. V8 releases those pages when it
+ * believes that the process is short of memory. That takes one pause, so it is done only for a small heap, and while no
+ * requests are served.
  */
 import { performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { processMemory } from "../engine/memory-budget.ts";
 
 const lookMs = 1_000;
-/** Bytes by which the process must have grown for a collection to be worth it. */
+/** Growth of the process in bytes that makes a collection worthwhile. */
 const grownBytes = 48 * 1024 * 1024;
-/** Parts of the heap of V8 by which the process must have grown too: marking a large heap costs more. */
+/** Growth needed too, as a share of V8's heap: marking a large heap costs more. */
 const grownShare = 1 / 2;
-/** Bytes of work that were given back since they were most. */
+/** Bytes of work memory released since its peak that trigger a collection. */
 const returnedBytes = 32 * 1024 * 1024;
-/** Looks between two collections while the process stays large, at first and at most; after the last it is its size. */
+/**
+ * Checks between two collections while the process stays large, first and last; after the last, its size counts as
+ * settled.
+ */
 const pauseMin = 1;
 const pauseMax = 8;
-/** As much outside of the heap makes V8 begin. Its pages are never touched: it takes no memory. */
+/** This much external memory makes V8 start a collection. The pages are never touched, so it takes no memory. */
 const pokeBytes = 96 * 1024 * 1024;
-/** Bytes of the heap that are not used, for which a pause is worth it, and bytes that are used for which it is short. */
+/** Unused heap bytes for which a pause is worthwhile, and used heap bytes up to which the pause is short. */
 const scatteredBytes = 32 * 1024 * 1024;
 const shortPauseBytes = 64 * 1024 * 1024;
-/** The part of the last second in which the process had something to do, below which it is at rest. */
+/** The share of the last second spent working below which the process is idle. */
 const restShare = 0.05;
-/** V8 believes it when it hears of half as much outside of its heap as that may have, and some more. */
+/** V8 assumes memory pressure when external memory exceeds half of its heap limit by some margin. */
 const heapShare = 1 / 2;
 
-/** Looks now and then. @returns a function that ends it */
+/** Checks memory every `lookMs`. @returns a function that stops it */
 export function returnMemory(): () => void {
   let settledBytes = process.memoryUsage.rss();
   let workPeak = 0;
@@ -67,10 +70,10 @@ export function returnMemory(): () => void {
   return () => clearInterval(timer);
 }
 
-/** Makes V8 give back what its heap does not need, when the process is at rest. */
+/** Makes V8 release heap pages it does not need, while the process is idle. */
 class HeapCompactor {
   #load = performance.eventLoopUtilization();
-  /** Bytes of the heap after the last time: until it grows, another does not help. */
+  /** Heap bytes after the last compaction: another one is useless until the heap grows. */
   #leftBytes = 0;
 
   look(): void {
@@ -86,12 +89,12 @@ class HeapCompactor {
   }
 }
 
-/** At once, in one pause. The buffer is never written to: it takes no memory, and is garbage from the beginning. */
+/** Compacts the heap at once, in one pause. The buffer is never written: it takes no memory, and is garbage. */
 export function shrinkHeap(): void {
   const { heap_size_limit: limit, external_memory: external } = getHeapStatistics();
   try {
     new ArrayBuffer(limit * heapShare + external + pokeBytes);
   } catch {
-    // Where the system does not even promise so much, the heap stays as it is.
+    // Where the system refuses even to reserve that much, the heap stays as it is.
   }
 }

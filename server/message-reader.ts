@@ -1,8 +1,8 @@
 /**
- * JSON objects that follow one another on a socket, without lengths or marks between them; white space may stand there.
+ * Reads concatenated JSON objects from a socket: no lengths or separators between them; white space is skipped.
  *
  * Invariants:
- * - A message is never larger than `messageBytesMax`, nor are more than `messagesMax` waiting to be taken.
+ * - A message never exceeds `messageBytesMax`, and at most `messagesMax` wait to be read.
  */
 import type { Socket } from "node:net";
 import { EngineError } from "../engine/errors.ts";
@@ -10,7 +10,7 @@ import { type JsonObject, parseObject } from "./json-body.ts";
 
 /** Bytes of one message. Clients send a header, options and acknowledgments: a few hundred. */
 const messageBytesMax = 64 * 1024;
-/** Messages that wait: a client sends one and then listens. */
+/** Unread messages: a client sends one and then waits for the reply. */
 const messagesMax = 16;
 
 const byteOpen = 0x7b;
@@ -21,7 +21,7 @@ const byteBackslash = 0x5c;
 export class MessageReader {
   readonly #socket: Socket;
   #partial: Buffer = Buffer.alloc(0);
-  /** Objects that are open at the end of `#partial`. */
+  /** Nesting depth at the end of `#partial`. */
   #depth = 0;
   #isInText = false;
   #isEscaped = false;
@@ -42,8 +42,9 @@ export class MessageReader {
   }
 
   /**
-   * The next message; null when the other side is done. One call at a time.
-   * @throws EngineError json-invalid, json-truncated, json-not-object, json-escape, too-large; then nothing follows
+   * The next message; null at the end of the stream. One call at a time.
+   * @throws EngineError json-invalid, json-truncated, json-not-object, json-escape, too-large; nothing can be read
+   * after that
    */
   async next(): Promise<JsonObject | null> {
     for (;;) {
@@ -69,7 +70,7 @@ export class MessageReader {
     this.#wake();
   }
 
-  /** Cuts what came at the end of each object. */
+  /** Splits the input at the end of each object. */
   #take(chunk: Buffer): void {
     if (this.#failure !== null) return;
     const known = this.#partial.length;
@@ -102,7 +103,7 @@ export class MessageReader {
     this.#wake();
   }
 
-  /** Is this byte the last one of an object? */
+  /** Does this byte end an object? */
   #closes(byte: number): boolean {
     if (this.#isInText) {
       if (this.#isEscaped) this.#isEscaped = false;

@@ -1,7 +1,6 @@
 /**
- * The parts of a multipart body (RFC 2046), one after another as they come over the wire, none of them held in
- * memory. Knows nothing of what is in them; clients name parts as they please, so they are told apart by order.
- * Of a part's headers none but `Content-Encoding` is looked at.
+ * The parts of a multipart body (RFC 2046), streamed one after another. The content is opaque; clients name parts
+ * arbitrarily, so parts are identified by order. Of a part's headers only `Content-Encoding` is read.
  *
  *   body := preamble delimiter part (delimiter part)* delimiter "--" epilogue
  *   delimiter := CRLF "--" boundary      part := header-line* CRLF content
@@ -17,7 +16,7 @@ const epilogueBytesMax = 64 * 1024;
 const lineEnd = Buffer.from("\r\n");
 const blankLine = Buffer.from("\r\n\r\n");
 
-/** The boundary of a multipart Content-Type; undefined when it is another type. @throws EngineError bad-request */
+/** The boundary of a multipart Content-Type; undefined for other types. @throws EngineError bad-request */
 export function multipartBoundary(contentType: string | undefined): string | undefined {
   if (contentType === undefined || !/^\s*multipart\//i.test(contentType)) return undefined;
   const match = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType);
@@ -32,8 +31,8 @@ export function multipartBoundary(contentType: string | undefined): string | und
 }
 
 /**
- * The contents of the parts, in order. Each must be read, or left, before the next is asked for.
- * @param isUnfolding a part that says it is gzip or zstd is unfolded, to any size; RavenDB 7.2.7 leaves all else alone.
+ * The contents of the parts, in order. Each must be read, or abandoned, before the next is requested.
+ * @param isUnfolding decompresses parts that declare gzip or zstd, to any size; like RavenDB 7.2.7, no other encodings
  * @throws (while iterating) EngineError json-truncated when the body ends too early, bad-request; RequestError 400
  */
 export async function* multipartContents(
@@ -50,14 +49,15 @@ export async function* multipartContents(
       ? content
       : unfoldStream(content, encoding, Number.POSITIVE_INFINITY);
     await content.return(undefined); // a decoder reads ahead
-    await drain(reader.content()); // what was left of it
+    await drain(reader.content()); // what was left unread
   }
   await reader.readEpilogue();
 }
 
 /**
- * What a form uploads: the content of its only part. A body that is no form is given back as it is: clients call JSON by
- * any type. @throws EngineError bad-request for another number of parts, and as `multipartContents`
+ * The file uploaded by a form: the content of its only part. A body that is not a form is returned as it is, because
+ * clients label JSON with any type. @throws EngineError bad-request for another number of parts, and as
+ * `multipartContents`
  */
 export async function uploadedFile(contentType: string | undefined, body: Buffer): Promise<Buffer> {
   const boundary = multipartBoundary(contentType);
@@ -92,10 +92,10 @@ async function drain(content: AsyncIterable<Buffer>): Promise<void> {
 class PartReader {
   readonly #iterator: AsyncIterator<Buffer>;
   readonly #delimiter: Buffer;
-  /** Came, and is not given out. The body is read as if a line ended before it: the first delimiter may begin it. */
+  /** Received but not yet yielded. Starts with a line end, since the first delimiter may begin the body. */
   #held: Buffer = lineEnd;
   #isAtDelimiter = false;
-  /** How the content of the part is folded. */
+  /** The content encoding of the current part. */
   encoding: "gzip" | "zstd" | undefined;
 
   constructor(source: AsyncIterable<Buffer>, boundary: string) {
@@ -103,7 +103,7 @@ class PartReader {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`);
   }
 
-  /** What stands before the next delimiter, which is passed over. A second reading gives nothing. */
+  /** The content up to the next delimiter, which is consumed. Iterating again yields nothing. */
   async *content(): AsyncGenerator<Buffer> {
     while (!this.#isAtDelimiter) {
       const at = this.#held.indexOf(this.#delimiter);
@@ -114,7 +114,7 @@ class PartReader {
         if (last.length > 0) yield last;
         return;
       }
-      // The end of what came may be the beginning of a delimiter.
+      // The end of the input may be the start of a delimiter.
       const free = this.#held.length - this.#delimiter.length + 1;
       if (free > 0) {
         const part = this.#held.subarray(0, free);
@@ -125,12 +125,12 @@ class PartReader {
     }
   }
 
-  /** Goes past the delimiter's line and the headers of a part. @returns false at the end of the body. */
+  /** Skips the delimiter line and reads the part's headers. @returns false at the end of the body */
   async nextPart(): Promise<boolean> {
     while (this.#held.length < 2) await this.#more();
     if (this.#held[0] === 0x2d && this.#held[1] === 0x2d) return false;
     const lineAt = await this.#find(lineEnd);
-    // The line's own end may be that of an empty block of headers.
+    // The line's own end may also end an empty header block.
     this.#held = this.#held.subarray(lineAt);
     const headersAt = await this.#find(blankLine);
     this.encoding = encodingOf(this.#held.toString("latin1", 0, headersAt));
@@ -139,7 +139,7 @@ class PartReader {
     return true;
   }
 
-  /** What stands behind the last part means nothing, but read to its end the connection can be used again. */
+  /** The epilogue is ignored, but must be read so that the connection can be reused. */
   async readEpilogue(): Promise<void> {
     for (let left = epilogueBytesMax; left > 0; ) {
       const next = await this.#iterator.next();

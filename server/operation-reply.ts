@@ -1,4 +1,4 @@
-/** How operations look in replies and notifications: the shapes and type names of RavenDB 7.2.7. */
+/** The wire form of operations in replies and notifications: the shapes and type names of RavenDB 7.2.7. */
 import type {
   OperationFailure,
   OperationFigures,
@@ -15,7 +15,7 @@ const statusNames: Readonly<Record<OperationState["status"], string>> = {
   cancelled: "Canceled",
 };
 
-/** Types of results by kind of operation; of all others `Operations.BulkOperationResult`. */
+/** Result types by kind of operation; all others are `Operations.BulkOperationResult`. */
 const resultTypes: Readonly<Record<string, string>> = {
   DatabaseRevert: "Operations.Revisions.RevertResult",
   EnforceRevisionConfiguration: "Operations.Revisions.EnforceConfigurationResult",
@@ -24,7 +24,7 @@ const resultTypes: Readonly<Record<string, string>> = {
   DatabaseImport: "Smuggler.SmugglerResult",
 };
 
-/** Types of progress by kind of operation; of all others `Operations.DeterminateProgress`. */
+/** Progress types by kind of operation; all others are `Operations.DeterminateProgress`. */
 const progressTypes: Readonly<Record<string, string>> = {
   BulkInsert: "Operations.BulkInsertProgress",
   DatabaseExport: "Smuggler.SmugglerResult+SmugglerProgress",
@@ -65,7 +65,7 @@ export function operationReply(info: OperationInfo): OperationFigures {
   };
 }
 
-/** Mistakes that are a 400 of their own are a 500 here, where clients expect one of two: 409 or 500. */
+/** Errors that are 400 as replies are 500 here, where clients expect one of two: 409 or 500. */
 function failureReply({ code, message }: OperationFailure): OperationFigures {
   const { status, type } =
     code === undefined ? { status: 500, type: "System.Exception" } : errorStatus[code];
@@ -78,7 +78,7 @@ function failureReply({ code, message }: OperationFailure): OperationFigures {
   });
 }
 
-/** `type`: below the namespace that all of them are in. */
+/** Adds the .NET type; `type` is relative to the namespace that they share. */
 export function typed(type: string, figures: OperationFigures): OperationFigures {
   return { $type: `Raven.Client.Documents.${type}, Raven.Client`, ...figures };
 }

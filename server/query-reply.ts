@@ -1,6 +1,6 @@
 /**
- * Replies to queries: the rows, and what is told beside them, in the order of RavenDB 7.2.7. A reply that grows large is
- * sent while rows still come; its totals then follow the rows instead of going before them.
+ * Replies to queries: the rows and the members beside them, in the order of RavenDB 7.2.7. A large reply is streamed
+ * while rows still arrive; its totals then follow the rows instead of preceding them.
  */
 import type { Database } from "../engine/database.ts";
 import { nodeTag } from "../engine/database-state.ts";
@@ -18,21 +18,21 @@ import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.t
 import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
 import { seriesIncludesText } from "./time-series-includes.ts";
 
-/** Bytes of rows that wait for the totals. */
+/** Bytes of rows buffered until the totals are known. */
 const waitingBytesMax = 4 * 1024 * 1024;
 const pieceBytes = 64 * 1024;
 const never = "0001-01-01T00:00:00.0000000Z";
 
-/** Extra members at the end of a reply: `,"Name":value`. */
+/** Formats extra members for the end of a reply: `,"Name":value`. */
 export type ReplyTail = (outcome: QueryOutcome) => string;
 
-/** Gathers the rows of one query and answers. */
+/** Collects the rows of one query and replies. */
 export class QueryReply implements RowSink {
   readonly #exchange: Exchange;
   readonly #database: Database;
   readonly #rows = new ReplyText(8 * 1024);
   #isEmpty = true;
-  /** Of the rows that wait for the totals. */
+  /** Memory of the rows buffered until the totals are known. */
   readonly #room = new GatheringRoom(waitingBytesMax);
   #stream: ReplyStream | undefined;
 
@@ -50,7 +50,7 @@ export class QueryReply implements RowSink {
   }
 
   async addLarge(document: DocumentPieces): Promise<void> {
-    // The row's record may be in a segment that nothing else keeps.
+    // The view pins the segment of the row's record, which nothing else may be holding.
     const view = this.#database.view();
     let give: (() => void) | undefined;
     try {
@@ -64,7 +64,7 @@ export class QueryReply implements RowSink {
     }
   }
 
-  /** Sends the rest. Resolves when it is on its way. */
+  /** Sends the rest. Resolves when it has been handed to the transport. */
   async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
     const totals = totalsText(outcome);
     const rest = new ReplyText(1024);
@@ -86,7 +86,10 @@ export class QueryReply implements RowSink {
     });
   }
 
-  /** The query failed. @returns false when nothing was sent, so that an error can be; else the reply is cut off. */
+  /**
+   * Called when the query failed. @returns false when nothing was sent, so that an error can be; else the reply is cut
+   * off
+   */
   fail(): boolean {
     this.#room.release();
     if (this.#stream === undefined) return false;
@@ -94,7 +97,10 @@ export class QueryReply implements RowSink {
     return true;
   }
 
-  /** A row that was computed, and is large: it is not kept while it waits for room. */
+  /**
+   * Sends a large computed row. Fails when there is no memory at once: waiting would hold the row.
+   * @throws RequestError 503
+   */
   async #addLargeRow(row: Buffer): Promise<void> {
     const give = takeRoomNow(row.length);
     try {
@@ -113,7 +119,7 @@ export class QueryReply implements RowSink {
     this.#isEmpty = false;
   }
 
-  /** Sends the rows so far, no faster than they are taken. @throws RequestError 503 */
+  /** Sends the buffered rows, under the client's back-pressure. @throws RequestError 503 */
   async #flush(): Promise<void> {
     if (this.#stream === undefined) {
       this.#room.release();
@@ -127,7 +133,7 @@ export class QueryReply implements RowSink {
   #extras(outcome: QueryOutcome): string {
     let text = "";
     if (outcome.timings !== null) text += `,"Timings":${timingsText(outcome.timings)}`;
-    // RavenDB 7.2.7 leaves out a field in which nothing was found, and all when there is none.
+    // RavenDB 7.2.7 omits a field without matches, and the whole member when no field has any.
     const highlighted = [...(outcome.highlightings ?? [])].filter(([, found]) => found.size > 0);
     if (highlighted.length > 0) {
       const fields = highlighted.map(([field, found]) => [field, Object.fromEntries(found)]);
@@ -180,7 +186,7 @@ function stateText(outcome: QueryOutcome): string {
   );
 }
 
-/** A time of an index; 0 is never. */
+/** A timestamp of an index; 0 means never. */
 export function timeText(micros: number): string {
   return micros === 0 ? never : formatTimestamp(micros);
 }
@@ -203,7 +209,7 @@ function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {
   });
 }
 
-/** Members: counters by document, in the order in which they were asked for; a missing one is null. */
+/** Members: counters by document, in the order requested; a missing one is null. */
 export function counterIncludesText(
   database: Database,
   included: readonly IncludedCounters[],
@@ -247,7 +253,7 @@ function compareExchangeText(database: Database, keys: readonly string[]): strin
   return `{${members.join(",")}}`;
 }
 
-/** Ranges of time series by document: `{"document":{"Name":[range,…],…},…}`. */
+/** Time series ranges by document: `{"document":{"Name":[range,…],…},…}`. */
 export function seriesText(
   database: Database,
   wanted: NonNullable<QueryOutcome["seriesIncludes"]>,

@@ -1,6 +1,6 @@
 /**
- * Queries as they come over the wire: in a JSON body or in the address. The parameters stay JSON text, because a 64-bit
- * integer in them is exact and a JavaScript number is not.
+ * Parses query requests, from a JSON body or from the address. The parameters stay JSON text, because a 64-bit integer
+ * in them is exact and a JavaScript number is not.
  */
 import { EngineError } from "../engine/errors.ts";
 import { quoteString } from "../engine/json/escape.ts";
@@ -13,7 +13,7 @@ import { workLimits } from "../engine/work-budget.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseTimeSpanMs } from "./request.ts";
 
-/** A query and how it is asked. */
+/** A query's text and options. */
 export interface QueryRequest {
   readonly text: string;
   readonly options: QueryOptions;
@@ -23,19 +23,19 @@ const parser = new DocumentParser(null);
 const queryKey = quoteString("Query");
 const parametersKey = quoteString("QueryParameters");
 const int32Max = 2_147_483_647;
-/** Bytes of a body from which on it is parsed in slices, and of a slice. */
+/** Bytes from which a body is parsed in slices, and bytes per slice. */
 const slicedBytesMin = 64 * 1024;
 const pauseBytes = 32 * 1024;
 
-/** Reads `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
+/** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
 export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
   const text = minified(await queryBody(exchange));
   return queryOfObject(text instanceof Promise ? await text : text, 0);
 }
 
 /**
- * The minified text of the object in `body`. A long one is parsed in slices; that of a short one is good only until something
- * is awaited, for all requests share its memory.
+ * The minified text of the object in `body`. A long body is parsed in slices; the result for a short one is valid only
+ * until the next await, because all requests share its buffer.
  */
 function minified(body: Buffer): Buffer | Promise<Buffer> {
   if (body.length >= slicedBytesMin) return minifiedInSlices(body);
@@ -57,7 +57,7 @@ async function minifiedInSlices(body: Buffer): Promise<Buffer> {
   return own.source.subarray(0, own.bodyLength);
 }
 
-/** The body, which is looked through some times and so must not be large. @throws EngineError work-limit */
+/** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
 async function queryBody(exchange: Exchange): Promise<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
   const body = await exchange.body();
@@ -75,7 +75,7 @@ function refuseLarge(bytes: number): void {
   );
 }
 
-/** Reads `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
+/** Parses `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
 export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
   const found = minified(await queryBody(exchange));
   const text = found instanceof Promise ? await found : found;
@@ -89,7 +89,7 @@ export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryReque
   return queryOfObject(text, inner.from);
 }
 
-/** Reads a query of a GET request. @throws EngineError invalid-argument */
+/** Parses the query of a GET request. @throws EngineError invalid-argument */
 export function queryOfAddress(exchange: Exchange): QueryRequest {
   const { query } = exchange;
   const text = query.get("query");
@@ -109,7 +109,7 @@ export function queryOfAddress(exchange: Exchange): QueryRequest {
   };
 }
 
-/** The query in the minified JSON object at `at`. */
+/** Parses the query in the minified JSON object at `at`. */
 function queryOfObject(text: Buffer, at: number): QueryRequest {
   const member = (name: string): unknown => {
     const span = new ValueSpan();
@@ -161,7 +161,7 @@ function behavior(value: unknown): ProjectionBehavior | undefined {
   throw new EngineError("invalid-format", `'${String(value)}' is not a ProjectionBehavior.`);
 }
 
-/** Clients send milliseconds or a time span's text. */
+/** Clients send milliseconds or the text of a time span. */
 function milliseconds(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return typeof value === "string" ? parseTimeSpanMs(value) : undefined;

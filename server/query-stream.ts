@@ -1,6 +1,6 @@
 /**
- * Queries answered as a stream: an object with the rows in `Results`, one JSON object a line, or comma-separated values.
- * What is told beside the rows comes first when all rows fit into a buffer, else last.
+ * Query results as a stream: an object with the rows in `Results`, one JSON object per line, or comma-separated values.
+ * Statistics come first when all rows fit into a buffer, else last.
  */
 import type { Database } from "../engine/database.ts";
 import type { DocumentPieces } from "../engine/document-pieces.ts";
@@ -20,19 +20,19 @@ import type { ReplyHeaders } from "./response.ts";
 
 const waitingBytesMax = 1024 * 1024;
 const pieceBytes = 64 * 1024;
-/** A new index is waited for longer than by a query that is answered at once. */
+/** Streams wait longer for a new index than buffered queries do. */
 const timeoutMs = 60_000;
 
-/** How rows and statistics are put together. */
+/** How rows and statistics are framed. */
 interface Framing {
-  /** Text before the rows; `outcome` null: it is not known yet. */
+  /** Text before the rows; `outcome` null: not known yet. */
   open(outcome: QueryOutcome | null): string;
   row(row: Buffer, isFirst: boolean, text: ReplyText): void;
-  /** What stands around a row that is written by itself; undefined: such rows are made by `row` too. */
+  /** Text around a row that is written by itself; undefined: `row` formats such rows too. */
   readonly around:
     | { readonly first: string; readonly open: string; readonly close: string }
     | undefined;
-  /** Text behind the rows. `isTold`: the statistics went before. */
+  /** Text after the rows. `isTold`: the statistics were already sent. */
   close(outcome: QueryOutcome, isTold: boolean): string;
   headers(): ReplyHeaders | undefined;
 }
@@ -86,7 +86,7 @@ function csvFraming(database: Database): Framing {
   };
 }
 
-/** Answers a query as a stream. @throws EngineError as the query */
+/** Replies to a query with a stream. @throws EngineError as the query */
 export async function streamQuery(
   exchange: Exchange,
   database: Database,
@@ -106,12 +106,12 @@ export async function streamQuery(
     if (sink.fail()) return;
     if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
     const name = query.access.kind === "index" ? query.access.name : "";
-    // RavenDB 7.2.7 leaves out the braces, unless lines were asked for.
+    // RavenDB 7.2.7 sends this without braces, except for jsonl.
     exchange.replyJson(404, { Error: `Index ${name} does not exist` });
   }
 }
 
-/** A stream of a collection tells how many documents that has, whatever the query takes of them, as RavenDB 7.2.7 does. */
+/** As in RavenDB 7.2.7, the total of a streamed collection is its document count, whatever the query filters. */
 function withStreamedTotal(
   outcome: QueryOutcome,
   { access, source }: AnalyzedQuery,
@@ -157,7 +157,7 @@ class StreamSink implements RowSink {
 
   add(row: Buffer): Promise<void> | null {
     this.#requireClient();
-    // A row that was computed, and is large, is not kept while it waits for room.
+    // A large computed row fails when there is no memory at once: waiting would hold the row.
     if (row.length > largeRecordBytes) return this.#addLargeRow(row);
     this.#framing.row(row, this.#isFirst, this.#text);
     this.#isFirst = false;
@@ -168,7 +168,7 @@ class StreamSink implements RowSink {
 
   async addLarge(document: DocumentPieces): Promise<void> {
     this.#requireClient();
-    // The row's record may be in a segment that nothing else keeps.
+    // The view pins the segment of the row's record, which nothing else may be holding.
     const view = this.#database.view();
     let give: (() => void) | undefined;
     try {
@@ -232,7 +232,7 @@ class StreamSink implements RowSink {
     await stream.end(this.#text.bytes);
   }
 
-  /** @returns false when nothing was sent; else the reply is cut off. */
+  /** @returns false when nothing was sent; else the reply is cut off */
   fail(): boolean {
     this.#room.release();
     if (this.#stream === undefined) return false;

@@ -1,4 +1,4 @@
-/** What a browser shows somebody who is not let in: the same page for everything, without data. */
+/** Shown to refused browsers: the same page for every address, without data. */
 export const refusalPage = `<!doctype html>
 <html lang="en">
 <head>

@@ -1,16 +1,16 @@
 /**
- * Room for replies in the memory of the process: what is made and not taken yet is counted, and what is large waits until
- * there is room for it, for a while.
+ * Accounts for the process memory of replies: output that is not read yet is counted, and large output waits a limited
+ * time for memory.
  *
  * Invariants:
- * - Who has taken room gives it back once, however the reply ends.
+ * - Memory that was taken is returned exactly once, however the reply ends.
  */
 import { roomWaitersMax, roomWaitMs } from "../engine/limits.ts";
 import { processMemory, type WorkUse } from "../engine/memory-budget.ts";
 import { noRoomForBodies, noRoomForReplies } from "./request-error.ts";
 
 /**
- * Waits for room for `bytes` of a reply or body. @returns a function that gives it back, once.
+ * Waits for `bytes` of memory for a reply or body. @returns a function that returns them, once
  * @throws RequestError 503 when there is none in time, or `signal` was aborted
  */
 export async function takeRoom(
@@ -28,7 +28,7 @@ export async function takeRoom(
   throw refusal();
 }
 
-/** Counts `bytes` of a reply or body that are there already. @returns a function that gives the room back, once. */
+/** Counts `bytes` of a reply or body already in memory. @returns a function that returns them, once */
 export function forceRoom(use: WorkUse, bytes: number): () => void {
   processMemory.force(use, bytes);
   return giverOf(use, bytes);
@@ -43,16 +43,16 @@ function giverOf(use: WorkUse, bytes: number): () => void {
   };
 }
 
-/** As `takeRoom`, without waiting: for what is there already and can be dropped. @throws RequestError 503 */
+/** As `takeRoom`, without waiting: for data already in memory that can be dropped. @throws RequestError 503 */
 export function takeRoomNow(bytes: number): () => void {
   if (!processMemory.tryTake("replies", bytes)) throw noRoomForReplies();
   return giverOf("replies", bytes);
 }
 
-/** Bytes that any reply may gather before it is sent. */
+/** Bytes that any reply may buffer without being counted. */
 const gatheredBytesFree = 64 * 1024;
 
-/** The room of what a reply gathers before it is sent: more than a little only while there is room for it. */
+/** Memory for the buffered part of a reply: beyond `gatheredBytesFree` only while memory is available. */
 export class GatheringRoom {
   readonly #bytesMax: number;
   #bytes = 0;
@@ -61,7 +61,7 @@ export class GatheringRoom {
     this.#bytesMax = bytesMax;
   }
 
-  /** May `length` bytes in all be gathered? */
+  /** May `length` bytes in all be buffered? */
   holds(length: number): boolean {
     if (length <= gatheredBytesFree) return true;
     if (length > this.#bytesMax) return false;

@@ -1,10 +1,9 @@
 /**
- * A reply written piece by piece, with back-pressure: optionally through a compressor, always no faster than
- * the client reads. A client that reads nothing for too long is cut off; sooner when others wait for the room that its
- * reply takes.
+ * A streamed reply under the client's back-pressure, optionally compressed. A client that reads nothing for too long is
+ * cut off; sooner when other replies wait for memory.
  *
  * Invariants:
- * - After the client has gone, `write` and `end` do nothing and resolve.
+ * - After the client has disconnected, `write` and `end` do nothing and resolve.
  */
 import type { Writable } from "node:stream";
 import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
@@ -13,7 +12,7 @@ import { pressedStallMs } from "../engine/limits.ts";
 import { processMemory } from "../engine/memory-budget.ts";
 import { turnIsOver } from "../engine/turns.ts";
 
-/** Bytes that a streamed reply is counted for while it is open: a piece that waits, and what the layers below hold. */
+/** Bytes counted for an open streamed reply: one pending chunk, and what the layers below buffer. */
 export const streamHeldBytes = 64 * 1024;
 const pieceBytes = 64 * 1024;
 
@@ -42,26 +41,26 @@ export class ReplyStream {
     }
   }
 
-  /** Has the client gone, or is everything sent? Then writing is in vain. */
+  /** Has the client disconnected, or is everything sent? Further writes are then useless. */
   get isClosed(): boolean {
     return this.sink.destroyed || this.sink.writableEnded;
   }
 
   /**
-   * Writes a piece. @returns undefined when more may be written at once, else a promise to wait for; it resolves
-   * (never rejects) when there is room or the client has gone.
+   * Writes a chunk. @returns undefined when more may be written at once, else a promise to wait for; it resolves (never
+   * rejects) when the buffer has drained or the client has disconnected
    */
   write(chunk: Uint8Array | string): Promise<void> | undefined {
     if (this.isClosed) return undefined;
     return this.target.write(chunk) ? undefined : this.room("drain", this.target);
   }
 
-  /** What was written so far leaves now, though compression would gain by waiting. */
+  /** Flushes the compressor, at some cost in compression, so that everything written so far is sent now. */
   flush(): void {
     this.compressor?.flush();
   }
 
-  /** Ends the reply; resolves when all of it was handed to the system, or the client has gone. */
+  /** Ends the reply; resolves when all of it was handed to the system, or the client has disconnected. */
   async end(chunk?: Uint8Array | string): Promise<void> {
     if (this.isClosed) return;
     if (chunk !== undefined) this.target.write(chunk);
@@ -75,7 +74,7 @@ export class ReplyStream {
       let stalledMs = 0;
       const lookMs = Math.min(this.stallMs, pressedStallMs);
       const timer = setInterval(() => {
-        // Some of it went out: slow, but alive.
+        // Progress was made: the client is slow, but reading.
         const buffered = this.sink.writableLength;
         stalledMs = buffered < lastBuffered ? 0 : stalledMs + lookMs;
         lastBuffered = buffered;
@@ -95,7 +94,7 @@ export class ReplyStream {
   }
 }
 
-/** Writes a document no faster than it is taken. */
+/** Writes a document under the client's back-pressure. */
 export async function writePieces(stream: ReplyStream, pieces: DocumentPieces): Promise<void> {
   for (let start = 0; start < pieces.length && !stream.isClosed; start += pieceBytes) {
     await turnIsOver();

@@ -1,6 +1,6 @@
 /**
- * Errors of the HTTP layer itself, which the engine has no word for: routes, access, transport. The engine's own
- * mistakes-of-the-caller are `EngineError`s; both become replies in `response.ts`.
+ * Errors of the HTTP layer itself, for which the engine has no code: routes, access, transport. The engine reports
+ * caller errors as `EngineError`s; `response.ts` turns both into replies.
  */
 export class RequestError extends Error {
   override readonly name = "RequestError";
@@ -89,8 +89,9 @@ export function bodyTooSlow(detail: string): RequestError {
 }
 
 /**
- * What is thrown by code that follows values into each other, when these are deeper than the stack: documents may be nested
- * more deeply than all of it can follow. @returns what is answered; undefined: it is something else
+ * Recognizes a stack overflow of recursive code: documents may be nested more deeply than every recursion here can
+ * follow.
+ * @returns the error to reply with; undefined: it is another error
  */
 export function tooDeep(error: unknown): RequestError | undefined {
   const isOverflow = error instanceof RangeError && /call stack/.test(error.message);

@@ -1,31 +1,32 @@
 /**
- * When requests begin: at once while the server is not busy, else connection by connection, so that a thousand requests in
- * one packet hold up nobody else. A request whose client gave up while it waited is never begun, and costs nothing.
+ * Schedules when requests begin: at once while the server is not busy, else round-robin over the connections, so that a
+ * thousand requests in one packet delay nobody else. A request whose client gave up while it waited is never begun, and
+ * costs nothing.
  *
- * Knows nothing of what a request is, but that it belongs to a connection and can have been given up.
+ * Of a request it uses only its connection, its start time and whether it was given up.
  *
  * Invariants:
- * - Requests of one connection begin in the order in which they came. On an ordered one (HTTP/1.1) the next begins when the reply
- *   before it was taken: pipelined requests are not worked on ahead of their reader.
- * - Beginning requests takes no more than `turnMs` of a turn of the event loop, and the one that went over it.
- * - Of the connections that send requests ahead of their replies, one is read in a turn: a packet may have a thousand.
+ * - Requests of one connection begin in order of arrival. On an ordered one (HTTP/1.1) the next begins once the
+ *   previous reply was read: pipelined requests are not processed ahead of their reader.
+ * - Beginning requests takes at most `turnMs` of a turn of the event loop, plus the request that exceeded it.
+ * - Of the connections with many requests in transit, one is read per turn: a packet may hold a thousand.
  */
 import type { Connection } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** Milliseconds in one turn of the event loop that requests are begun. */
+/** Milliseconds per turn of the event loop for beginning requests. */
 const turnMs = 4;
-/** Requests that wait on an ordered connection, above which nothing more is read from it. */
+/** Waiting requests on an ordered connection at which reading from it is paused. */
 const pipelinedMax = 32;
 
 export class RequestTurns {
   readonly #begin: (exchange: Exchange) => void;
-  /** Milliseconds of the present turn. */
+  /** Milliseconds used in the current turn. */
   #usedMs = 0;
   #isScheduled = false;
   /** Connections with requests that may begin, each once. */
   #ready: Connection[] = [];
-  /** Connections to be read again, or for the first time: one in a turn. */
+  /** Reads to start or resume, one per turn. */
   #unread: (() => void)[] = [];
   /** Requests that have not begun. */
   waitingCount = 0;
@@ -48,19 +49,19 @@ export class RequestTurns {
       this.#makeReady(connection);
   }
 
-  /** The reply on an ordered connection was taken: the next request may begin. */
+  /** Called when the reply on an ordered connection was read: the next request may begin. */
   taken(connection: Connection): void {
     connection.isAwaitingReader = false;
     if (connection.waiting.length > 0) this.#makeReady(connection);
   }
 
-  /** Calls `read`, which reads from a connection that may have much to say, in a turn in which no other such does. */
+  /** Runs `read`, for a connection with potentially much input, in a turn without another such read. */
   read(read: () => void): void {
     this.#unread.push(read);
     if (this.#unread.length === 1) setImmediate(() => this.#readNext());
   }
 
-  /** The connection has ended: what waits on it is forgotten. */
+  /** The connection has ended: drops its waiting requests. */
   forget(connection: Connection): void {
     this.waitingCount -= connection.waiting.length;
     connection.waiting.length = 0;
@@ -95,7 +96,7 @@ export class RequestTurns {
     });
   }
 
-  /** One request of each connection after the other. */
+  /** Begins requests round-robin, one per connection. */
   #drain(): void {
     while (this.#usedMs < turnMs) {
       const connection = this.#ready.shift();

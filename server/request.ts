@@ -1,13 +1,13 @@
 /**
- * Reading a request: the query string and the decoded, limited body. Knows nothing of routes.
+ * Reading a request: the query string. Independent of routes.
  *
  * Invariants:
- * - Names of parameters are compared without regard to letter case; the first value of a repeated one wins.
+ * - Parameter names are case-insensitive; the first value of a repeated parameter wins.
  * - A query string never fails to parse as a whole: `?&a=1&&b` is `a=1`, `b` = "".
  */
 import { EngineError } from "../engine/errors.ts";
 
-/** The part of the request target after `?`, split on first use. */
+/** The part of the request target after `?`, parsed on first use. */
 export class QueryString {
   /** As sent, without the `?`. */
   readonly text: string;
@@ -20,13 +20,13 @@ export class QueryString {
     this.values = [];
   }
 
-  /** The first value of `name`; undefined when it is absent, "" when it has no value. */
+  /** The first value of `name`; undefined when absent, "" when it has no value. */
   get(name: string): string | undefined {
     const position = this.parsed().indexOf(name.toLowerCase());
     return position < 0 ? undefined : this.values[position];
   }
 
-  /** Is there no parameter but `name`, given in lower case, any number of times? */
+  /** Is `name` (in lower case) the only parameter, given any number of times or not at all? */
   hasOnly(name: string): boolean {
     for (const other of this.parsed()) if (other !== name) return false;
     return true;
@@ -43,7 +43,7 @@ export class QueryString {
     return this.parsed().includes(name.toLowerCase());
   }
 
-  /** @throws EngineError invalid-argument when it is absent, blank or there twice. */
+  /** The one value of `name`. @throws EngineError invalid-argument when it is absent, blank or repeated */
   required(name: string): string {
     const values = this.all(name);
     const value = values[0];
@@ -56,7 +56,7 @@ export class QueryString {
     return value;
   }
 
-  /** A 32-bit integer; absent or empty is `fallback`. @throws EngineError invalid-argument */
+  /** A 32-bit integer; `fallback` when absent or empty. @throws EngineError invalid-argument */
   int<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();
     if (!text) return fallback;
@@ -68,8 +68,8 @@ export class QueryString {
   }
 
   /**
-   * A 64-bit integer; absent or empty is `fallback`. No number of ours is beyond ±(2^53 - 1): what is asked for beyond
-   * that is that. Clients begin descending lists at the greatest long. @throws EngineError invalid-argument
+   * A 64-bit integer, clamped to ±(2^53 - 1), which no number of ours exceeds (clients start descending lists at the
+   * greatest long); `fallback` when absent or empty. @throws EngineError invalid-argument
    */
   long<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();
@@ -81,7 +81,7 @@ export class QueryString {
     return Math.max(-Number.MAX_SAFE_INTEGER, Math.min(value, Number.MAX_SAFE_INTEGER));
   }
 
-  /** A finite number; absent or empty is `fallback`. @throws EngineError invalid-argument */
+  /** A finite number; `fallback` when absent or empty. @throws EngineError invalid-argument */
   float<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();
     if (!text) return fallback;
@@ -91,7 +91,7 @@ export class QueryString {
     return Number(text);
   }
 
-  /** `true` or `false` in any case; absent or empty is `fallback`. @throws EngineError invalid-argument */
+  /** `true` or `false` in any case; `fallback` when absent or empty. @throws EngineError invalid-argument */
   bool<T>(name: string, fallback: T): boolean | T {
     const text = this.get(name)?.trim();
     if (!text) return fallback;
@@ -101,7 +101,7 @@ export class QueryString {
     throw invalid(`Could not parse query string '${name}' as bool val ${text}`);
   }
 
-  /** As `bool`, but there is no empty one: RavenDB 7.2.7 is stricter about some. @throws EngineError invalid-argument */
+  /** As `bool`, but rejects an empty value, as RavenDB 7.2.7 does for some. @throws EngineError invalid-argument */
   strictBool(name: string): boolean {
     if (this.get(name)?.trim() === "") {
       throw invalid(`Could not parse query string '${name}' as bool val `);
@@ -110,8 +110,8 @@ export class QueryString {
   }
 
   /**
-   * Milliseconds of `[-][d.]hh:mm:ss[.f]`, or of a bare number, which clients mean as milliseconds.
-   * Absent or empty is `fallback`. @throws EngineError invalid-argument
+   * Milliseconds of `[-][d.]hh:mm[:ss[.f]]`, or of a bare number, which clients mean as milliseconds.
+   * `fallback` when absent or empty. @throws EngineError invalid-argument
    */
   timeSpanMs<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();
@@ -125,7 +125,7 @@ export class QueryString {
 
   /**
    * Milliseconds since 1970 of `yyyy-MM-ddTHH:mm:ss[.fffffff][Z]`, always read as UTC.
-   * Absent or empty is `fallback`. @throws EngineError invalid-argument
+   * `fallback` when absent or empty. @throws EngineError invalid-argument
    */
   dateMs<T>(name: string, fallback: T): number | T {
     const text = this.get(name)?.trim();
@@ -172,7 +172,7 @@ export function parseTimeSpanMs(text: string): number | undefined {
   return sign === undefined ? ms : -ms;
 }
 
-/** Percent-decoded, `+` as space; text that is not well-formed stays as it is. */
+/** Percent-decodes, with `+` as space; malformed text is returned unchanged. */
 function decodePart(text: string): string {
   const spaced = text.includes("+") ? text.replaceAll("+", " ") : text;
   if (!spaced.includes("%")) return spaced;

@@ -1,9 +1,9 @@
 /**
- * What is sent back: the headers on every reply, the error body, and whether and how a body is compressed.
- * Pure functions; the exchanges send the result.
+ * What every reply carries: the standard headers, the error body, and the choice and application of compression. Pure
+ * functions; the exchanges send the result.
  *
  * Invariants:
- * - No stack of ours and no message of an unknown error leaves the server.
+ * - No stack trace and no message of an unknown error leaves the server.
  */
 import { randomUUID } from "node:crypto";
 import * as zlib from "node:zlib";
@@ -11,14 +11,14 @@ import { EngineError } from "../engine/errors.ts";
 import { errorStatus } from "./error-status.ts";
 import { RequestError, tooDeep } from "./request-error.ts";
 
-/** The version of the interface spoken here. Clients compare it as text with "4.2" and "5.2". */
+/** The interface version we announce. Clients compare it as text with "4.2" and "5.2". */
 export const interfaceVersion = "7.2.7.72051";
 export const jsonContentType = "application/json; charset=utf-8";
 
-/** Names in lower case. */
-/** In place of a `content-type`: the reply has none. An empty one is sent as it is. */
+/** Given as `content-type`: the reply has no such header. An empty value is sent as it is. */
 export const noContentType = "none";
 
+/** Names in lower case. */
 export type ReplyHeaders = Readonly<Record<string, string | number | readonly string[]>>;
 
 export interface ErrorReply {
@@ -29,7 +29,7 @@ export interface ErrorReply {
 }
 
 /**
- * The reply for anything thrown. An unknown error is logged whole through `logUnknown`, and answered by a number
+ * The reply for anything thrown. An unknown error is logged in full through `logUnknown`, and answered with a reference
  * that finds it in the log.
  */
 export function errorReply(
@@ -57,16 +57,16 @@ export function errorReply(
   return { status: 500, headers: undefined, body: errorBody(url, "System.Exception", message) };
 }
 
-/** When it is worth while to ask again, where the error knows. */
+/** `Retry-After`, where the error carries a delay. */
 function retryHeaders({ details }: EngineError): ReplyHeaders | undefined {
   const seconds = details?.["retryAfterSeconds"];
   return typeof seconds === "number" ? { "retry-after": String(seconds) } : undefined;
 }
 
-/** What every 409 names, null where it is unknown. */
+/** The fields of every 409 reply, null where unknown. */
 const noVectors = { Id: null, ExpectedChangeVector: null, ActualChangeVector: null };
 
-/** Details that belong on the wire: their names are in PascalCase; others are for callers in the process. */
+/** The details sent to the client: names in PascalCase; others are for callers in the process. */
 function wireDetails(error: EngineError): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(error.details ?? {}).filter(([name]) => /^[A-Z]/.test(name)),
@@ -89,14 +89,14 @@ export function errorBody(
   });
 }
 
-/** A refusal does not repeat the address: what is there and what is not must look the same. */
+/** A refusal does not repeat the address: existing and missing resources must look the same. */
 function refusalBody(type: string, message: string): string {
   return JSON.stringify({ Type: type, Message: message, Error: `${type}: ${message}` });
 }
 
 /** Bytes below which compressing gains less than it costs: about one and a half network packets. */
 export const compressibleBytesMin = 2048;
-/** Bytes above which compressing leaves the main thread. */
+/** Bytes above which compression runs off the main thread. */
 const inlineCompressBytesMax = 32 * 1024;
 
 export type ReplyEncoding = "gzip" | "br" | "deflate" | "zstd";
@@ -116,7 +116,7 @@ const preference: readonly ReplyEncoding[] =
     ? ["gzip", "br", "deflate"]
     : ["zstd", "gzip", "br", "deflate"];
 
-/** The encoding to answer in, for the value of an Accept-Encoding header. */
+/** The reply encoding for an Accept-Encoding header; undefined: none. */
 export function chooseEncoding(header: string | undefined): ReplyEncoding | undefined {
   if (header === undefined) return undefined;
   let best: ReplyEncoding | undefined;
@@ -144,7 +144,7 @@ const brotliOptions: zlib.BrotliOptions = {
 };
 const deflateOptions: zlib.ZlibOptions = { level: 4 };
 
-/** Compressed `body`; synchronously when it is small, else on another thread. */
+/** Compresses `body`: synchronously when it is small, else on another thread. */
 export function compress(body: Uint8Array, encoding: ReplyEncoding): Buffer | Promise<Buffer> {
   if (body.length <= inlineCompressBytesMax) {
     switch (encoding) {
@@ -169,12 +169,12 @@ export function compress(body: Uint8Array, encoding: ReplyEncoding): Buffer | Pr
 
 let openCompressors = 0;
 
-/** Compressing streams that are open now. */
+/** Compression streams that are open now. */
 export function compressorCount(): number {
   return openCompressors;
 }
 
-/** A compressing stream, for replies written piece by piece. */
+/** A compression stream, for streamed replies. */
 export function compressor(
   encoding: ReplyEncoding,
 ): zlib.Gzip | zlib.BrotliCompress | zlib.Deflate {

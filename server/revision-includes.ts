@@ -1,4 +1,4 @@
-/** Revisions that come with documents: reading them, and the JSON of a reply's `RevisionIncludes`. */
+/** Revisions included with documents: reads them, and formats `RevisionIncludes` of a reply. */
 import type { Database } from "../engine/database.ts";
 import type { ReplyText } from "../engine/reply-text.ts";
 import type { IncludedRevisions } from "../engine/rql/results.ts";
@@ -10,13 +10,13 @@ import {
   rowsOf,
 } from "./revision-reading.ts";
 
-/** A revision of a reply; `before`: it was asked for by time (microseconds since 1970). */
+/** A revision in a reply; `before`: it was requested by time (microseconds since 1970). */
 interface IncludedRevision {
   readonly revision: RevisionRecord;
   readonly before: number | undefined;
 }
 
-/** Those of them that exist. */
+/** Reads the requested revisions that exist. */
 export async function includedRevisions(
   database: Database,
   { changeVectors, before }: IncludedRevisions,
@@ -33,7 +33,7 @@ export async function includedRevisions(
   return found;
 }
 
-/** Adds `,"RevisionIncludes":[…]`, in the orders of RavenDB 7.2.7; nothing when there are none. */
+/** Appends `,"RevisionIncludes":[…]`, in the order of RavenDB 7.2.7; nothing when there are none. */
 export function addIncludedRevisions(
   text: ReplyText,
   database: Database,

@@ -1,19 +1,19 @@
-/** Reading revisions for replies: their records, found by document or by change vector, while the log keeps them. */
+/** Reads revisions for replies: their records, by document or by change vector, as long as the log retains them. */
 import type { Database } from "../engine/database.ts";
 import { changeVectorOf, idOf } from "../engine/document-record.ts";
 import { changeVectorHash } from "../engine/keyspaces/revision-table.ts";
 
-/** A revision as a reply shows it. */
+/** A revision in a reply. */
 export interface RevisionRecord {
   readonly id: string;
-  /** Of the state that it keeps. */
+  /** Of the stored state. */
   readonly changeVector: string;
   readonly row: number;
-  /** Bytes of its own. */
+  /** A copy of its own. */
   readonly record: Buffer;
 }
 
-/** Rows of a document's revisions, newest first; with `before` only the newest that is not later (µs since 1970). */
+/** Rows of a document's revisions, newest first; with `before` only the newest one up to then (µs since 1970). */
 export function rowsOf(database: Database, id: string, before?: number): number[] {
   const { documents, keyspaces } = database.state;
   const { revisions } = keyspaces;
@@ -29,8 +29,8 @@ export function rowsOf(database: Database, id: string, before?: number): number[
 }
 
 /**
- * Reads the revisions in these rows. Call it in the same turn of the event loop in which the rows were found: they may
- * be others' later.
+ * Reads the revisions in these rows. Call it in the turn of the event loop in which the rows were found: rows are
+ * recycled.
  */
 export async function readRevisions(
   database: Database,
@@ -43,7 +43,7 @@ export async function readRevisions(
     position: revisions.positionOfRow(row),
     length: revisions.lengthOf(row),
   }));
-  // The log keeps all records as they are now as long as the view is not released.
+  // The log keeps all current records until the view is released.
   const view = database.view();
   try {
     const found: RevisionRecord[] = [];
@@ -58,7 +58,7 @@ export async function readRevisions(
   }
 }
 
-/** The revision of this change vector; null: none. */
+/** The revision with this change vector; null: none. */
 export async function revisionByVector(
   database: Database,
   changeVector: string,

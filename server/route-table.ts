@@ -1,4 +1,4 @@
-/** THE table: the routes of every resource, joined. `RouteTable` asserts that no two match alike. */
+/** The route table: the routes of every resource, joined. `RouteTable` asserts that they are distinct. */
 import { attachmentRoutes } from "./endpoints/attachments.ts";
 import { batchRoutes } from "./endpoints/batch.ts";
 import { bulkInsertRoutes } from "./endpoints/bulk-insert.ts";

@@ -1,6 +1,6 @@
 /**
- * What a route is. Routes are data: method, path, access level and handler, one line each, at the top of an
- * endpoints file; `route-table.ts` joins them.
+ * What a route is. Routes are data: method, path, access level and handler, one line each, at the top of an endpoints
+ * file; `route-table.ts` joins them.
  */
 import type { WebSocket } from "ws";
 import type { Database } from "../engine/database.ts";
@@ -19,7 +19,7 @@ export type Method =
   | "RESET"
   | "TRY";
 
-/** What a handler gets beside the exchange. */
+/** Passed to a handler along with the exchange. */
 export interface Context {
   readonly server: ServerServices;
   readonly route: Route;
@@ -32,18 +32,18 @@ export interface DatabaseContext extends Context {
 
 interface RouteBase {
   /**
-   * The literal path, case-sensitive. It may begin with `/databases/:database/` and then has a database context; it may
-   * end with `/*`, which matches any rest.
+   * The literal path, case-sensitive. A path that begins with `/databases/:database/` has a database context; one that
+   * ends with `/*` matches any suffix.
    */
   readonly path: string;
   readonly access: Access;
-  /** Its reply to a bare GET belongs in the info packages, as `<path with dots>.json`. */
+  /** Its reply to a GET without parameters is included in the info packages, as `<path with dots>.json`. */
   readonly inPackage?: true;
-  /** Its replies have `Request-Time`, errors too: RavenDB 7.2.7 has it on those of queries. */
+  /** Its replies, errors included, carry `Request-Time`, as RavenDB 7.2.7's replies to queries do. */
   readonly isTimed?: true;
 }
 
-/** Answers through the exchange, once; a rejected promise or a throw becomes the error reply. */
+/** The handler replies through the exchange, once; a throw or a rejected promise becomes the error reply. */
 export interface ServerRoute extends RouteBase {
   readonly kind: "server";
   readonly method: Method;
@@ -54,15 +54,15 @@ export interface DatabaseRoute extends RouteBase {
   readonly kind: "database";
   readonly method: Method;
   readonly handle: (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
-  /** Served though the database is disabled. */
+  /** Served even when the database is disabled. */
   readonly whenDisabled?: true;
-  /** A request may last for hours, and keeps no numbers of documents from one turn of the event loop to the next. */
+  /** A request may last for hours, and holds no document numbers from one turn of the event loop to the next. */
   readonly keepsNoNumbers?: true;
 }
 
 /**
- * A web socket. `connect` gets it open; when the promise resolves nothing more happens, the socket lives until one
- * side closes it. It is closed by the server when the certificate loses the right to the route.
+ * A web socket. `connect` receives it open; after the promise resolves, the socket stays open until either side closes
+ * it. The server closes it when the certificate loses the right to the route.
  */
 export interface WebSocketRoute extends RouteBase {
   readonly kind: "websocket";

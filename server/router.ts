@@ -1,27 +1,27 @@
 /**
- * Table of routes -> matcher, built once. Matching is one look-up in a map by literal path; the name of a database
- * is cut out of the path first.
+ * Matches a method and path to a route, with tables built once. Matching is a map look-up by literal path, after the
+ * database name has been cut out of the path.
  *
  * Invariants:
  * - No two routes match the same method and path (asserted when the table is built).
- * - A trailing slash makes another path. Paths are case-sensitive, but not below a database: so RavenDB 7.2.7 has it.
+ * - A trailing slash makes a different path. Paths are case-sensitive, except below a database, as in RavenDB 7.2.7.
  */
 import { assert } from "../engine/assert.ts";
 import { type Requirement, requirements } from "./access.ts";
 import { databasePrefix, type Route } from "./route.ts";
 
-/** One path and what it answers to, by method. */
+/** One path and its endpoints by method. */
 interface PathEntry {
   readonly methods: Map<string, Endpoint>;
 }
 
-/** A route with what the pipeline looks up for each request. */
+/** A route with the data that the pipeline needs for each request. */
 export interface Endpoint {
   readonly route: Route;
   readonly requirement: Requirement;
 }
 
-/** What a path and method come to. `endpoint` undefined: no such route, or (`allowed` given) not with this method. */
+/** The result of matching. `endpoint` undefined: no such route, or (`allowed` given) not with this method. */
 export interface Match {
   readonly endpoint: Endpoint | undefined;
   readonly allowed: readonly string[] | undefined;
@@ -33,7 +33,7 @@ export class RouteTable {
   readonly routes: readonly Route[];
   private readonly serverPaths = new Map<string, PathEntry>();
   private readonly databasePaths = new Map<string, PathEntry>();
-  /** Paths that ended in `/*`, without the star, longest first. */
+  /** Paths that end in `/*`, without the star, longest first. */
   private readonly prefixes: { readonly prefix: string; readonly entry: PathEntry }[] = [];
 
   constructor(routes: readonly Route[]) {
@@ -42,7 +42,7 @@ export class RouteTable {
     this.prefixes.sort((one, other) => other.prefix.length - one.prefix.length);
   }
 
-  /** Finds what answers `method` on `path` (percent-encoded, without query). Hot: two map look-ups. */
+  /** Finds the endpoint for `method` on `path` (percent-encoded, without query). Hot: two map look-ups. */
   match(method: string, path: string): Match {
     let entry: PathEntry | undefined;
     let database: string | undefined;

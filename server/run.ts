@@ -1,6 +1,4 @@
-/**
- * Starts a server from its settings, and stops it. Knows nothing of the process: no arguments, signals, exit codes.
- */
+/** Starts a server from its settings, and stops it. Independent of the process: no arguments, signals or exit codes. */
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
@@ -27,15 +25,15 @@ import { WebSocketAcceptor } from "./web-socket-acceptor.ts";
 export interface RunningServer {
   readonly services: ServerServices;
   readonly address: ServerAddress;
-  /** The one that is shown now; undefined: unsecured. */
+  /** The certificate currently presented; undefined: unsecured. */
   readonly certificate: ServerCertificate | undefined;
   /** Lines for the operator. */
   readonly warnings: readonly string[];
   /** Resolves when another process has taken the data folder. */
   readonly lost: Promise<Error>;
-  /** Looks at once whether the files of the certificate are others. @returns whether. @throws StartError */
+  /** Checks the certificate files for changes now. @returns whether they changed. @throws StartError */
   reloadCertificate(): Promise<boolean>;
-  /** Answers what is in flight, flushes, resolves. */
+  /** Finishes requests in flight, flushes, then resolves. */
   stop(): Promise<void>;
 }
 
@@ -43,9 +41,9 @@ export interface StartOptions {
   readonly config: Config;
   readonly routes: readonly Route[];
   readonly openStorage: (config: Config) => Promise<Storage>;
-  /** An error that no reply may show. */
+  /** Logs an error whose details no reply may show. */
   readonly logError: (reference: string, error: unknown) => void;
-  /** Lines for the operator when another certificate is shown, or cannot be. */
+  /** Reports to the operator that the presented certificate changed, or could not be changed. */
   readonly certificateReports?: CertificateReports;
 }
 
@@ -54,7 +52,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const { config } = options;
   checkScheme(config);
   setScriptLimits(config.scripts);
-  // First of all, so that nobody makes certificates in a folder that is another's.
+  // First, so that no certificates are made in a folder that another process owns.
   const storage = await options.openStorage(config);
   let shown: ShownCertificate | undefined;
   try {
@@ -115,7 +113,7 @@ async function serve(
   shownCertificate?.onChange((next) => {
     server.setCertificate(next.tls);
     tcpServer.setCertificate(next.tls);
-    // The certificate that is replaced may be that of the caller, who gets his answer before he loses his rights.
+    // The caller may be using the replaced certificate: the reply is sent before its rights are revoked.
     setImmediate(() => certificates.setServerCertificate(next.certificate));
   });
   return {
@@ -169,7 +167,7 @@ async function listenOn(
   certificate: ServerCertificate | undefined,
 ): Promise<number> {
   const host = bareHost(url.hostname);
-  // A machine may call itself by either family of addresses.
+  // "localhost" may resolve to either address family.
   const hosts = host === "localhost" ? ["127.0.0.1", "::1"] : [host];
   const port = url.port === "" ? defaultPort : Number(url.port);
   try {
@@ -213,7 +211,7 @@ async function registerOwn(
   await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
 }
 
-/** A GUID that is made once and kept. */
+/** A GUID that is generated once and stored. */
 async function durableId(values: ValueStore, key: string): Promise<string> {
   const known = values.get(key);
   if (known !== undefined) return JSON.parse(known) as string;
@@ -246,7 +244,7 @@ function checkScheme(config: Config): void {
 
 const reaches: readonly UnsecuredAccess[] = ["None", "Local", "PrivateNetwork", "PublicNetwork"];
 
-/** From where an address can be reached at most. */
+/** The widest scope from which `host` can be reached. */
 function reachOf(host: string): UnsecuredAccess {
   if (host === "localhost" || host === "::1" || host.startsWith("127.")) return "Local";
   const isPrivate =

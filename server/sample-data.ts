@@ -1,11 +1,11 @@
 /**
- * The sample data: the shop of Northwind Traders, a public example of Microsoft's, with the collections and ids under which
- * RavenDB 7.2.7 makes it, as the text of a dump. Names, addresses, prices and orders come from a file of the package; the
- * orders' histories, votes, share prices, heart rates and views are made up here, and pictures are patterns. Of RavenDB's
- * seven indexes those are there that need no spatial field and no map of counters or time series, in JavaScript.
+ * The sample data, as the text of a dump: the shop of Northwind Traders, a public example by Microsoft, with the
+ * collections and ids of RavenDB 7.2.7. Names, addresses, prices and orders come from a file in the package; the
+ * orders' histories, votes, share prices, heart rates and views are generated here, and pictures are patterns. Of
+ * RavenDB's seven indexes it has those without a spatial field or a map over counters or time series, in JavaScript.
  *
  * Invariants:
- * - Every dump is the same, byte for byte.
+ * - Every dump is identical, byte for byte.
  */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { turnIsOver } from "../engine/turns.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];
-/** `…At` are days, `2020-01-31`. The last is there when the order goes to another address than its company's. */
+/** `…At` are days, `2020-01-31`. `shipTo` is present when the address is not that of the order's company. */
 type OrderRow = readonly [
   company: number,
   employee: number,
@@ -31,7 +31,7 @@ type OrderRow = readonly [
   shipTo?: Json,
 ];
 
-/** What the file holds. Documents of a collection are in the order of their ids, from `<collection>/1-A`. */
+/** The contents of the file. Documents of a collection are in id order, from `<collection>/1-A`. */
 interface SampleFile {
   readonly collections: Readonly<Record<string, readonly Json[]>>;
   readonly orders: readonly OrderRow[];
@@ -41,15 +41,15 @@ interface SampleFile {
 }
 
 const fileName = "sample-data/northwind.json.gz";
-/** Stands in the change vectors of revisions for the database that they come from. */
+/** The database id in the change vectors of revisions. */
 const originId = "NorthwindSampleDataset";
-/** Milliseconds since 1970: when the documents were last changed. */
+/** Milliseconds since 1970 of the documents' last change. */
 const changedAt = Date.UTC(2018, 6, 27, 12, 11, 53);
 const dayMs = 86_400_000;
-/** Entries of a time series in one segment of the dump. */
+/** Time series entries per segment of the dump. */
 const segmentEntriesMax = 64;
 
-/** What is set in the database's record with revisions, and with time series. */
+/** Settings in the database record that go with revisions, and with time series. */
 export const sampleRevisionSettings: Json = {
   Default: null,
   Collections: {
@@ -102,7 +102,7 @@ const indexes: readonly Json[] = [
   },
 ];
 
-/** The dump, piece by piece. @throws Error when the package lacks its file */
+/** The dump in chunks. @throws Error when the package lacks its file */
 export async function* sampleDump(): AsyncGenerator<Buffer> {
   for await (const piece of pieces()) {
     yield piece;
@@ -122,7 +122,7 @@ async function* pieces(): AsyncGenerator<Buffer> {
 }
 
 async function readSampleFile(): Promise<SampleFile> {
-  // Beside the sources, or one folder further up from what is built.
+  // Beside the sources, or one folder further up from the build output.
   const places = [`../${fileName}`, `../../${fileName}`].map(
     (path) => new URL(path, import.meta.url),
   );
@@ -132,12 +132,12 @@ async function readSampleFile(): Promise<SampleFile> {
   return JSON.parse(text.toString()) as SampleFile;
 }
 
-/** Items with commas between them. */
+/** Items separated by commas. */
 function* section(head: string, items: Iterable<string | Buffer>): Generator<Buffer> {
   yield Buffer.from(head);
   let isFirst = true;
   for (const item of items) {
-    // What stands behind an item belongs to it.
+    // A buffer belongs to the item before it.
     if (typeof item === "string" && !isFirst) yield Buffer.from(",");
     isFirst = false;
     yield typeof item === "string" ? Buffer.from(item) : item;
@@ -153,7 +153,7 @@ function idOf(collection: string, number: number): string {
   return `${collection.toLowerCase()}/${number}-A`;
 }
 
-/** The beginning of a day as documents have it. */
+/** The start of a day, as documents write it. */
 function dayText(day: string | null): string | null {
   return day === null ? null : `${day}T00:00:00.0000000`;
 }
@@ -238,7 +238,7 @@ function order(file: SampleFile, row: OrderRow, lineCount = row[7].length): Json
   };
 }
 
-/** Each order was stored three times whole, as RavenDB's sample has it, then begun again and filled line by line. */
+/** As in RavenDB's sample: each order was stored whole three times, then restarted empty and filled line by line. */
 function* revisions(file: SampleFile): Generator<string> {
   let etag = 0;
   for (const [i, row] of file.orders.entries()) {
@@ -305,7 +305,7 @@ function* segments(
   entries: readonly SeriesEntry[],
 ): Generator<string | Buffer> {
   for (let from = 0; from < entries.length; ) {
-    // A few at a time: to look how many more would fit costs more than it saves.
+    // Encoding a fixed few at a time: computing how many more would fit costs more than it saves.
     const { bytes, count } = encodeSeriesBlob(entries.slice(from, from + segmentEntriesMax), 0);
     const data = {
       DocId: id,
@@ -320,7 +320,7 @@ function* segments(
   }
 }
 
-/** Days of 2019 and 2020 on which nobody trades, beside weekends. */
+/** Days of 2019 and 2020 without trading, besides weekends. */
 const holidays: ReadonlySet<string> = new Set([
   "2019-12-25",
   "2020-01-01",
@@ -330,7 +330,7 @@ const holidays: ReadonlySet<string> = new Set([
 ]);
 const tradingDays = 100;
 
-/** A walk from some price, an entry for each day of trade, with who noted it. */
+/** A random walk from some price, one entry per trading day, tagged with the employee who recorded it. */
 function stockPrices(company: number): SeriesEntry[] {
   const random = randomNumbers(1000 + company);
   const cents = (value: number) => Math.round(value * 100) / 100;
@@ -352,7 +352,7 @@ function stockPrices(company: number): SeriesEntry[] {
   return entries;
 }
 
-/** Two hours, each minute, as a watch told it. */
+/** Two hours of readings from a watch, one per minute. */
 function heartRates(employee: number): SeriesEntry[] {
   const random = randomNumbers(2000 + employee);
   const start = Date.UTC(2020, 4, 17);
@@ -363,7 +363,7 @@ function heartRates(employee: number): SeriesEntry[] {
   });
 }
 
-/** Counted every few hours, for some months. */
+/** Counts every few hours, over some months. */
 function views(product: number): SeriesEntry[] {
   const random = randomNumbers(3000 + product);
   const start = Date.UTC(2021, 10, 30, 22);
@@ -376,7 +376,7 @@ function views(product: number): SeriesEntry[] {
   }));
 }
 
-/** Numbers from 0 to below 1 that look random: the same ones for the same seed (mulberry32). */
+/** Pseudo-random numbers in [0, 1), determined by the seed (mulberry32). */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

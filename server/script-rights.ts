@@ -1,13 +1,13 @@
-/** Who may run scripts without the usual limits. */
+/** Who may run scripts beyond the usual limits. */
 import { isAllowed, refusalMessage, requirements } from "./access.ts";
 import type { Exchange } from "./exchange.ts";
 import { forbidden } from "./request-error.ts";
 
 /**
- * RavenDB 7.2.7 lets anybody lift the limit of steps who may run the script. Here that takes the right to administer the
- * database: a script that may take more steps takes more of everybody's time.
+ * In RavenDB 7.2.7 everybody who may run a script may lift its step limit. Here that requires the right to administer
+ * the database: a script with more steps takes time from everybody.
  *
- * @param option what the caller lifted it with. @throws RequestError
+ * @param option the option that lifts the limit. @throws RequestError
  */
 export function refuseLifting({ identity, databaseName }: Exchange, option: string): void {
   if (isAllowed(identity, requirements["database-admin"], databaseName)) return;

@@ -1,12 +1,12 @@
-/** Where the server is reached: what it listens on, and what it calls itself. Known once it listens. */
+/** Where the server can be reached: the addresses it listens on, and its own URL. Known once it listens. */
 export interface ServerAddress {
   readonly isSecure: boolean;
-  /** `https://host:port`: the configured public URL, or the one listened on. */
+  /** `https://host:port`: the configured public URL, or the address listened on. */
   readonly url: string;
-  /** Host names and addresses served; the first is the one in `url`. */
+  /** The host name in `url`, unless a public URL is configured. */
   readonly host: string;
   readonly port: number;
-  /** `tcp://host:port` of the TCP protocol; undefined: `tcpPort` of whatever host a client calls. */
+  /** `tcp://host:port` of the TCP protocol; undefined: `tcpPort` on whatever host the client uses. */
   readonly tcpUrl: string | undefined;
   readonly tcpPort: number;
 }

@@ -1,6 +1,6 @@
 /**
- * A certificate that the server can show: found in the data folder, made there, or brought along (PEM or PFX); and whether
- * it is fit for that. Which one is shown is `shown-certificate.ts`'s business.
+ * A certificate that the server can present: found in the data folder, made there, or supplied (PEM or PFX); and
+ * whether it is suitable. `shown-certificate.ts` decides which one is presented.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,9 +13,9 @@ import { StartError } from "./start-error.ts";
 export interface ServerCertificate {
   readonly tls: SecureContextOptions;
   readonly certificate: X509Certificate;
-  /** Where it came from, for messages. */
+  /** Its source, for messages. */
   readonly path: string;
-  /** The key's file, when it is not in `path` too. */
+  /** The key file, when the key is not in `path`. */
   readonly keyPath: string | undefined;
   /** The CA to trust, when we made it. */
   readonly authorityPath: string | undefined;
@@ -24,23 +24,23 @@ export interface ServerCertificate {
 }
 
 const dayMs = 86_400_000;
-/** Days before its end from which on a certificate is reported at each start. */
+/** Days before expiry from which a certificate is reported at each start. */
 const warningDays = 30;
 const serverAuthId = "1.3.6.1.5.5.7.3.1";
 const anyUsageId = "2.5.29.37.0";
 
-/** What a certificate is read from: how messages call it, and what its password is called. */
+/** The source of a certificate: its name in messages, and the name of its password setting. */
 export interface CertificateOrigin {
   readonly path: string;
   readonly passwordName: string;
-  /** A PEM without its key may have that beside it, as `<name>.key`. */
+  /** A PEM without a key may have it in a file beside it, `<name>.key`. */
   readonly isFile: boolean;
 }
 
 const configuredPassword = "Security.Certificate.Password";
 
 /**
- * The certificate in a file, and its key; its dates and usages are not looked at.
+ * Loads a certificate and its key from a file; validity dates and usages are not checked.
  * @throws StartError certificate-missing, -unreadable, -password-wrong
  */
 export function loadServerCertificate(
@@ -51,7 +51,7 @@ export function loadServerCertificate(
   return readServerCertificate(origin, readCertificateFile(path), password);
 }
 
-/** As `loadServerCertificate`, of bytes. */
+/** As `loadServerCertificate`, from bytes. */
 export function readServerCertificate(
   origin: CertificateOrigin,
   bytes: Buffer,
@@ -63,8 +63,8 @@ export function readServerCertificate(
 }
 
 /**
- * The set in `<data folder>/certs`, made when it is not there. `hosts`: names and addresses to be called by. The server's own is
- * made anew for new names, and towards its end, unless `keeps` says that it is to stay as it is.
+ * Loads the set in `<data folder>/certs`, or makes it when missing. `hosts`: names and addresses to be reached by. The
+ * server certificate is reissued for new names, and shortly before it expires, unless `keeps` says that it is to stay.
  */
 export async function loadOrMakeServerCertificate(
   folder: string,
@@ -88,7 +88,7 @@ export async function loadOrMakeServerCertificate(
   return { ...loaded, authorityPath: paths.authority, admin: paths.admin, warnings };
 }
 
-/** Why a certificate that we made ourselves is no longer good enough; undefined: it is. */
+/** Why a certificate of our own must be reissued; undefined: it need not be. */
 function whyAnew(certificate: X509Certificate, hosts: readonly string[]): string | undefined {
   const missing = hosts.filter((host) => !names(certificate, host));
   if (missing.length > 0) return `to name ${missing.join(", ")} too`;
@@ -98,7 +98,7 @@ function whyAnew(certificate: X509Certificate, hosts: readonly string[]): string
     : undefined;
 }
 
-/** The admin's certificate in that set. @throws StartError */
+/** The admin certificate of that set. @throws StartError */
 export function readAdminCertificate(admin: AdminPaths): X509Certificate {
   try {
     return new X509Certificate(readCertificateFile(admin.certificate));
@@ -132,7 +132,7 @@ function readCertificateFile(path: string): Buffer {
   }
 }
 
-/** Where the key of a PEM file is that has none in it. */
+/** The key file of a PEM file without a key. */
 export function keyPathOf(path: string): string {
   return join(dirname(path), `${basename(path, extname(path))}.key`);
 }
@@ -143,7 +143,7 @@ interface Readable {
   readonly certificate: X509Certificate;
 }
 
-/** One file with both, or the key beside it as `<name>.key`. */
+/** One file with both, or the key in a file beside it, `<name>.key`. */
 function readPem(origin: CertificateOrigin, bytes: Buffer, password: string | undefined): Readable {
   const { path, isFile } = origin;
   const text = bytes.toString("utf8");
@@ -190,7 +190,7 @@ function readKey(origin: CertificateOrigin, keyText: string, password: string | 
 function readPfx(origin: CertificateOrigin, bytes: Buffer, password: string | undefined): Readable {
   const tls = { pfx: bytes, passphrase: password ?? "" };
   try {
-    // The context gives the DER bytes of its own certificate; Node's types do not say so.
+    // The context returns its own certificate as DER bytes; Node's types omit that.
     const context = createSecureContext(tls).context as { getCertificate(): Buffer | null };
     const der = context.getCertificate();
     if (der === null) throw new Error("there is no certificate in it");
@@ -228,7 +228,7 @@ function unreadable(path: string, cause: unknown): StartError {
   );
 }
 
-/** May a server show it now? @returns warnings. @throws StartError certificate-date, certificate-usage */
+/** May a server present it now? @returns warnings. @throws StartError certificate-date, certificate-usage */
 export function checkServerCertificate({ certificate, path }: ServerCertificate): string[] {
   const nowMs = Date.now();
   const fromMs = Date.parse(certificate.validFrom);
@@ -245,7 +245,7 @@ export function checkServerCertificate({ certificate, path }: ServerCertificate)
       `The certificate ${path} is not valid before ${day(fromMs)}; wait, or check this machine's clock`,
     );
   }
-  // Node calls the extended usages keyUsage; no such extension allows everything.
+  // Node names the extended usages keyUsage; a certificate without that extension allows everything.
   const usages = certificate.keyUsage as readonly string[] | undefined;
   if (usages !== undefined && !usages.includes(serverAuthId) && !usages.includes(anyUsageId)) {
     throw new StartError(

@@ -1,6 +1,6 @@
 /**
- * What the server needs from the world around it, as small interfaces: durable values of its own and the databases.
- * Handlers reach all of it through `context.server`.
+ * The server's dependencies, as small interfaces: its own durable values, the databases, certificates and routes.
+ * Handlers reach them through `context.server`.
  */
 import type { Database } from "../engine/database.ts";
 import type { Operations } from "../engine/operations.ts";
@@ -13,40 +13,40 @@ import type { ServerAddress } from "./server-address.ts";
 import type { ShownCertificate } from "./shown-certificate.ts";
 import type { ValueStore } from "./value-store.ts";
 
-/** The databases of this server. `DatabaseCatalog` is it; tests may bring their own. */
+/** The databases of this server. Implemented by `DatabaseCatalog`; tests may supply their own. */
 export interface DatabaseDirectory {
   /**
-   * The database of that name, in any letter case. A promise only when it has to be opened first.
+   * The database of that name, in any letter case. A promise only when it must be opened first.
    * @throws EngineError database-damaged, database-locked, database-stopped
    */
   find(name: string): Database | undefined | Promise<Database | undefined>;
   has(name: string): boolean;
-  /** Names of all databases, as they were created. */
+  /** Names of all databases, spelled as created. */
   names(): readonly string[];
   /** @throws EngineError database-name-invalid, database-exists */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
-  /** @returns false when there is none. */
+  /** @returns false when it does not exist */
   delete(name: string): Promise<boolean>;
 }
 
-/** Everything that outlives a request. */
+/** State that outlives a request. */
 export interface ServerServices {
   readonly config: Config;
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
-  /** Operations of the server itself; those of a database are the database's. */
+  /** The server's own operations; each database has its own too. */
   readonly operations: Operations;
   readonly commandIndex: CommandIndex;
   readonly certificates: CertificateStore;
-  /** The certificate of the server; undefined: unsecured. */
+  /** The server's certificate; undefined: unsecured. */
   readonly shownCertificate: ShownCertificate | undefined;
   readonly routes: RouteTable;
   readonly address: ServerAddress;
-  /** A GUID, the same in every run on the same data folder. */
+  /** A GUID, the same on every run with the same data folder. */
   readonly serverId: string;
-  /** Likewise, of the cluster that this one node is. */
+  /** Likewise, of the cluster whose only node this is. */
   readonly topologyId: string;
   readonly startedAt: Date;
-  /** Sends an exchange through routing, access and error handling, as if it had come over the wire. */
+  /** Runs an exchange through routing, access and error handling, as if it had come over the wire. */
   readonly dispatch: (exchange: Exchange) => Promise<void>;
 }

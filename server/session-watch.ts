@@ -1,27 +1,30 @@
 /**
- * Watches what a session of HTTP/2 makes the server do beside answering: frames that cost their sender nothing. Node's own
- * limits end floods of pings, settings, empty data and endless headers; here are those that it lets pass.
+ * Detects abuse of an HTTP/2 session: frames that cost their sender nothing. Node's own limits stop floods of pings,
+ * settings, empty data and endless headers; these limits cover what it lets pass.
  *
- * Knows of frames only what Node tells: priorities, streams that are cut off, and how many bytes came and went. So window updates
- * and frames of no known kind are seen as bytes that came for nothing.
+ * Node reports only priorities, aborted streams, and the bytes read and written. So window updates and frames of
+ * unknown types appear here as bytes without a purpose.
  *
  * Invariants:
- * - A session that only asks, answers and transfers is never ended here, however fast.
+ * - A session that only requests, replies and transfers is never ended here, however fast.
  */
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Connection } from "./connection.ts";
 
-/** Streams that a client may cut off at once, and how many more after each look. Node's limit is a little higher. */
+/** Streams that a client may abort in a burst, and how many more after each check. Node's limit is a little higher. */
 const resetsMax = 900;
 const resetsForgotten = 16;
-/** Priorities beside those of streams, and for each of them. */
+/** Priority frames allowed per session, plus those for each stream. */
 const prioritiesMax = 1_000;
 const prioritiesPerStream = 10;
-/** Bytes that may come between two looks without an upload: as many, for each stream, and a part of what was sent (its window updates). */
+/**
+ * Bytes allowed between two checks without an upload: a fixed part, one per stream, and a share of the bytes sent
+ * (window updates).
+ */
 const idleBytesMax = 64 * 1024;
 const streamBytesMax = 64 * 1024;
 const bytesSentPerByte = 100;
-/** Bytes of an upload that was refused may be on their way still: what the windows allow. */
+/** Bytes of a refused upload that may still be in transit: the flow-control window. */
 const lateBytesMax = 8 * 1024 * 1024;
 
 export class SessionWatch {
@@ -30,7 +33,7 @@ export class SessionWatch {
   #streams = 0;
   #resets = 0;
   #priorities = 0;
-  /** Was a stream with a body open at the last look, or has one begun since? */
+  /** Was an upload open at the last check, or has one begun since? */
   #mayUpload = false;
   #lateBytes = 0;
   #streamsSeen = 0;
@@ -44,17 +47,17 @@ export class SessionWatch {
     this.#onAborted = () => {
       if (++this.#resets > resetsMax) this.#end();
     };
-    // The types know it of streams alone; of those that are not there yet the session tells.
+    // The types have this event on streams only; for streams that do not exist yet, the session emits it.
     (session as NodeJS.EventEmitter).on("priority", () => {
       if (++this.#priorities > prioritiesMax + prioritiesPerStream * this.#streams) this.#end();
     });
   }
 
-  /** Hot. */
+  /** Tracks a new stream. Hot. */
   add(stream: ServerHttp2Stream): void {
     this.#streams++;
     if (!stream.endAfterHeaders) this.#mayUpload = true;
-    // Those whose end came in the same packet were cut off before anybody could listen.
+    // Streams that were aborted in the packet that opened them were aborted before a listener could be added.
     if (stream.aborted) this.#onAborted();
     else stream.on("aborted", this.#onAborted);
   }

@@ -1,13 +1,13 @@
 /**
- * The certificate that the server shows, and how another takes its place while it runs: one that an administrator sends, or a
- * file that was renewed. New connections get it at once; those that are open stay as they are.
+ * The certificate that the server presents, and its replacement at run time: by one that an administrator sends, or by
+ * a renewed file. New connections get it at once; open ones keep theirs.
  *
- * What is sent is kept in `<data folder>/certs/replacement.json`: files that the operator brought are never written. It holds
- * until the file changes whose place it took. Who renews that later wants it to be shown.
+ * A certificate sent is stored in `<data folder>/certs/replacement.json`: files supplied by the operator are never
+ * written. It stays in use until the file it replaced changes, since renewing that file later means to use it.
  *
  * Invariants:
- * - What would be a reason not to start is not shown, and leaves everything as it was.
- * - A replacement is on the disk before it is shown.
+ * - A certificate that would prevent a start is rejected, and nothing changes.
+ * - A replacement is on disk before it is presented.
  * - Changes are made one after another.
  */
 import { createHash, X509Certificate } from "node:crypto";
@@ -28,19 +28,19 @@ import {
 } from "./server-certificate.ts";
 import { StartError } from "./start-error.ts";
 
-/** Milliseconds between two looks at whether the certificate's files are other ones. */
+/** Milliseconds between two checks whether the certificate files have changed. */
 const watchMs = 2_000;
 
-/** As in `replacement.json`. */
+/** The contents of `replacement.json`. */
 interface Replacement {
   /** Base64 of a PFX, or of PEM with certificate and key. */
   readonly Certificate: string;
   readonly Password: string;
-  /** `digestOf` the configured certificate whose place it took. */
+  /** `digestOf` the configured certificate that it replaced. */
   readonly Replaces: string;
 }
 
-/** What is told to the operator. */
+/** Reports to the operator. */
 export interface CertificateReports {
   readonly changed: (line: string) => void;
   readonly failed: (line: string) => void;
@@ -51,14 +51,14 @@ export class ShownCertificate {
   readonly #reports: CertificateReports;
   readonly #listeners = new Set<(certificate: ServerCertificate) => void>();
   readonly #timer: NodeJS.Timeout;
-  /** What the settings gave at the start; its set of files stays. */
+  /** The certificate from the settings at the start; its set of files stays. */
   readonly #origin: ServerCertificate;
-  /** Of what stands in the configured files, shown or replaced. */
+  /** Digest of the certificate in the configured files, presented or replaced. */
   #configuredDigest: string;
   #current: ServerCertificate;
-  /** Of the configured files, when they were looked at last. */
+  /** State of the configured files at the last check. */
   #filesSeen: string;
-  /** Looks since the files changed at which they were not fit to be shown. */
+  /** Checks since the files changed that found them unusable. */
   #looksFailed = 0;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -78,7 +78,7 @@ export class ShownCertificate {
     this.#timer = setInterval(() => void this.#look(), watchMs).unref();
   }
 
-  /** Finds or makes the certificate of a secured server. @throws StartError */
+  /** Loads or makes the certificate of a secured server. @throws StartError */
   static async open(config: Config, reports: CertificateReports): Promise<ShownCertificate> {
     const filesSeen = await filesState(config);
     const replacement = await readReplacement(config);
@@ -94,14 +94,14 @@ export class ShownCertificate {
     return this.#current;
   }
 
-  /** `listener` is called with each certificate that is shown from then on. */
+  /** Calls `listener` with each certificate presented from then on. */
   onChange(listener: (certificate: ServerCertificate) => void): void {
     this.#listeners.add(listener);
   }
 
   /**
-   * Shows `bytes` (PFX, or PEM with certificate and key) instead. It is on the disk, and shown, when this resolves.
-   * @throws StartError when it is not fit to be shown; errors of node:fs
+   * Presents `bytes` (PFX, or PEM with certificate and key) instead. It is on disk, and in use, when this resolves.
+   * @throws StartError when it is not suitable; errors of node:fs
    */
   replace(bytes: Buffer, password: string): Promise<void> {
     return this.#inTurn(async () => {
@@ -120,8 +120,8 @@ export class ShownCertificate {
   }
 
   /**
-   * Reads the configured files again, and shows what is in them when that is another one than before.
-   * @returns whether it was. @throws StartError when it is not fit to be shown
+   * Reads the configured files again, and presents their certificate if it has changed.
+   * @returns whether it has. @throws StartError when it is not suitable
    */
   reload(): Promise<boolean> {
     return this.#inTurn(async () => {
@@ -137,7 +137,7 @@ export class ShownCertificate {
     });
   }
 
-  /** Ends looking at the files. */
+  /** Stops checking the files. */
   close(): void {
     clearInterval(this.#timer);
   }
@@ -150,7 +150,7 @@ export class ShownCertificate {
     for (const warning of certificate.warnings) this.#reports.failed(warning);
   }
 
-  /** Reads the files again when they look different, and until they can be read: certificate and key come one by one. */
+  /** Reloads changed files, and retries until they are usable: certificate and key are written one after the other. */
   async #look(): Promise<void> {
     const files = await filesState(this.#config);
     if (files === this.#filesSeen && this.#looksFailed === 0) return;
@@ -177,7 +177,7 @@ function certificatesFolder(config: Config): string {
   return join(resolve(config.dataFolder), "certs");
 }
 
-/** Where the certificate stands that is shown unless another was sent. */
+/** The path of the certificate that is presented unless another was sent. */
 function configuredPath(config: Config): string {
   return config.certificatePath === undefined
     ? join(certificatesFolder(config), "server.crt")
@@ -205,7 +205,10 @@ async function readReplacement(config: Config): Promise<Replacement | undefined>
   }
 }
 
-/** What stands where the settings say; made when nothing is set and there is none. @throws StartError */
+/**
+ * Loads the configured certificate; without a setting, the one in the data folder, made when missing. @throws
+ * StartError
+ */
 async function loadConfigured(
   config: Config,
   keeps: (loaded: ServerCertificate) => boolean,
@@ -230,7 +233,7 @@ async function loadConfigured(
   }
 }
 
-/** The replacement, if it took the place of this one and is still good. @throws StartError */
+/** The replacement, if it replaced this certificate and is still valid, else this one. @throws StartError */
 function chooseShown(
   config: Config,
   configured: ServerCertificate,
@@ -250,7 +253,7 @@ function chooseShown(
   return { ...configured, warnings: warning === undefined ? warnings : [warning, ...warnings] };
 }
 
-/** What was sent, when a server may show it. `path`: how messages call it. @throws StartError */
+/** Parses and checks a certificate sent to the server. `path`: its name in messages. @throws StartError */
 function readSent(
   config: Config,
   bytes: Buffer,
@@ -270,7 +273,7 @@ function readSent(
   return { ...sent, warnings };
 }
 
-/** `certificate` with the set of files that it is shown from: the admin's, and the CA if that signed it. */
+/** `certificate` with the admin's files of the set, and with its CA if that signed it. */
 function withSetOf(origin: ServerCertificate, certificate: ServerCertificate): ServerCertificate {
   const { admin, authorityPath } = origin;
   const isOfSet = authorityPath !== undefined && isSignedBy(certificate.certificate, authorityPath);
@@ -286,14 +289,14 @@ function isSignedBy(certificate: X509Certificate, authorityPath: string): boolea
   }
 }
 
-/** The same for the same certificates and key. */
+/** Equal for equal certificates and key. */
 function digestOf({ tls }: ServerCertificate): string {
   const hash = createHash("sha256");
   for (const part of [tls.cert, tls.key, tls.pfx]) hash.update(`${String(part)}\n`);
   return hash.digest("hex");
 }
 
-/** Changes when a file of the configured certificate does. */
+/** Changes when a file of the configured certificate changes. */
 async function filesState(config: Config): Promise<string> {
   const path = configuredPath(config);
   let text = "";

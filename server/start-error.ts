@@ -1,5 +1,5 @@
 /**
- * Reasons not to start, each with an exit code of its own, so that scripts can tell them apart.
+ * Reasons not to start, each with its own exit code, so that scripts can tell them apart.
  *
  * A message is one line: what, where, what to do.
  */
@@ -18,7 +18,7 @@ export const exitCodes = {
   "certificate-usage": 19,
   "certificate-without-tls": 20,
   "unsecured-not-allowed": 21,
-  /** Not at the start, but of a server that ran: another has its data folder. */
+  /** Not at start: another process took the data folder of a running server. */
   "data-folder-lost": 22,
   "data-folder-read-only": 23,
   "data-folder-parent": 24,

@@ -1,7 +1,7 @@
-/** What a started server tells its operator on standard output. */
+/** The lines that a started server prints for its operator. */
 import type { RunningServer } from "./run.ts";
 
-/** Lines; the last is "Server available on: <url>". */
+/** The last line is "Server available on: <url>". */
 export function startupLines({ address, certificate }: RunningServer): string[] {
   const available = `Server available on: ${address.url}`;
   if (certificate === undefined) {
@@ -33,7 +33,7 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
   ];
 }
 
-/** As one word of a POSIX shell. */
+/** Quotes a text as one word of a POSIX shell. */
 function quote(text: string): string {
   return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

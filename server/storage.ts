@@ -1,9 +1,9 @@
 /**
- * Opens what a server keeps: the engine with its databases, in the data folder or in memory only, and the server's
- * own values, which are in the engine's system database.
+ * Opens the server's storage: the engine with its databases, in the data folder or in memory only, and the server's own
+ * values, which live in the engine's system database.
  *
  * Invariants:
- * - After `close` resolves, everything acknowledged is on the disk.
+ * - After `close` resolves, everything acknowledged is on disk.
  */
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
@@ -21,15 +21,15 @@ import type { ValueStore } from "./value-store.ts";
 export interface Storage {
   readonly values: ValueStore;
   readonly databases: DatabaseDirectory;
-  /** Operations of the server itself. */
+  /** The server's own operations. */
   readonly operations: Operations;
-  /** Resolves when another process has taken the data folder. Nothing is written to it any more. */
+  /** Resolves when another process has taken the data folder. Nothing is written to it after that. */
   readonly lost: Promise<Error>;
   close(): Promise<void>;
 }
 
 /**
- * @param report where the operator is told of what goes wrong beside requests
+ * @param report receives errors that belong to no request
  * @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent
  */
 export async function openStorage(config: Config, report?: Report): Promise<Storage> {
@@ -108,7 +108,7 @@ class SystemValues implements ValueStore {
   }
 }
 
-/** Makes the folder where it is not there, and sees that it can be used, before anything is written. */
+/** Creates the folder if needed, and checks that it is usable, before anything is written. */
 async function prepareFolder(folder: string): Promise<void> {
   try {
     await makeFolders(resolve(folder));
@@ -122,7 +122,7 @@ async function prepareFolder(folder: string): Promise<void> {
   }
 }
 
-/** Why a folder that is not there could not be made. */
+/** Why a missing folder could not be created. */
 async function parentError(folder: string, cause: unknown): Promise<unknown> {
   const path = resolve(folder);
   let parent = dirname(path);
@@ -147,7 +147,7 @@ async function isThere(path: string): Promise<boolean> {
 
 const readOnlyCodes: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM", "EROFS"]);
 
-/** Of an error of the file system, which is about the folder or something in it. */
+/** The start error for a file system error on the folder or something in it. */
 function folderError(folder: string, error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === undefined) return error;

@@ -1,7 +1,4 @@
-/**
- * A JSON reply that is put together piece by piece: sent whole when it stays small, streamed with back-pressure when
- * it does not.
- */
+/** A JSON reply composed in pieces: sent whole when it stays small, streamed with back-pressure when it does not. */
 import type { Database } from "../engine/database.ts";
 import { ReplyText } from "../engine/reply-text.ts";
 import type { Exchange } from "./exchange.ts";
@@ -10,14 +7,14 @@ import { takeRoom } from "./reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
 import type { ReplyHeaders } from "./response.ts";
 
-/** Bytes that are gathered before a reply is streamed, and between two pieces of it. */
+/** Bytes that are buffered before a reply is streamed, and between its chunks. */
 const pieceBytes = 64 * 1024;
 
 export class StreamedReply {
   readonly text = new ReplyText(4096);
   readonly #exchange: Exchange;
   readonly #status: number;
-  /** May be set until something is sent. */
+  /** May be changed until something is sent. */
   headers: ReplyHeaders | undefined;
   #stream: ReplyStream | undefined;
 
@@ -27,12 +24,12 @@ export class StreamedReply {
     this.headers = headers;
   }
 
-  /** Has the client gone? Then gathering more is in vain. */
+  /** Has the client disconnected? Further output is then useless. */
   get isClosed(): boolean {
     return this.#exchange.isClosed || this.#stream?.isClosed === true;
   }
 
-  /** Sends what was gathered when it is enough; wait for the promise, if there is one. @throws RequestError 503 */
+  /** Sends the buffered text when it is long enough; await the promise, if any. @throws RequestError 503 */
   flush(): Promise<void> | undefined {
     if (this.text.length < pieceBytes) return undefined;
     if (this.#stream === undefined) return this.#open().then((stream) => this.#send(stream));
@@ -40,7 +37,7 @@ export class StreamedReply {
   }
 
   /**
-   * Adds a document that is too large to be composed at once, and sends it as it is taken.
+   * Adds a document too large to be composed at once, under the client's back-pressure.
    * @throws RequestError 503, EngineError record-damaged
    */
   async addLarge(database: Database, address: RecordAddress): Promise<void> {
@@ -74,7 +71,7 @@ export class StreamedReply {
     return stream.write(this.text.take());
   }
 
-  /** The reply cannot be finished: cuts it off if some of it is sent. @returns false when nothing was. */
+  /** Called when the reply cannot be finished: aborts it if part of it was sent. @returns false when nothing was */
   fail(): boolean {
     if (this.#stream === undefined) return false;
     this.#exchange.abort();

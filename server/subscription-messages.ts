@@ -1,4 +1,4 @@
-/** Messages of the subscription protocol that the server sends: their JSON texts. Shapes are those of RavenDB 7.2.7. */
+/** JSON texts of the subscription protocol's server messages. Shapes are those of RavenDB 7.2.7. */
 
 import type { Database } from "../engine/database.ts";
 import { EngineError, type ErrorCode } from "../engine/errors.ts";
@@ -11,21 +11,21 @@ import { errorStatus } from "./error-status.ts";
 import { counterIncludesText, seriesText } from "./query-reply.ts";
 import { RequestError } from "./request-error.ts";
 
-/** Adds the message of one document of a batch. */
+/** Appends the message for one document of a batch. */
 export function addDataMessage(target: ReplyText, { text, error }: SubscriptionItem): void {
   target.addText('{"Type":"Data","Data":').addBytes(text);
   if (error !== null) target.addText(`,"Exception":${JSON.stringify(exceptionText(error))}`);
   target.addText("}");
 }
 
-/** The documents that go along, as a member `"Includes":{…}`; null: there are none. */
+/** The included documents, as a member `"Includes":{…}`; null: none. */
 export function includesMember({ documents }: SubscriptionIncludes): string | null {
   if (documents.length === 0) return null;
   const members = documents.map(({ id, text }) => `${JSON.stringify(id)}:${text.toString()}`);
   return `"Includes":{${members.join(",")}}`;
 }
 
-/** The messages that follow the documents of a batch. */
+/** The messages after the documents of a batch. */
 export function includeMessages(database: Database, includes: SubscriptionIncludes): string[] {
   const messages: string[] = [];
   const documents = includesMember(includes);
@@ -47,7 +47,7 @@ export const endOfBatchMessage = '{"Type":"EndOfBatch"}';
 export const confirmMessage = '{"Type":"Confirm"}';
 export const acceptedMessage = '{"Type":"ConnectionStatus","Status":"Accepted"}';
 
-/** What clients call the end of a connection, by error. The others are errors that tell nothing of a subscription. */
+/** The protocol's names for the end of a connection, by error. Other errors do not concern the subscription. */
 const statusNames: Partial<Record<ErrorCode, string>> = {
   "subscription-in-use": "InUse",
   "subscription-missing": "NotFound",
@@ -56,7 +56,7 @@ const statusNames: Partial<Record<ErrorCode, string>> = {
   "subscription-changed": "ConcurrencyReconnect",
 };
 
-/** Why a connection ends. */
+/** The message that ends a connection. */
 export function endMessage(error: unknown): string {
   const status = error instanceof EngineError ? statusNames[error.code] : undefined;
   const data = status === "Closed" ? (error as EngineError).details : undefined;
@@ -69,7 +69,7 @@ export function endMessage(error: unknown): string {
   });
 }
 
-/** The last message before a connection was agreed on. */
+/** The message that refuses a connection before a version was agreed on. */
 export function refusalMessage(error: unknown): string {
   return JSON.stringify({
     Type: "Error",
@@ -86,7 +86,7 @@ function isForClient(error: unknown): error is EngineError | RequestError {
   return error instanceof EngineError || error instanceof RequestError;
 }
 
-/** `Type: message`, as .NET writes an exception; an error of the server itself tells nothing of it. */
+/** `Type: message`, as .NET formats an exception; internal errors reveal no details. */
 export function exceptionText(error: unknown): string {
   if (!isForClient(error)) return "System.InvalidOperationException: Internal error.";
   const type = error instanceof RequestError ? error.type : errorStatus[error.code].type;

@@ -1,15 +1,15 @@
 /**
- * One connection of the TCP protocol: agrees on a version, lets in who may, and sends the batches of a subscription until
- * one side has enough. The messages are JSON objects, one after the other.
+ * One connection of the TCP protocol: negotiates a version, authorizes the client, and sends the batches of a
+ * subscription until either side ends it. Messages are concatenated JSON objects.
  *
- *   client: header              server: status            (again, with another version, if need be)
+ *   client: header              server: status            (repeated with another version if need be)
  *   client: options             server: Accepted
  *                               server: Data… Includes… EndOfBatch
  *   client: Acknowledge         server: Confirm           (and the next batch)
  *
  * Invariants:
- * - Nothing of a database is said or done before the certificate's right to it is known.
- * - A batch is sent after the one before it was acknowledged; `Confirm` is sent when that is durable.
+ * - Nothing of a database is revealed or done before the certificate's right to it is verified.
+ * - A batch is sent after the previous one was acknowledged; `Confirm` is sent when that is durable.
  * - Whatever a client sends, it ends at most its own connection.
  */
 import { randomUUID } from "node:crypto";
@@ -44,24 +44,24 @@ import {
   refusalMessage,
 } from "./subscription-messages.ts";
 
-/** Versions of the protocol, the newest first: an older one has fewer kinds of messages. */
+/** Protocol versions, newest first: older ones have fewer kinds of messages. */
 const versions: readonly number[] = [53_000, 51_000, 50_000, 41_400, 40];
-/** The first version with messages of included documents, counters and time series. */
+/** The first version with messages for included documents, counters and time series. */
 const firstVersions: Readonly<Record<IncludeKind, number>> = {
   documents: 41_400,
   counters: 50_000,
   series: 51_000,
 };
 const includeKinds = Object.keys(firstVersions) as IncludeKind[];
-/** Headers that one connection may send before they agree. */
+/** Headers that one connection may send before a version is agreed. */
 const headersMax = 8;
-/** Milliseconds between two signs of life. */
+/** Milliseconds between heartbeats. */
 const heartbeatMs = 3_000;
 const heartbeat = "\r\n";
-/** Milliseconds for the last message to be taken. */
+/** Milliseconds for the client to read the last message. */
 const lingerMs = 2_000;
 const defaultBatchDocuments = 4096;
-/** Bytes that are written at once. */
+/** Bytes collected before a write. */
 const pieceBytes = 64 * 1024;
 
 export class TcpConnection {
@@ -119,7 +119,7 @@ export class TcpConnection {
     }
   }
 
-  /** The rights of the certificate have changed. */
+  /** Called when the certificate's rights have changed. */
   reconsider(): void {
     const name = this.#databaseName;
     if (name === null) return;
@@ -129,17 +129,17 @@ export class TcpConnection {
     this.end(endMessage(new RequestError(403, authorizationType, message)));
   }
 
-  /** Sends a last message, and lets go of the socket. */
+  /** Sends a last message, and releases the socket. */
   end(message: string): void {
     this.#worker?.close();
     if (this.#socket.destroyed || this.#socket.writableEnded) return;
     this.#socket.end(message);
-    // What the client still sends is thrown away, so that it can read the message first.
+    // Further input is discarded, so that the client can read the message first.
     this.#socket.resume();
     setTimeout(() => this.#socket.destroy(), lingerMs).unref();
   }
 
-  /** @returns null when the connection is done with. @throws EngineError, RequestError */
+  /** Negotiates the version. @returns null when the client is done or refused. @throws EngineError, RequestError */
   async #agree(): Promise<{ readonly databaseName: string; readonly version: number } | null> {
     for (let headers = 0; headers < headersMax; headers++) {
       const header = await this.#reader.next();
@@ -165,7 +165,7 @@ export class TcpConnection {
         continue;
       }
       if (!this.#mayUse(name, version)) return null;
-      // RavenDB 7.2.7 speaks of features to those who do.
+      // RavenDB 7.2.7 lists features only to clients that list theirs.
       const features = header["LicensedFeatures"] ? '{"DataCompression":false}' : "null";
       this.#write(`{"Status":"Ok","Version":${version},"LicensedFeatures":${features}}`);
       return { databaseName: name, version };
@@ -233,19 +233,19 @@ export class TcpConnection {
       },
       this.#closing.signal,
     );
-    // Nobody waits for it any more when the client has gone.
+    // If the client has disconnected, the worker has no user.
     if (this.#closing.signal.aborted) worker.close();
     return worker;
   }
 
   /**
-   * What `working` gives; null when the client goes, or says that it does, before.
-   * @throws what `working` throws, EngineError when the client sends something
+   * The result of `working`; null when the client disconnects, or announces it, first.
+   * @throws what `working` throws, EngineError when the client sends anything else
    */
   async #unlessGone<Result>(working: Promise<Result>): Promise<Result | null> {
     this.#incoming ??= this.#reader.next();
     const message = this.#incoming.then((received) => ({ received }));
-    // Whoever comes second is not listened to, and may fail.
+    // The loser of the race is ignored, and may fail.
     message.catch(() => undefined);
     working.catch(() => undefined);
     const first = await Promise.race([working.then((result) => ({ result })), message]);
@@ -258,7 +258,7 @@ export class TcpConnection {
     throw unexpected(received);
   }
 
-  /** @returns false when the client goes instead. @throws EngineError when it sends something else */
+  /** @returns false when the client disconnects instead. @throws EngineError when it sends anything else */
   async #acknowledged(): Promise<boolean> {
     const message = await (this.#incoming ?? this.#reader.next());
     this.#incoming = null;
@@ -279,7 +279,7 @@ export class TcpConnection {
       if (!this.#write(text.take())) await this.#drained();
       if (this.#socket.destroyed) return;
     }
-    // What scripts include, clients that cannot read it do not get.
+    // What scripts include is not sent to clients whose version cannot read it.
     if (version >= firstVersions.documents) {
       for (const message of includeMessages(database, includes)) text.addText(message);
     }
@@ -287,14 +287,14 @@ export class TcpConnection {
     if (!this.#write(text.take())) await this.#drained();
   }
 
-  /** A client that takes nothing for too long is cut off. */
+  /** Waits for back-pressure to end; a client that reads nothing for `stallMs` is cut off. */
   async #drained(): Promise<void> {
     if (!this.#socket.writableNeedDrain || this.#socket.destroyed) return;
     const timer = setTimeout(() => this.#socket.destroy(), this.#services.config.limits.stallMs);
     try {
       await once(this.#socket, "drain", { signal: this.#closing.signal });
     } catch {
-      // It went: whoever waits for its next message sees that.
+      // It closed: reading the next message reports that.
     } finally {
       clearTimeout(timer);
     }
@@ -305,7 +305,7 @@ export class TcpConnection {
     return this.#socket.write(text);
   }
 
-  /** Also looks whether the certificate is still good. */
+  /** Sends a heartbeat, and ends the connection when its certificate has expired. */
   #beat(): void {
     const { identity } = this.connection;
     if (Date.now() > identity.validUntilMs) this.#socket.destroy();
@@ -320,7 +320,7 @@ export class TcpConnection {
 
 const authorizationType = "Raven.Client.Exceptions.Security.AuthorizationException";
 
-/** @throws EngineError invalid-format for a value of the wrong form */
+/** @throws EngineError invalid-format for a malformed value */
 function workerOptions(options: JsonObject): {
   readonly name: string;
   readonly strategy: OpeningStrategy;

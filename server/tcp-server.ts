@@ -1,10 +1,10 @@
 /**
- * The port of the TCP protocol, by which subscriptions send their documents: plain, or TLS with the certificates of
- * the HTTP port and the same rules of who may do what.
+ * The listener for the TCP protocol, over which subscriptions send their documents: plain, or TLS with the certificates
+ * and access rules of the HTTP port.
  *
  * Invariants:
  * - Every accepted socket is in `sockets` until it is closed.
- * - A change of a certificate's rights reaches its connections in the same turn.
+ * - A change of a certificate's rights applies to its connections in the same turn.
  */
 import * as net from "node:net";
 import * as tls from "node:tls";
@@ -32,7 +32,7 @@ export class TcpServer {
   }
 
   /**
-   * Starts to listen on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
    * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
    */
   async listen(
@@ -50,12 +50,12 @@ export class TcpServer {
     return listening.port;
   }
 
-  /** New connections get this certificate. */
+  /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
     setCertificate(this.#listeners, secure);
   }
 
-  /** Stops listening and ends all connections; their clients come again to the next start. */
+  /** Stops listening and ends all connections; clients reconnect after a restart. */
   close(): void {
     for (const listener of this.#listeners) listener.close();
     for (const socket of this.#sockets) socket.destroy();
@@ -86,7 +86,7 @@ export class TcpServer {
       const identity = this.#services.certificates.identityOf(certificate);
       this.#serve(new Connection(identity, certificate, true, socket.remoteAddress ?? ""), socket);
     });
-    // A failed handshake is the client's affair.
+    // A failed handshake is the client's problem.
     server.on("tlsClientError", (_error, socket) => socket.destroy());
     return server;
   }

@@ -1,5 +1,5 @@
 /**
- * Time series that come with documents: what a load asks for, and the JSON of the reply's `TimeSeriesIncludes`.
+ * Time series included with documents: parses the parameters of a load, and formats `TimeSeriesIncludes` of the reply.
  */
 
 import type { Database } from "../engine/database.ts";
@@ -24,13 +24,13 @@ import {
   sliceText,
 } from "./time-series-text.ts";
 
-/** Stands for all series of a document. */
+/** The name that means all series of a document. */
 const allSeries = "@all_timeseries";
 
 /**
- * `timeseries,from,to`, `timeseriestime,timeType,timeValue,timeUnit` and `timeseriescount,countType,countValue`, each
- * any number of times, matched by their order. Of several ranges of a series RavenDB 7.2.7 keeps the first only; here all
- * are answered that are not inside an earlier one.
+ * Parses `timeseries,from,to`, `timeseriestime,timeType,timeValue,timeUnit` and `timeseriescount,countType,countValue`,
+ * each any number of times, matched by position. Of several ranges of a series RavenDB 7.2.7 keeps only the first; here
+ * all are returned that are not contained in an earlier one.
  * @throws EngineError invalid-operation, invalid-argument, not-supported
  */
 export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
@@ -102,7 +102,7 @@ export function seriesIncludesText(
   return `{${members.join(",")}}`;
 }
 
-/** What an ETag says of the series that a document's reply has. */
+/** The state of the included series, for an ETag. */
 export function seriesIncludesState(
   database: Database,
   id: string,
@@ -111,7 +111,7 @@ export function seriesIncludesState(
   return expanded(database, id, includes).map(({ name }) => seriesStateText(database, id, name));
 }
 
-/** With every `@all_timeseries` replaced by the names that the document has. */
+/** Replaces every `@all_timeseries` by the names of the document's series. */
 function expanded(
   { state }: Database,
   id: string,
@@ -124,7 +124,7 @@ function expanded(
   });
 }
 
-/** Null when there is no such series, and so no last entry. */
+/** The range of an include; null when the series does not exist, and so has no last entry. */
 function rangeOf(
   source: SegmentSource,
   prefix: string,
@@ -145,7 +145,7 @@ function rangeOf(
   }
 }
 
-/** The same day and time so many months before; the last day of the month when it has no such day. */
+/** The same day and time that many months earlier; the last day of the month when that day does not exist. */
 function monthsBefore(time: number, months: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();
@@ -165,8 +165,8 @@ function contains(known: SeriesBounds, bounds: SeriesBounds): boolean {
 }
 
 /**
- * Parameters that are repeated together, row by row.
- * @param keys the name in the complaint -> the parameter. @throws EngineError invalid-operation
+ * Parses parameters that are repeated in parallel, row by row.
+ * @param keys the label in the error message -> the parameter. @throws EngineError invalid-operation
  */
 function table(query: QueryString, keys: Readonly<Record<string, string>>): string[][] {
   const columns = Object.values(keys).map((key) => query.all(key));

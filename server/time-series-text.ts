@@ -1,6 +1,5 @@
 /**
- * Time series as JSON: ranges of entries as RavenDB 7.2.7 writes them, and what ETags say of them. Knows nothing of
- * requests.
+ * Time series as JSON: ranges of entries in RavenDB 7.2.7's format, and their state for ETags. Independent of requests.
  */
 
 import type { Database } from "../engine/database.ts";
@@ -11,18 +10,18 @@ import type { Segment } from "../engine/keyspaces/series-segment.ts";
 import { isIncremental, segmentPrefix, seriesTimeText } from "../engine/keyspaces/time-series.ts";
 import { firstMillisecond, foreverText, lastMillisecond, neverText } from "../engine/timestamp.ts";
 
-/** How entries are written. */
+/** How entries are formatted. */
 export interface EntryForm {
-  /** The key of `NodeValues`; null: there are none. */
+  /** The key within `NodeValues`; null: the member is omitted. */
   readonly node: string | null;
 }
 
-/** `NodeValues` are for incremental series, and for who asks for all. */
+/** `NodeValues` are written for incremental series, when full results were requested. */
 export function entryFormOf({ state }: Database, name: string, isFull: boolean): EntryForm {
   return { node: isFull && isIncremental(name) ? `${nodeTag}-${state.databaseHash}` : null };
 }
 
-/** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, joined by commas. */
+/** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */
 export function rangeHead(bounds: SeriesBounds, page: SeriesPage, start: number): string {
   const from = start > 0 ? timeText(page.first) : timeText(bounds.from, bounds.fromText);
   const to = page.isCut ? timeText(page.last) : timeText(bounds.to, bounds.toText);
@@ -34,8 +33,9 @@ function timeText(time: number | undefined, text?: string): string {
 }
 
 /**
- * The bounds that two values of a request's URL are; what is absent or empty is open, and so are .NET's first and last moment.
- * @param names of the values, for the complaint. @throws EngineError invalid-argument
+ * The bounds given by two parameters of a URL. A missing or empty value is unbounded, as are .NET's minimum and maximum
+ * dates.
+ * @param names of the parameters, for the error message. @throws EngineError invalid-argument
  */
 export function boundsOf(
   [from = "", to = ""]: readonly (string | undefined)[],
@@ -55,7 +55,7 @@ function notADate(name: string, text: string): EngineError {
   );
 }
 
-/** The entries of a slice, joined by commas. */
+/** The entries of a slice, separated by commas. */
 export function sliceText({ segment, from, to }: SeriesSlice, { node }: EntryForm): string {
   const entries = segment.unpack();
   const { times, values, valueStarts } = entries;
@@ -76,13 +76,13 @@ export function sliceText({ segment, from, to }: SeriesSlice, { node }: EntryFor
   return rows.join(",");
 }
 
-/** JSON has no infinite numbers: they are text. */
+/** JSON has no infinite numbers: they are written as strings. */
 function valueText(value: number): string {
   if (Object.is(value, -0)) return "-0";
   return Number.isFinite(value) ? String(value) : `"${value}"`;
 }
 
-/** The tags of a page's entries, each once, in their order. */
+/** The distinct tags of a page's entries, in order. */
 export function tagsOf(page: SeriesPage): Set<string> {
   const tags = new Set<string>();
   for (const { segment, from, to } of page.slices) {
@@ -96,8 +96,8 @@ export function tagsOf(page: SeriesPage): Set<string> {
 }
 
 /**
- * Text that changes whenever the series does; null when there is no such series. Every segment that is written has
- * a new etag, and between two writes the entries only become fewer. Cost: O(segments).
+ * Text that changes whenever the series does; null when it does not exist. Every write of a segment assigns a new etag,
+ * and between two writes entries can only be removed. Cost: O(segments).
  */
 export function seriesStateText(database: Database, id: string, name: string): string | null {
   const prefix = segmentPrefix(id, name);

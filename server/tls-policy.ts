@@ -1,8 +1,8 @@
-/** What every TLS port of this server asks of a handshake. Who is let in is decided later, by what is registered. */
+/** The TLS policy of every port of this server. Clients are authorized later, by their registered certificates. */
 import { constants } from "node:crypto";
 import type { TlsOptions } from "node:tls";
 
-/** Forward secrecy in all of them. The CBC ones of TLS 1.2 are for older Windows. */
+/** All have forward secrecy. The CBC suites of TLS 1.2 are for older Windows. */
 const ciphers = [
   "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256",
   "ECDHE+AESGCM:ECDHE+CHACHA20",
@@ -13,9 +13,9 @@ const ciphers = [
 export const tlsPolicy: TlsOptions = {
   minVersion: "TLSv1.2",
   ciphers,
-  // Who is on a connection is decided once.
+  // The client's identity is established once per connection.
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   requestCert: true,
-  // Not by a chain: a registered certificate may come from anywhere.
+  // Not verified by chain: a registered certificate may have any issuer.
   rejectUnauthorized: false,
 };

@@ -1,9 +1,10 @@
 /**
- * Turns upgrade requests into web sockets, over HTTP/1.1 and over HTTP/2 (RFC 8441), with the same checks as any route.
- * `ws` is loaded with the first one.
+ * Upgrades requests to web sockets, over HTTP/1.1 and over HTTP/2 (RFC 8441), with the checks of any route. `ws` is
+ * loaded for the first one.
  *
  * Invariants:
- * - A socket's exchange is in its connection's `open` while the socket lives, so that it ends with the caller's rights.
+ * - A socket's exchange is in its connection's `open` while the socket is open, so it is closed when the caller loses
+ *   its rights.
  */
 import type { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
@@ -18,12 +19,12 @@ import type { ServerServices } from "./services.ts";
 
 /** Bytes of one message from a client. */
 const messageBytesMax = 64 * 1024;
-/** Milliseconds between pings; a client that answered none since the last one is gone. */
+/** Milliseconds between pings; a client that has not answered the last one is considered dead. */
 const pingIntervalMs = 30_000;
-/** Milliseconds that clients have to answer the goodbye of a server that stops. */
+/** Milliseconds that clients have to answer the close frame of a stopping server. */
 const farewellMs = 500;
 
-/** What `ws` has for a stream that is open already; its types leave it out. */
+/** The method of `ws` for a stream that is already open; its types omit it. */
 interface Attachable {
   setSocket(
     stream: Duplex,
@@ -46,7 +47,7 @@ export class WebSocketAcceptor {
     this.dispatcher = dispatcher;
   }
 
-  /** An HTTP/1.1 upgrade. `release` gives the socket up from the exchange that would have answered it. */
+  /** Handles an HTTP/1.1 upgrade. `release` detaches the socket from the exchange that would have answered it. */
   async acceptHttp1(
     exchange: Exchange,
     request: IncomingMessage,
@@ -76,7 +77,7 @@ export class WebSocketAcceptor {
     });
   }
 
-  /** An extended CONNECT. */
+  /** Handles an extended CONNECT. */
   async acceptHttp2(exchange: Exchange, stream: ServerHttp2Stream): Promise<void> {
     const admitted = await this.admit(exchange);
     if (admitted === undefined) return;
@@ -90,7 +91,7 @@ export class WebSocketAcceptor {
       "raven-server-version": interfaceVersion,
       "service-server-version": interfaceVersion,
     });
-    // Without an address it is the server's side of a connection that exists.
+    // Without an address it is the server side of an existing connection.
     const webSocket = new (
       WebSocket as unknown as new (
         address: null,
@@ -106,7 +107,7 @@ export class WebSocketAcceptor {
     this.run(webSocket, exchange, admitted);
   }
 
-  /** Says goodbye to all: the server stops. */
+  /** Closes all sockets: the server stops. */
   closeAll(): void {
     for (const webSocket of this.live) webSocket.close(1001, "The server stops.");
     setTimeout(() => {

@@ -1,7 +1,7 @@
-/** Makes a Zip archive in memory. `yazl` is loaded with the first one. */
+/** Builds a zip archive in memory. `yazl` is loaded for the first one. */
 
 export interface ZipEntry {
-  /** Path inside the archive, with slashes. */
+  /** Path within the archive, with slashes. */
   readonly name: string;
   readonly content: Buffer | string;
   /** Mode 0600 instead of 0644. */

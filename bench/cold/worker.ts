@@ -1,6 +1,6 @@
 /**
- * The engine over one folder, in a process of its own with a budget of memory, for bench/cold.bench.ts. Started with
- * fork(); each `ColdStep` that its parent sends is answered with a `ColdResult`.
+ * The engine on one folder, in a separate process with a memory budget, for bench/cold.bench.ts. Started with fork();
+ * answers each `ColdStep` from its parent with a `ColdResult`.
  */
 import { readFileSync } from "node:fs";
 import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
@@ -27,9 +27,9 @@ export type ColdStep =
 export interface ColdResult {
   readonly wallMs: number;
   readonly processorMs: number;
-  /** Rows of a query. */
+  /** Rows returned by a query. */
   readonly rows: number;
-  /** Resident memory after the step, and the most there was since the process began. */
+  /** Resident memory after the step, and its peak since the process began. */
   readonly residentBytes: number;
   readonly mostResidentBytes: number;
 }
@@ -135,7 +135,7 @@ async function query(from: Database, text: string): Promise<number> {
   return rows;
 }
 
-/** Builds the index of a query, and drops it. */
+/** Builds the index for a query, and drops it. */
 async function index(from: Database, text: string): Promise<number> {
   const rows = await query(from, text);
   const { administration } = from.queries;
@@ -157,7 +157,7 @@ async function patch(into: Database, text: string): Promise<number> {
   return 0;
 }
 
-/** Gets of documents from all over the database, of as many different ones as `hot` says. */
+/** Gets random documents out of a set of `hot` ids spread over the database. */
 async function gets(
   from: Database,
   { documents, hot, count }: Extract<ColdStep, { kind: "gets" }>,

@@ -1,6 +1,6 @@
 /**
- * The server in a process of its own, without certificates, and a client of it: for benches that look at databases and not
- * at connections. Nothing here measures.
+ * The server in a separate process, without certificates, and a client for it: for benches of databases rather than
+ * connections. Measures nothing itself.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ export interface QueryReply {
   readonly TotalResults: number;
 }
 
-/** Resolves when it says where it listens. */
+/** Starts the server. Resolves when it has printed its URL. */
 export async function startPlain(folder: string, ...settings: string[]): Promise<Server> {
   const child = spawn(
     process.execPath,
@@ -41,7 +41,7 @@ async function urlOf(child: ChildProcess): Promise<string> {
   throw new Error("the server did not start");
 }
 
-/** One client of one database, over one connection or a few. */
+/** A client of one database, with keep-alive connections. */
 export class PlainClient {
   readonly #url: string;
   readonly #database: string;
@@ -52,7 +52,7 @@ export class PlainClient {
     this.#database = database;
   }
 
-  /** Makes the database and sends the text of a bulk insert. */
+  /** Creates the database and runs a bulk insert. */
   async fill(commands: Iterable<string>): Promise<void> {
     const name = this.#database;
     const record = JSON.stringify({ DatabaseName: name });
@@ -65,7 +65,7 @@ export class PlainClient {
     await this.ask("DELETE", "/admin/databases", [body]);
   }
 
-  /** Patches, and waits until it is done. */
+  /** Patches by query, and waits for the operation to complete. */
   async patch(query: string, staleTimeout: string): Promise<void> {
     const body = JSON.stringify({ Query: { Query: query } });
     const path = `/databases/${this.#database}/queries?allowStale=false&staleTimeout=${staleTimeout}`;
@@ -79,13 +79,13 @@ export class PlainClient {
     }
   }
 
-  /** One query; the reply's object. */
+  /** Runs one query. @returns the parsed reply */
   async query(body: Readonly<Record<string, unknown>>): Promise<QueryReply> {
     const path = `/databases/${this.#database}/queries`;
     return JSON.parse(await this.ask("POST", path, [JSON.stringify(body)])) as QueryReply;
   }
 
-  /** @throws Error for a status of 300 and more */
+  /** Sends one request. @throws Error for a status of 300 and above */
   async ask(method: string, path: string, body?: Iterable<string>): Promise<string> {
     const sent = request(this.#url + path, {
       method,
@@ -106,7 +106,7 @@ export class PlainClient {
   }
 }
 
-/** Joins small texts. */
+/** Joins small texts into larger chunks. */
 function* chunksOf(texts: Iterable<string>): Generator<string> {
   let chunk = "";
   for (const text of texts) {

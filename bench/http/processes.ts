@@ -1,6 +1,4 @@
-/**
- * The processes that benches over HTTP share: the server in one, a load of clients in another. Nothing here measures.
- */
+/** Processes shared by the HTTP benches: the server in one, a load of clients in another. Measures nothing itself. */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -21,12 +19,12 @@ export interface Pair {
   readonly ca: string;
 }
 
-/** A script beside this one. */
+/** The path of a script relative to this one. */
 export function script(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
-/** The server on a port of its own choice, with its files in `folder`. */
+/** Starts the server on a free port, with its files in `folder`. */
 export async function startJackdaw(folder: string, flags: readonly string[] = []): Promise<Server> {
   const child = spawn(
     process.execPath,
@@ -45,7 +43,7 @@ export async function startJackdaw(folder: string, flags: readonly string[] = []
   throw new Error("the server did not start");
 }
 
-/** A certificate that the server made in its `folder`, of its administrator or its own. */
+/** A certificate that the server made in `folder`: the administrator's or its own. */
 export function readPair(folder: string, whose: "client" | "server"): Pair {
   const read = (name: string) => readFileSync(join(folder, "certs", name), "utf8");
   const name = whose === "client" ? "admin.client.certificate.localhost" : "server";
@@ -70,7 +68,7 @@ export async function stop(child: ChildProcess): Promise<void> {
   await once(child, "exit");
 }
 
-/** One request. @throws Error for a status of 300 and more */
+/** Sends one request. @throws Error for a status of 300 and above */
 export async function ask(
   session: http2.ClientHttp2Session,
   method: string,

@@ -1,9 +1,9 @@
 /**
- * Attachments: binary content under a name of a document. Contents go in and out as streams, ranges of them too.
- * Headers are those of RavenDB 7.2.7; the ETag is the attachment's own change vector.
+ * Attachments: binary content under a name within a document. Contents are streamed in both directions; reads may
+ * request a range. Headers are those of RavenDB 7.2.7; the ETag is the attachment's own change vector.
  *
  * Invariants:
- * - A content is never shown by a browser as a page of this server: it is always a download.
+ * - A browser never renders a content as a page of this server: it is always a download.
  */
 import type { BlobReader } from "../../engine/blob-store.ts";
 import type { Database } from "../../engine/database.ts";
@@ -42,7 +42,7 @@ export const attachmentRoutes: readonly Route[] = [
 ];
 
 const jsonHeaders = { "content-type": jsonContentType };
-/** Attributes of RFC 8187: what `encodeURIComponent` leaves, .NET encodes. */
+/** Characters that `encodeURIComponent` leaves unencoded, and .NET encodes (RFC 8187 attributes). */
 const leftUnencoded = /[!'()*]/g;
 
 /** GET attachments?id=…&name=…: 200, 206, 304, 404, 416 */
@@ -94,8 +94,9 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
 
 /**
  * POST attachments/bulk, body `{"AttachmentType":"Document","Attachments":[{"DocumentId","Name"}, …]}`: 200, one JSON
- * object `{"AttachmentsMetadata":[…]}`, and behind it the contents one after another, in that order and of those sizes.
- * What is missing is left out. RavenDB 7.2.7 refuses attachments of revisions here too: nothing in the body names one.
+ * object `{"AttachmentsMetadata":[…]}`, followed by the contents, concatenated in that order with those sizes. Missing
+ * ones are omitted. As in RavenDB 7.2.7, attachments of revisions are refused here: nothing in the body identifies a
+ * revision.
  */
 async function postBulk(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const asked = bulkKeys(await jsonBody(exchange));
@@ -104,7 +105,7 @@ async function postBulk(exchange: Exchange, { database }: DatabaseContext): Prom
     const attachment = keyspaces.attachments.get(attachmentKey(id, name));
     return attachment === undefined ? [] : [{ id, attachment }];
   });
-  // All contents stay until all are sent, whoever deletes them meanwhile.
+  // The contents are retained until all are sent, even if they are deleted meanwhile.
   for (const { attachment } of attachments) database.blobs.retain(attachment.hash);
   try {
     const stream = exchange.stream(200, { "x-content-type-options": "nosniff" });
@@ -125,7 +126,7 @@ async function postBulk(exchange: Exchange, { database }: DatabaseContext): Prom
   }
 }
 
-/** DELETE attachments/bulk, body `{"Attachments":[{"DocumentId","Name"}, …]}`: 200; all or none, what is missing is gone */
+/** DELETE attachments/bulk, body `{"Attachments":[{"DocumentId","Name"}, …]}`: 200; atomic; missing ones are ignored */
 async function removeBulk(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const wanted = namedAttachments(await jsonBody(exchange));
   await database.write((transaction) => {
@@ -178,7 +179,7 @@ function bulkRow(documentId: string, attachment: Attachment): string {
   });
 }
 
-/** Writes bytes [start, end) of a content, until the client goes. */
+/** Writes bytes [start, end) of a content, until the client disconnects. */
 async function writeBytes(
   stream: ReplyStream,
   content: BlobReader,
@@ -195,7 +196,7 @@ function invalid(message: string): EngineError {
   return new EngineError("invalid-argument", message);
 }
 
-/** What a revision of the document has under the name. */
+/** The attachment with that name of a revision of the document. */
 async function attachmentOfRevision(
   { query }: Exchange,
   database: Database,
@@ -210,7 +211,7 @@ async function attachmentOfRevision(
   );
 }
 
-/** PUT attachments?id=…&name=…&contentType=…, If-Match: 201 with what was stored */
+/** PUT attachments?id=…&name=…&contentType=…, If-Match: 201 with the stored attachment */
 async function writeAttachment(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const name = exchange.query.required("name");
@@ -238,7 +239,7 @@ async function writeAttachment(exchange: Exchange, { database }: DatabaseContext
   });
 }
 
-/** DELETE attachments?id=…&name=…, If-Match: 204, also when there is none */
+/** DELETE attachments?id=…&name=…, If-Match: 204, even when it does not exist */
 async function removeAttachment(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const name = exchange.query.required("name");
@@ -257,7 +258,7 @@ function requested(
   return { attachment: database.state.keyspaces.attachments.get(key) };
 }
 
-/** Sends the content, or the range of it that was asked for, no faster than the client reads. */
+/** Sends the content, or the requested range of it, under the client's back-pressure. */
 async function replyContent(
   exchange: Exchange,
   database: Database,
@@ -298,7 +299,8 @@ async function replyContent(
 }
 
 function headersOf({ name, hash, size, contentType, changeVector }: Attachment): ReplyHeaders {
-  // A name may look like a path; a file has only its end. Half surrogate pairs cannot be encoded; they become U+FFFD.
+  // A name may look like a path: only its last part is the file name. Lone surrogates cannot be encoded; they become
+  // U+FFFD.
   const wellFormed = Buffer.from(name.slice(name.lastIndexOf("/") + 1) || name).toString();
   const encoded = encodeURIComponent(wellFormed).replace(
     leftUnencoded,

@@ -1,6 +1,4 @@
-/**
- * Batches: many commands as one transaction, with the contents of attachments as further parts of the body.
- */
+/** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
 import type { Lease } from "../../engine/blob-store.ts";
 import type { Database } from "../../engine/database.ts";
 import { EngineError } from "../../engine/errors.ts";
@@ -52,7 +50,7 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
 }
 
-/** Only clients that know of guards, and do not refuse them, get them. */
+/** Atomic guards are only for official clients that have not disabled them. */
 async function runClusterWide(
   exchange: Exchange,
   database: Database,
@@ -92,14 +90,14 @@ async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promis
   return joined(chunks, length);
 }
 
-/** What the caller wants to wait for beside this node's disk. */
+/** The replication that the caller wants to wait for. */
 interface ReplicaWait {
   readonly replicas: number;
   readonly timeoutMs: number;
 }
 
 /**
- * Undefined when nothing is asked for that a single node does not fulfil: a majority of one node is this node.
+ * Undefined unless a single node cannot fulfill the request: a majority of one node is this node.
  * @throws EngineError invalid-argument
  */
 function waitOf({ query }: Exchange): ReplicaWait | undefined {
@@ -111,7 +109,7 @@ function waitOf({ query }: Exchange): ReplicaWait | undefined {
   return { replicas, timeoutMs };
 }
 
-/** There is no other node, nor will there be in time; the write stays. @throws EngineError timeout */
+/** There is no other node, so waiting is useless; the write stays. @throws EngineError timeout */
 function waitForReplicas({ replicas, timeoutMs }: ReplicaWait, database: Database): void {
   throw new EngineError(
     "timeout",
@@ -119,9 +117,9 @@ function waitForReplicas({ replicas, timeoutMs }: ReplicaWait, database: Databas
   );
 }
 
-/** Which indexes are to have seen the batch before it is answered. */
+/** The indexes that must have processed the batch before the reply. */
 interface IndexWait {
-  /** None: all. */
+  /** Empty: all. */
   readonly names: readonly string[];
   readonly timeoutMs: number;
   readonly isThrowing: boolean;
@@ -135,7 +133,7 @@ function indexWaitOf({ query }: Exchange): IndexWait | undefined {
   return { names: query.all("waitForSpecificIndex"), timeoutMs, isThrowing };
 }
 
-/** Names of indexes that are not there are passed over, as RavenDB 7.2.7 does. @throws EngineError timeout */
+/** Waits for the indexes; unknown names are ignored, as in RavenDB 7.2.7. @throws EngineError timeout */
 async function waitForIndexes(
   { names, timeoutMs, isThrowing }: IndexWait,
   { queries, state }: Database,

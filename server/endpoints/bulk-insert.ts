@@ -1,6 +1,6 @@
 /**
- * Bulk insert: documents, counters and attachments as one stream that is committed as it comes. It is an operation
- * too: its progress can be asked for, and it can be stopped.
+ * Bulk insert: documents, counters and attachments as one stream that is committed as it arrives. It is also an
+ * operation: its progress can be queried, and it can be cancelled.
  */
 import { BulkInsert } from "../../engine/writes/bulk-insert.ts";
 import type { Exchange } from "../exchange.ts";
@@ -19,7 +19,7 @@ export const bulkInsertRoutes: readonly Route[] = [
 ];
 
 /**
- * POST bulk_insert?id=…&skipOverwriteIfUnchanged=…: 201 at the closing bracket of the commands. Clients may leave their
+ * POST bulk_insert?id=…&skipOverwriteIfUnchanged=…: 201 at the closing bracket of the commands. Clients may leave the
  * request open; some never end it.
  */
 async function postBulkInsert(exchange: Exchange, { database }: DatabaseContext): Promise<void> {

@@ -1,9 +1,10 @@
 /**
- * Client certificates: make, register, list, change, delete; who am I; and another certificate for the server. Shapes are those of RavenDB 7.2.7.
+ * Client certificates: generate, register, list, edit, delete, whoami; and replacement of the server's certificate.
+ * Shapes are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - Nobody gives, changes or takes a clearance above the own; a ClusterNode counts as a ClusterAdmin.
- * - A private key made here is sent once and not kept.
+ * - Nobody can grant, change or revoke a clearance above their own; a ClusterNode counts as a ClusterAdmin.
+ * - A private key generated here is sent once and not stored.
  */
 import { createHash, X509Certificate } from "node:crypto";
 import { EngineError } from "../../engine/errors.ts";
@@ -59,7 +60,7 @@ export const certificateRoutes: readonly Route[] = [
 
 const nameLengthMax = 256;
 
-/** Fields of a request's body; nothing is known of their values. */
+/** Fields of a request body, not validated yet. */
 interface CertificateBody {
   readonly Name?: unknown;
   readonly SecurityClearance?: unknown;
@@ -72,7 +73,7 @@ interface CertificateBody {
   readonly TwoFactorAuthenticationKey?: unknown;
 }
 
-/** What a request says about a certificate. */
+/** The requested registration of a certificate. */
 interface Terms {
   readonly Name: string;
   readonly SecurityClearance: SecurityClearance;
@@ -80,7 +81,7 @@ interface Terms {
   readonly Disabled: boolean;
 }
 
-/** `?thumbprint`, `?name`, `?start`, `?pageSize`, `?metadataOnly`. The server's own comes first. */
+/** `?thumbprint`, `?name`, `?start`, `?pageSize`, `?metadataOnly`. The server's own certificate comes first. */
 function listCertificates(exchange: Exchange, { server }: Context): void {
   const { query } = exchange;
   const withBytes = !query.bool("metadataOnly", false);
@@ -107,7 +108,7 @@ function listCertificates(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** Makes a key and certificate, registers it, and answers with both in a Zip. */
+/** Generates a key and certificate, registers it, and replies with both in a zip archive. */
 async function generateCertificate(exchange: Exchange, context: Context): Promise<void> {
   const { server } = context;
   const body: CertificateBody = parseObject(await exchange.body());
@@ -131,7 +132,7 @@ async function generateCertificate(exchange: Exchange, context: Context): Promis
   );
 }
 
-/** Registers a certificate that exists: base64 of its DER bytes or of its PEM text. */
+/** Registers an existing certificate: base64 of its DER bytes or of its PEM text. */
 async function putCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const body: CertificateBody = parseObject(await exchange.body());
   const terms = readTerms(body);
@@ -151,7 +152,7 @@ async function putCertificate(exchange: Exchange, { server }: Context): Promise<
   exchange.reply(201);
 }
 
-/** One that nobody gets in with is a mistake. (RavenDB 7.2.7 takes it.) @throws EngineError invalid-argument */
+/** Registering an expired certificate is a mistake. (RavenDB 7.2.7 accepts it.) @throws EngineError invalid-argument */
 function checkNotExpired(validTo: Date): void {
   if (validTo.getTime() > Date.now()) return;
   throw new EngineError(
@@ -160,7 +161,7 @@ function checkNotExpired(validTo: Date): void {
   );
 }
 
-/** Nothing happens when it is not known. */
+/** Deletes a certificate; a no-op when it is not registered. */
 async function deleteCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const thumbprint = exchange.query.required("thumbprint").toUpperCase();
   const known = server.certificates.find(thumbprint);
@@ -182,7 +183,10 @@ async function deleteCertificate(exchange: Exchange, { server }: Context): Promi
   exchange.reply(204);
 }
 
-/** Changes Name, SecurityClearance, Permissions and Disabled of a registered one; what is left out stays. */
+/**
+ * Changes Name, SecurityClearance, Permissions and Disabled of a registered certificate; omitted fields keep their
+ * values.
+ */
 async function editCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const body: CertificateBody = parseObject(await exchange.body());
   const thumbprint = body.Thumbprint;
@@ -220,8 +224,8 @@ async function editCertificate(exchange: Exchange, { server }: Context): Promise
 }
 
 /**
- * Shows another certificate from now on: body `{"Certificate","Password"?}`, the base64 of a PFX or of PEM with its key. One node
- * has nobody to wait for, so `?replaceImmediately` makes no difference.
+ * Presents another certificate from now on: body `{"Certificate","Password"?}`, the base64 of a PFX or of PEM with its
+ * key. A single node waits for no other, so `?replaceImmediately` makes no difference.
  */
 async function replaceServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.query.bool("replaceImmediately", false);
@@ -233,7 +237,7 @@ async function replaceServerCertificate(exchange: Exchange, { server }: Context)
   exchange.reply(201);
 }
 
-/** Reads the configured certificate again, as the server does by itself soon after its file has changed. */
+/** Reloads the configured certificate, as the server does by itself soon after its file has changed. */
 async function refreshServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const { shownCertificate } = server;
   if (shownCertificate === undefined) throw notShown();
@@ -248,7 +252,7 @@ function notShown(): EngineError {
   );
 }
 
-/** @throws EngineError invalid-argument for a certificate that is not fit to be shown */
+/** @throws EngineError invalid-argument for a certificate that is not suitable */
 async function orRefuse(change: Promise<unknown>): Promise<void> {
   try {
     await change;
@@ -262,7 +266,7 @@ async function orRefuse(change: Promise<unknown>): Promise<void> {
   }
 }
 
-/** The caller's own; 204 when it is not known. */
+/** The caller's own certificate; 204 when it is not registered. */
 function whoAmI(exchange: Exchange, { server }: Context): void {
   const { identity, remoteCertificate } = exchange;
   if (identity.standing !== "known" || remoteCertificate === undefined) {
@@ -282,7 +286,7 @@ function describeCaller(
   if (registered !== undefined) return describe(registered, true);
   const own = server.certificates.serverCertificate;
   if (own?.fingerprint256 === certificate.fingerprint256) return describeOwn(certificate, true);
-  // What is left is a well-known admin.
+  // Any other known caller is a well-known admin.
   return describe(
     {
       Name: "Well-known admin",
@@ -352,7 +356,7 @@ function readTerms(body: CertificateBody): Terms {
   };
 }
 
-/** The name becomes the names of files in somebody's folder. */
+/** The name becomes part of file names on somebody's machine. */
 function readName(value: unknown): string {
   if (typeof value !== "string" || value.trim() === "") {
     throw new EngineError(
@@ -418,7 +422,7 @@ function readNotAfter(value: unknown): Date | undefined {
   return date;
 }
 
-/** What a field `Certificate` has: text of PEM, or base64. */
+/** The bytes in a field `Certificate`: PEM text, or base64. */
 function bytesOf(value: unknown): Buffer {
   if (typeof value !== "string") return Buffer.alloc(0);
   return value.includes("-----BEGIN") ? Buffer.from(value) : Buffer.from(value, "base64");
@@ -436,7 +440,7 @@ function readCertificate(value: unknown): X509Certificate {
   }
 }
 
-/** @throws RequestError 403 when `clearance` is above what the caller has */
+/** @throws RequestError 403 when `clearance` is above the caller's */
 function checkRank(identity: Identity, clearance: SecurityClearance): void {
   if (clearanceRank[clearance] <= identity.rank) return;
   throw forbidden(
@@ -445,7 +449,7 @@ function checkRank(identity: Identity, clearance: SecurityClearance): void {
   );
 }
 
-/** Content-Disposition with a name of any characters (RFC 6266). */
+/** Content-Disposition for a file name with arbitrary characters (RFC 6266). */
 export function attachment(fileName: string): string {
   const plain = fileName.replace(/[^\x20-\x7e]|["\\%]/g, "_");
   return `attachment; filename="${plain}"; filename*=UTF-8''${encodeURIComponent(fileName)}`;

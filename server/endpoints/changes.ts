@@ -1,4 +1,4 @@
-/** Changes of a database as they happen, over web sockets; and who follows them. */
+/** Changes of a database as they happen, over web sockets; and the list of subscribed connections. */
 import type { WebSocket } from "ws";
 import type { Database } from "../../engine/database.ts";
 import { ChangeHub } from "../change-hub.ts";
@@ -26,13 +26,13 @@ export const changeRoutes: readonly Route[] = [
 const hubs = new WeakMap<Database, ChangeHub>();
 let lastConnectionId = 0;
 
-/** changes[?throttleConnection=true]: commands in, frames of messages out, until one side closes */
+/** changes[?throttleConnection=true]: receives commands and sends frames of messages, until either side closes */
 function followChanges(
   socket: WebSocket,
   exchange: Exchange,
   { database }: Parameters<WebSocketRoute["connect"]>[2],
 ): void {
-  // It was there when the route was found; the handshake took a moment.
+  // It existed when the route was matched; the handshake took a moment.
   if (database === undefined || database.hasEnded || database.isDisabled) {
     socket.close(1001, "The database serves no longer.");
     return;
@@ -51,7 +51,7 @@ function followChanges(
   hub.add(connection);
 }
 
-/** DELETE changes?id=…: ends the connection of that id; 204, also when there is none */
+/** DELETE changes?id=…: closes the connection with that id; 204, even when there is none */
 function deleteConnection(exchange: Exchange, { database }: DatabaseContext): void {
   const id = requiredId(exchange);
   const connection = hubOf(database).connections.find((one) => one.id === id);
@@ -59,7 +59,7 @@ function deleteConnection(exchange: Exchange, { database }: DatabaseContext): vo
   exchange.reply(204);
 }
 
-/** GET changes/debug: who follows the changes, and which */
+/** GET changes/debug: the subscribed connections and their watches */
 function getConnections(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = hubOf(database).connections.map(connectionRow);
   exchange.replyJson(200, { NumberOfConnections: rows.length, Connections: rows });

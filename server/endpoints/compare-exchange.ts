@@ -1,4 +1,4 @@
-/** Compare-exchange values: read by key or prefix, replaced and removed by version. */
+/** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
 import { EngineError } from "../../engine/errors.ts";
 import { DocumentParser } from "../../engine/json/json-parser.ts";
 import {
@@ -39,7 +39,7 @@ async function getValues(exchange: Exchange, { database }: DatabaseContext): Pro
   }
   const start = query.int("start", 0);
   const pageSize = query.int("pageSize", int32Max);
-  // One turn of the event loop: what is iterated over must not change meanwhile.
+  // Collected in one turn of the event loop: the keyspace must not change during the iteration.
   const rows: string[] = [];
   let position = 0;
   if (pageSize > 0 && start >= 0) {
@@ -63,12 +63,12 @@ async function getValues(exchange: Exchange, { database }: DatabaseContext): Pro
 
 const parser = new DocumentParser(null);
 
-/** PUT cmpxchg?key=…&index=…, body `{"Object":…,"@metadata"?:{…}}`: 200, `Successful` says whether it was stored */
+/** PUT cmpxchg?key=…&index=…, body `{"Object":…,"@metadata"?:{…}}`: 200, `Successful` tells whether it was stored */
 async function putValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
   const body = await exchange.body();
-  parser.parse(body, 0, body.length); // an object, and nothing else
+  parser.parse(body, 0, body.length); // an object, and nothing after it
   parser.parseValue(body, 0, body.length);
   const text = parser.body.utf8Slice(0, parser.bodyLength);
   const result = await database.write((transaction) =>
@@ -77,7 +77,7 @@ async function putValue(exchange: Exchange, { database }: DatabaseContext): Prom
   replyResult(exchange, result);
 }
 
-/** DELETE cmpxchg?key=…&index=…: 200, `Successful` says whether it was removed */
+/** DELETE cmpxchg?key=…&index=…: 200, `Successful` tells whether it was deleted */
 async function deleteValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);

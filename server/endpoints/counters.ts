@@ -1,4 +1,4 @@
-/** Counters of documents. Values are 64-bit integers and travel as JSON numbers with all their digits. */
+/** Counters of documents. Values are 64-bit integers, sent as JSON numbers with all their digits. */
 
 import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
@@ -29,7 +29,7 @@ export const counterRoutes: readonly Route[] = [
   { kind: "database", method: "POST", path, access: "read", handle: postCounters },
 ];
 
-/** GET counters?docId=…&counter=…&full=…: without names all, in the byte order of their names */
+/** GET counters?docId=…&counter=…&full=…: all counters when no name is given, in byte order of their names */
 function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
   const { query } = exchange;
   const documentId = query.required("docId");
@@ -43,8 +43,8 @@ function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
 }
 
 /**
- * POST counters, body `{"Documents":[{"DocumentId","Operations":[{"Type","CounterName","Delta"}]}]}`. It is a read as
- * long as it only reads: long lists of names come this way.
+ * POST counters, body `{"Documents":[{"DocumentId","Operations":[{"Type","CounterName","Delta"}]}]}`. It needs only
+ * read access unless it changes counters: clients send long lists of names this way.
  */
 async function postCounters(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { database } = context;
@@ -82,7 +82,7 @@ function isAsked(text: Buffer, key: string): boolean {
   );
 }
 
-/** What is durable; nothing that a crash could take back. */
+/** Reads committed values only: nothing that a crash could undo. */
 function* readAll(
   database: Database,
   requests: readonly DocumentCounterOperations[],

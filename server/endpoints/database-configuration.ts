@@ -1,7 +1,6 @@
 /**
  * Configurations of a database's features (revisions, expiration, refresh) and of its clients, and its settings. Each
- * is a member of the database's record.
- * Shapes and texts are those of RavenDB 7.2.7.
+ * is a member of the database record. Shapes and texts are those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../engine/errors.ts";
 import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
@@ -33,7 +32,7 @@ export const databaseConfigurationRoutes: readonly Route[] = [
     access: "read",
     handle: getConflictSolver,
   },
-  // A feature that this database has not: clients that ask learn that nothing is configured.
+  // An unsupported feature: clients that ask get the reply for "not configured".
   {
     kind: "database",
     method: "GET",
@@ -64,7 +63,7 @@ export const databaseConfigurationRoutes: readonly Route[] = [
   },
 ];
 
-/** GET replication/conflicts/solver: 404 until it is set, with POST /admin/replication/conflicts/solver */
+/** GET replication/conflicts/solver: 404 until set by POST /admin/replication/conflicts/solver */
 function getConflictSolver(exchange: Exchange, { database }: DatabaseContext): void {
   const kept = database.settings["ConflictSolverConfig"] ?? null;
   if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
@@ -74,7 +73,7 @@ function getConflictSolver(exchange: Exchange, { database }: DatabaseContext): v
 /** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null when there is none */
 function getClientConfiguration(exchange: Exchange, { database, server }: DatabaseContext): void {
   const { etag, configuration } = clientConfigurationOf(database, server.values);
-  // Clients look for the first "Etag" in the text.
+  // Clients search for the first "Etag" in the text.
   exchange.replyJson(200, { Etag: etag, Configuration: configuration });
 }
 
@@ -101,7 +100,7 @@ async function putSettings(
   exchange.reply(201, { "content-type": noContentType });
 }
 
-/** Makes what is kept of what was sent. @throws EngineError invalid-operation */
+/** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;
 
 /** GET …/config: 404 until it is set. POST admin/…/config: `{"RaftCommandIndex":n}` */
@@ -171,7 +170,7 @@ function ruleOf(sent: unknown): JsonObject {
   };
 }
 
-/** RavenDB 7.2.7 takes any numbers, and none for 0: here an entry's age and a pause have to make sense. */
+/** RavenDB 7.2.7 accepts any numbers, and a missing one as 0; here the age and the interval must be meaningful. */
 function binOf(body: JsonObject): JsonObject {
   const minutes = wholeOf(body["MinimumEntriesAgeToKeepInMin"]) ?? revisionBinMinutes;
   const seconds = wholeOf(body["CleanerFrequencyInSec"]) ?? revisionBinIntervalSeconds;
@@ -188,7 +187,7 @@ function binOf(body: JsonObject): JsonObject {
   };
 }
 
-/** Kept for clients that read it back: documents are stored as they are, and answered alike. */
+/** Stored only to be read back by clients: it does not change how documents are stored. */
 function compressionOf(body: JsonObject): JsonObject {
   const { Collections } = body;
   return {
@@ -211,7 +210,7 @@ function frequencyOf(body: JsonObject, key: string, what: string): JsonObject {
 }
 
 /**
- * Documents are not archived here, so archival can only be switched off. (Without a licence RavenDB 7.2.7 keeps no other
+ * Documents are not archived here, so archival can only be disabled. (Without a license RavenDB 7.2.7 stores no other
  * configuration either.) @throws EngineError not-supported
  */
 function archivalOf(body: JsonObject, name: string): JsonObject {

@@ -1,6 +1,6 @@
 /**
- * What administrators do with whole databases beside making and deleting them: the order of their nodes (there is one),
- * conflict rules, compaction. Shapes and texts are those of RavenDB 7.2.7.
+ * Administration of whole databases besides creation and deletion: the order of their nodes (there is one), conflict
+ * rules, compaction. Shapes and texts are those of RavenDB 7.2.7.
  */
 
 import type { Database } from "../../engine/database.ts";
@@ -43,7 +43,7 @@ async function reorder(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.reply(204);
 }
 
-/** POST /admin/databases/promote?name&node: nobody waits to be promoted */
+/** POST /admin/databases/promote?name&node: a no-op, since no node awaits promotion */
 async function promote(exchange: Exchange, { server }: Context): Promise<void> {
   const database = await named(exchange, server);
   exchange.query.required("node");
@@ -51,7 +51,7 @@ async function promote(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.replyJson(200, { Name: database.name, RaftCommandIndex: index });
 }
 
-/** PUT /admin/databases/node?name[&node]: there is no other node. @throws EngineError invalid-operation */
+/** PUT /admin/databases/node?name[&node]: fails, since there is no other node. @throws EngineError invalid-operation */
 async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   const { name } = await named(exchange, server);
   const node = exchange.query.get("node") || null;
@@ -80,7 +80,7 @@ async function setUnusedIds(exchange: Exchange, { server }: Context): Promise<vo
   exchange.reply(204);
 }
 
-/** POST /admin/replication/conflicts/solver?name `{"ResolveToLatest","ResolveByCollection"}`: 201, kept in the record */
+/** POST /admin/replication/conflicts/solver?name `{"ResolveToLatest","ResolveByCollection"}`: 201, stored */
 async function setConflictSolver(exchange: Exchange, { server }: Context): Promise<void> {
   const database = await named(exchange, server);
   const sent = await jsonBody(exchange);
@@ -101,7 +101,7 @@ async function setConflictSolver(exchange: Exchange, { server }: Context): Promi
   });
 }
 
-/** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: the handle of an operation of the server */
+/** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: starts an operation of the server */
 async function compact(exchange: Exchange, { server }: Context): Promise<void> {
   const { DatabaseName, Documents } = await jsonBody(exchange);
   if (typeof DatabaseName !== "string") {
@@ -133,7 +133,7 @@ function megabytes(bytes: number): number {
   return Math.round(bytes / 1024 / 1024);
 }
 
-/** The database of the parameter `name`. @throws RequestError when there is none */
+/** The database named by the parameter `name`. @throws RequestError when it does not exist */
 async function named({ query }: Exchange, server: ServerServices): Promise<Database> {
   const name = query.required("name");
   const database = await server.databases.find(name);

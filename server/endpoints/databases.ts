@@ -48,7 +48,7 @@ export const databaseRoutes: readonly Route[] = [
   },
 ];
 
-/** GET /databases?namesOnly&name&start&pageSize: those that the caller may see */
+/** GET /databases?namesOnly&name&start&pageSize: the databases that the caller may see */
 async function getDatabases(exchange: Exchange, { server }: Context): Promise<void> {
   const { query, identity } = exchange;
   const wanted = query.get("name");
@@ -114,7 +114,7 @@ function describe(database: Database, url: string): JsonObject {
   };
 }
 
-/** GET /topology?name: where to find the database; 503 with Database-Missing when it is nowhere */
+/** GET /topology?name: the nodes of the database; 503 with Database-Missing when it does not exist */
 async function getTopology(exchange: Exchange, { server }: Context): Promise<void> {
   const name = exchange.query.required("name");
   if (!hasPermission(exchange.identity, name, 1)) {
@@ -161,7 +161,7 @@ function getAdminRecord(exchange: Exchange, { database }: DatabaseContext): void
   exchange.replyJson(200, fullRecord(database));
 }
 
-/** PUT /admin/databases?name&replicationFactor, ETag: makes a database, or with a numeric ETag replaces its record */
+/** PUT /admin/databases?name&replicationFactor, ETag: creates a database, or replaces its record (numeric ETag) */
 async function putDatabase(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.query.int("replicationFactor", 1);
   const sent = await jsonBody(exchange);
@@ -275,7 +275,7 @@ const lockModes: ReadonlySet<string> = new Set([
   "PreventDeletesError",
 ]);
 
-/** POST /admin/databases/set-lock `{"DatabaseNames":[…],"Mode":"…"}`: all or none */
+/** POST /admin/databases/set-lock `{"DatabaseNames":[…],"Mode":"…"}`: fails before any change if one is missing */
 async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   const body = await jsonBody(exchange);
   const mode = body["Mode"];
@@ -305,7 +305,7 @@ async function changeRecord(database: Database, index: number, changes: JsonObje
   await database.changeSettings((record) => ({ ...record, ...changes, ChangedIndex: index }));
 }
 
-/** What is not text among them names no database. @throws EngineError invalid-format */
+/** Items that are not strings become names that match no database. @throws EngineError invalid-format */
 function namesOf(body: JsonObject): string[] {
   const names = body["DatabaseNames"] ?? [];
   if (!Array.isArray(names)) {

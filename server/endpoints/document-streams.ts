@@ -1,6 +1,6 @@
 /**
- * Streams of documents: any number of them, from one view, as they are read. `format=jsonl` gives a document a line,
- * every other format `{"Results":[…]}`.
+ * Document streams: any number of documents, from one view, as they are read. `format=jsonl` writes one document
+ * per line, any other format `{"Results":[…]}`.
  */
 import { eachListed, listingOf } from "../document-listing.ts";
 import type { Exchange } from "../exchange.ts";

@@ -1,8 +1,8 @@
 /**
- * Documents: load one or many with what they refer to, list, store, delete.
+ * Documents: load one or many with includes, list, store, delete.
  *
- * Statuses, ETags and the shape of replies are those of RavenDB 7.2.7: one missing document is 404 with an empty
- * body, among several it is `null`; the ETag of one document is its change vector.
+ * Statuses, ETags and the shape of replies are those of RavenDB 7.2.7: a single missing document is 404 with an empty
+ * body, among several it is `null`; the ETag of a single document is its change vector.
  */
 import { EngineError } from "../../engine/errors.ts";
 import { deleteDocument } from "../../engine/writes/documents.ts";
@@ -41,7 +41,7 @@ function getDocuments(exchange: Exchange, { database }: DatabaseContext): Promis
     : listDocuments(exchange, database);
 }
 
-/** POST docs, body `{"Ids":[…]}`: a load whose ids are too long for an address. */
+/** POST docs, body `{"Ids":[…]}`: a load with too many ids for a URL. */
 async function postDocuments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const ids = body["Ids"];
@@ -75,11 +75,14 @@ async function headDocument(exchange: Exchange, { database }: DatabaseContext): 
   else exchange.reply(200, { ...jsonHeaders, etag: quoted(etag) });
 }
 
-/** How nearly every document begins. */
+/** The first byte of nearly every document. */
 const braceOpen = 0x7b;
 const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
 
-/** PUT docs?id=…, If-Match: 201 `{"Id","ChangeVector"}`. The body is the document, or a form with it as a file. */
+/**
+ * PUT docs?id=…, If-Match: 201 `{"Id","ChangeVector"}`. The body is the document, or a form with the document as a
+ * file.
+ */
 async function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);
@@ -92,7 +95,7 @@ async function putDocument(exchange: Exchange, { database }: DatabaseContext): P
   );
 }
 
-/** DELETE docs?id=…, If-Match: 204, also when there is none */
+/** DELETE docs?id=…, If-Match: 204, even when it does not exist */
 async function removeDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);

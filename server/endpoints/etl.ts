@@ -38,8 +38,8 @@ export const etlRoutes: readonly Route[] = [
 ];
 
 /**
- * GET admin/connection-strings[?connectionStringName&type]: all, or one, by kind and name. Kinds without any are empty
- * objects: where RavenDB 7.2.7 answers null, its client of version 5.4 fails.
+ * GET admin/connection-strings[?connectionStringName&type]: all, or one, by type and name. Types without any are empty
+ * objects: RavenDB 7.2.7 sends null, on which its client of version 5.4 fails.
  */
 function getConnectionStrings(exchange: Exchange, { database }: DatabaseContext): void {
   const wanted = exchange.query.get("connectionStringName");
@@ -91,7 +91,7 @@ function checkRaven({ Database, TopologyDiscoveryUrls }: JsonObject): void {
   );
 }
 
-/** DELETE admin/connection-strings?connectionString&type. @throws EngineError invalid-operation when a task needs it */
+/** DELETE admin/connection-strings?connectionString&type. @throws EngineError invalid-operation when a task uses it */
 async function deleteConnectionString(
   exchange: Exchange,
   { database, server }: DatabaseContext,
@@ -116,7 +116,7 @@ async function deleteConnectionString(
   exchange.replyJson(200, { RaftCommandIndex: index });
 }
 
-/** PUT admin/etl[?id] `{"EtlType","Name","ConnectionStringName","Transforms",…}`: a new task, or one in place of another */
+/** PUT admin/etl[?id] `{"EtlType","Name","ConnectionStringName","Transforms",…}`: adds a task, or replaces one */
 async function putEtl(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { EtlType, ...sent } = await jsonBody(exchange);
   await putDefinition(exchange, context, etlTypeOf(String(EtlType ?? "")), sent);
@@ -152,7 +152,7 @@ function invalidSink(sent: JsonObject, complaint: string): EngineError {
   );
 }
 
-/** Answers 201 `{"RaftCommandIndex","TaskId"}`. */
+/** Replies 201 `{"RaftCommandIndex","TaskId"}`. */
 async function putDefinition(
   exchange: Exchange,
   { database, server }: DatabaseContext,
@@ -193,7 +193,7 @@ function checkDefinition(
   }
 }
 
-/** RESET admin/etl?configurationName&transformationName: 200; no transformation has done anything yet */
+/** RESET admin/etl?configurationName&transformationName: 200; a no-op, since no transformation has run */
 function resetEtl(exchange: Exchange): void {
   exchange.query.required("configurationName");
   exchange.query.required("transformationName");

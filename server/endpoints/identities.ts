@@ -1,4 +1,4 @@
-/** Numbers for ids: HiLo ranges that clients take, and identities that the server counts. */
+/** Numbers for ids: HiLo ranges that clients reserve, and identities that the server increments. */
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../../engine/timestamp.ts";
@@ -57,7 +57,7 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
   const separator = query.get("identityPartsSeparator") || "/";
   const lastAt = parseTimestamp(query.get("lastRangeAt") ?? "");
   const now = database.state.nowMicros();
-  // Clients that never had a range say so with a time long ago.
+  // Clients that never had a range send a time long ago.
   const capacity = hiLoCapacity(lastSize, Number.isNaN(lastAt) || lastAt <= 0 ? 0 : lastAt, now);
   const { low, high } = await database.write((transaction) =>
     nextHiLoRange(transaction, tag, capacity, lastMax),
@@ -72,7 +72,7 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
   });
 }
 
-/** PUT hilo/return?tag=…&end=…&last=…: 200, whether anything came back or not */
+/** PUT hilo/return?tag=…&end=…&last=…: 200, whether or not anything was returned */
 async function putBackRange(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const tag = exchange.query.required("tag");
   const end = requiredLong(exchange, "end");
@@ -88,7 +88,7 @@ async function postNextIdentity(exchange: Exchange, { database }: DatabaseContex
   exchange.replyJson(200, { NewIdentityValue: value });
 }
 
-/** POST identity/seed?name=…&value=…&force=…: `{"NewSeedValue":n}`; without force it only grows */
+/** POST identity/seed?name=…&value=…&force=…: `{"NewSeedValue":n}`; without force the value can only grow */
 async function postSeed(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
   const wanted = requiredLong(exchange, "value");

@@ -1,6 +1,6 @@
 /**
- * What may be done with the indexes of a database: deploy, delete, reset, replace, lock, pause. Replies are those of
- * RavenDB 7.2.7.
+ * Changes to the indexes of a database: deploy, delete, reset, replace, lock, prioritize, pause, disable. Replies are
+ * those of RavenDB 7.2.7.
  */
 import { hostname } from "node:os";
 import type { Database } from "../../engine/database.ts";
@@ -40,7 +40,7 @@ async function putIndexes(exchange: Exchange, context: DatabaseContext): Promise
   await deploy(exchange, context, false);
 }
 
-/** PUT admin/indexes: as PUT indexes, C# too */
+/** PUT admin/indexes: as PUT indexes, but also C# */
 async function putAnyIndexes(exchange: Exchange, context: DatabaseContext): Promise<void> {
   await deploy(exchange, context, true);
 }
@@ -67,7 +67,7 @@ async function deploy(
   });
 }
 
-/** Who is on this machine is known by its name, others by their addresses. */
+/** Clients on this machine are identified by its host name, others by their address. */
 function sourceOf({ remoteAddress }: Connection): string {
   return /^(?:::ffff:)?127\.|^::1$|^$/.test(remoteAddress) ? hostname() : remoteAddress;
 }
@@ -79,26 +79,26 @@ function asObject(value: unknown): Readonly<Record<string, unknown>> {
   throw new EngineError("invalid-argument", "A definition of an index must be an object.");
 }
 
-/** DELETE indexes?name=…: 204, 404 when there is none */
+/** DELETE indexes?name=…: 204, 404 when it does not exist */
 async function deleteIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
   if (await database.queries.administration.delete(name)) exchange.reply(204);
   else exchange.reply(404, { "content-type": noContentType });
 }
 
-/** RESET indexes?name=…: it is built anew */
+/** RESET indexes?name=…: rebuilds the index */
 function resetIndex(exchange: Exchange, { database }: DatabaseContext): void {
   database.queries.indexes.reset(namedIndex(exchange, database).name);
   exchange.reply(204);
 }
 
-/** POST indexes/replace?name=…: its replacement takes its place, however far it is */
+/** POST indexes/replace?name=…: swaps in its side-by-side replacement, even if still stale */
 async function replaceIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   await database.queries.administration.replace(exchange.query.required("name"));
   exchange.reply(204);
 }
 
-/** POST indexes/set-lock, body `{"IndexNames":[…],"Mode"}`: only for indexes that somebody defined */
+/** POST indexes/set-lock, body `{"IndexNames":[…],"Mode"}`: for static indexes only */
 async function setLock(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const names = namesOf(body);
@@ -137,7 +137,7 @@ function startIndexing(exchange: Exchange, { database }: DatabaseContext): void 
   setPaused(exchange, database, false);
 }
 
-/** POST admin/indexes/stop[?name=…|?type=map|map-reduce]: 204; until `start`, or a restart */
+/** POST admin/indexes/stop[?name=…|?type=map|map-reduce]: 204; lasts until `start`, or a restart */
 function stopIndexing(exchange: Exchange, { database }: DatabaseContext): void {
   setPaused(exchange, database, true);
 }
@@ -147,7 +147,7 @@ async function enableIndex(exchange: Exchange, { database }: DatabaseContext): P
   await setDisabled(exchange, database, false);
 }
 
-/** POST admin/indexes/disable?name=…: 204; also over a restart */
+/** POST admin/indexes/disable?name=…: 204; survives a restart */
 async function disableIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   await setDisabled(exchange, database, true);
 }

@@ -1,6 +1,4 @@
-/**
- * What is known of the indexes of a database: definitions, statistics, terms, errors. Replies are those of RavenDB 7.2.7.
- */
+/** Indexes of a database: definitions, statistics, terms, errors. Replies are those of RavenDB 7.2.7. */
 
 import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
@@ -99,7 +97,7 @@ function getStaleness(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, { IsStale: index.isStale, StalenessReasons: reasons });
 }
 
-/** GET indexes/terms?name=…&field=…[&fromValue][&pageSize]: terms in order, behind `fromValue` */
+/** GET indexes/terms?name=…&field=…[&fromValue][&pageSize]: terms in order, after `fromValue` */
 async function getTerms(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const field = query.required("field");
@@ -121,14 +119,14 @@ async function getTerms(exchange: Exchange, { database }: DatabaseContext): Prom
   exchange.replyJson(200, reply, { etag: String(etag) });
 }
 
-/** `<field>_IsArray` has one term while an entry has a list in the field: clients ask so whether it is one. */
+/** `<field>_IsArray` has one term while an entry holds an array in the field: clients detect arrays this way. */
 function listTerms(index: OpenIndex, field: string, after: string): string[] {
   const suffix = "_IsArray";
   const isList = field.endsWith(suffix) && index.hasArrays(field.slice(0, -suffix.length));
   return isList && after < "true" ? ["true"] : [];
 }
 
-/** GET indexes/errors[?name=…]: automatic indexes have none, they pass over what they cannot read */
+/** GET indexes/errors[?name=…]: automatic indexes have none, since they skip what they cannot index */
 function getErrors(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => ({
     Name: index.name,
@@ -149,19 +147,19 @@ function deleteErrors(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.reply(204);
 }
 
-/** GET indexes/progress: those that are behind */
+/** GET indexes/progress: the stale indexes */
 function getProgress(exchange: Exchange, { database }: DatabaseContext): void {
   const stale = database.queries.indexes.all().filter((index) => index.isStale);
   exchange.replyJson(200, { Results: stale.map(progressRow) });
 }
 
-/** POST indexes/has-changed, body a definition: `{"Changed":…}`, true when there is none of its name */
+/** POST indexes/has-changed, body a definition: `{"Changed":…}`, true when no index has its name */
 async function postHasChanged(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   exchange.replyJson(200, { Changed: database.queries.administration.hasChanged(body) });
 }
 
-/** GET indexes/performance[?name=…]: no batches are kept */
+/** GET indexes/performance[?name=…]: empty, since no batch statistics are kept */
 function getPerformance(exchange: Exchange, { database }: DatabaseContext): void {
   const names = exchange.query.all("name").map((name) => name.toLowerCase());
   const wanted = database.queries.indexes
@@ -182,14 +180,14 @@ function getTotalTime(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, { Results: rows });
 }
 
-/** How long ago an index that is behind has done something. */
+/** Time since a stale index last made progress. */
 function lagMs(index: OpenIndex, { state }: Database): number {
   if (!index.isStale) return 0;
   const since = Math.max(index.indexedAtMicros, index.openedAtMicros);
   return (state.nowMicros() - since) / 1000;
 }
 
-/** GET indexes/debug?name=…&op=entries-fields: names of the fields */
+/** GET indexes/debug?name=…&op=entries-fields: the field names */
 function getDebug(exchange: Exchange, { database }: DatabaseContext): void {
   const index = namedIndex(exchange, database);
   const operation = exchange.query.required("op");
@@ -223,13 +221,13 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
-/** GET indexes/source?name=…: the class that RavenDB makes of a C# index, which is not made here */
+/** GET indexes/source?name=…: fails, since the class that RavenDB generates for a C# index does not exist here */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
   namedIndex(exchange, database);
   throw new EngineError("invalid-operation", "Could not retrieve source for given index.");
 }
 
-/** The index of the parameter `name`. @throws EngineError invalid-argument, index-missing */
+/** The index named by the parameter `name`. @throws EngineError invalid-argument, index-missing */
 export function namedIndex(exchange: Exchange, database: Database): OpenIndex {
   return requireIndex(database, exchange.query.required("name"));
 }
@@ -241,7 +239,7 @@ export function requireIndex(database: Database, name: string): OpenIndex {
   throw new EngineError("index-missing", `There is no index with '${name}' name.`);
 }
 
-/** Those of the parameters `name`, or all. @throws EngineError index-missing */
+/** The indexes named by the parameters `name`, or all. @throws EngineError index-missing */
 function indexesNamed(exchange: Exchange, database: Database): OpenIndex[] {
   const names = exchange.query.all("name").filter((name) => name !== "");
   if (names.length === 0) return database.queries.indexes.all();

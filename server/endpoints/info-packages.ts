@@ -1,10 +1,11 @@
 /**
- * Zips with the diagnostics of this node, for an operator or for a support case; and the configuration package, which
- * holds the admin's client certificate and key besides.
+ * Zip archives with the diagnostics of this node, for operators or support cases; and the configuration package, which
+ * also holds the admin's client certificate and key.
  *
  * Invariants:
- * - Diagnostics are the replies of routes, made with the caller's own rights: nobody sees here what he could not get.
- * - Keys are in the cluster package alone, which is for cluster admins.
+ * - Diagnostics are replies of routes, requested with the caller's rights: they reveal nothing that the caller could
+ *   not get.
+ * - Keys are only in the cluster package, which requires a cluster admin.
  */
 import { readFile } from "node:fs/promises";
 import type { AdminPaths } from "../../certs/certificate-folder.ts";
@@ -89,7 +90,7 @@ async function adminEntries(admin: AdminPaths): Promise<ZipEntry[]> {
     ["key", admin.key],
     ["pfx", admin.pfx],
   ] as const) {
-    const content = await readFile(path).catch(() => undefined); // the operator may have moved it to safety
+    const content = await readFile(path).catch(() => undefined); // the operator may have moved it to a safe place
     if (content !== undefined) {
       entries.push({ name: `${admin.name}.${ending}`, content, isPrivate: true });
     }
@@ -97,7 +98,7 @@ async function adminEntries(admin: AdminPaths): Promise<ZipEntry[]> {
   return entries;
 }
 
-/** Everything about the node: `server-wide/` and a folder for each database. */
+/** Diagnostics of the node: `server-wide/` and a folder for each database. */
 async function nodeEntries(
   exchange: Exchange,
   server: ServerServices,
@@ -131,7 +132,7 @@ async function databaseEntries(
   return entries;
 }
 
-/** One reply as a file: `.json`; `.error` when it is not a success; none when there is nothing (204, 404). */
+/** One reply as a file: `.json`; `.error` when it is not a success; none when it is empty (204, 404). */
 async function capture(
   exchange: Exchange,
   server: ServerServices,
@@ -152,7 +153,7 @@ async function capture(
     : [{ name: `${base}.error`, content: `${status} ${text}` }];
 }
 
-/** What a server elsewhere would need to be like this one; without secrets. */
+/** The settings needed to set up a server like this one; without secrets. */
 function settingsText(server: ServerServices): string {
   const settings: Record<string, string> & { ServerUrl?: string } = {};
   for (const [name, { value }] of server.config.given) {

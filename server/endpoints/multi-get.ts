@@ -1,8 +1,8 @@
 /**
- * Several reads in one request: each goes through routing and access as if the caller had sent it by itself.
+ * Several reads in one request: each passes routing and authorization as if the caller had sent it separately.
  *
- * Where RavenDB 7.2.7 answers `null` for documents that are missing, official clients of both versions fail; they get an
- * empty result instead, with the same status.
+ * Where RavenDB 7.2.7 sends `null` for missing documents, official clients of both versions fail; here they get an
+ * empty result, with the same status.
  */
 import { EngineError } from "../../engine/errors.ts";
 import { ReplyText } from "../../engine/reply-text.ts";
@@ -17,10 +17,10 @@ import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
 import type { ServerServices } from "../services.ts";
 
 const path = `${databasePrefix}multi_get`;
-/** Bytes of all results together: they are gathered in memory. */
+/** Bytes of all results together: they are buffered in memory. */
 const replyBytesMax = 32 * 1024 * 1024;
 
-/** Results that are cut off, after which the rest is not looked for: it would be made in vain. */
+/** Truncated results after which the remaining requests are not run: their results would not fit either. */
 const cutMax = 16;
 
 export const multiGetRoutes: readonly Route[] = [
@@ -38,7 +38,7 @@ interface Item {
 
 /** POST multi_get, body `{"Requests":[{"Url","Query","Method"?,"Headers"?,"Content"?}]}` */
 async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Promise<void> {
-  // However its path was spelled: each level holds the replies of all below it.
+  // Checked by type, however the path was spelled: each level of nesting would hold the replies of all levels below it.
   if (exchange instanceof InternalExchange) {
     throw new EngineError("bad-request", "A multi_get has no other in it.");
   }
@@ -60,7 +60,7 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
   }
 }
 
-/** @throws RequestError 503 when there is no room for the results */
+/** @throws RequestError 503 when there is no memory for the results */
 async function answerAll(
   exchange: Exchange,
   server: ServerServices,
@@ -97,7 +97,7 @@ async function answerAll(
   exchange.replyJson(200, text.addText("]}").bytes);
 }
 
-/** Undefined when it says not what is wanted. */
+/** Undefined when it is malformed. */
 function itemOf(request: unknown): Item | undefined {
   if (typeof request !== "object" || request === null) return undefined;
   const { Url, Query, Method, Headers, Content } = request as Record<string, unknown>;
@@ -108,13 +108,13 @@ function itemOf(request: unknown): Item | undefined {
   }
   const method = typeof Method === "string" && Method !== "" ? Method.toUpperCase() : "GET";
   const content = typeof Content === "string" ? Content : JSON.stringify(Content ?? null);
-  // Contents are read for queries and long lists of ids, not for writes.
+  // Bodies carry queries and long lists of ids, not writes.
   const body = method === "POST" ? { body: Buffer.from(content) } : {};
   const target = Url + (Query === "" || Query.startsWith("?") ? Query : `?${Query}`);
   return { method, path: Url, target, headers, ...body };
 }
 
-/** The error of an item that is no read, as JSON; undefined when it may be tried. */
+/** The error, as JSON, of an item that is not a read; undefined when it may run. */
 function refusalOf({ method, target }: Item): string | undefined {
   if (method === "GET" || method === "POST" || method === "HEAD") return undefined;
   const type = "Raven.Client.Exceptions.BadRequestException";

@@ -1,4 +1,4 @@
-/** Operations of a database and of the server: new ids, states, the list, stopping. */
+/** Operations of a database and of the server: new ids, states, the list, cancellation. */
 import { nodeTag } from "../../engine/database-state.ts";
 import { EngineError } from "../../engine/errors.ts";
 import type { Operations } from "../../engine/operations.ts";
@@ -43,7 +43,7 @@ export const operationRoutes: readonly Route[] = [
   },
 ];
 
-/** GET operations?id=…: one or all that are known, as `{"Results":[…]}` */
+/** GET operations?id=…: one, or all known ones, as `{"Results":[…]}` */
 function getOperations(exchange: Exchange, { database }: DatabaseContext): void {
   const id = exchange.query.long("id", undefined);
   const known = database.operations.list();
@@ -62,7 +62,7 @@ function getState(exchange: Exchange, { database }: DatabaseContext): void {
   replyState(exchange, database.operations);
 }
 
-/** POST operations/kill?id=…: 204; it ends soon after */
+/** POST operations/kill?id=…: 204; the operation ends soon after */
 function postKill(exchange: Exchange, { database }: DatabaseContext): void {
   database.operations.kill(requiredId(exchange));
   exchange.reply(204);

@@ -1,6 +1,6 @@
 /**
- * Patching one document, by a script (`PATCH docs?id=…`) or by JSON Patch (`PATCH json-patch?id=…`). Replies are those of
- * RavenDB 7.2.7.
+ * Patches of one document, by a script (`PATCH docs?id=…`) or by JSON Patch (`PATCH json-patch?id=…`). Replies are
+ * those of RavenDB 7.2.7.
  */
 import { assert } from "../../engine/assert.ts";
 import { EngineError } from "../../engine/engine.ts";
@@ -104,7 +104,7 @@ function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): stri
     text += `,"OriginalDocument":${original},"Debug":{"Info":${output},"Actions":${result.actions?.text ?? "{}"}}`;
   }
   if (result.status === "NotModified") return `${text}}`;
-  // RavenDB 7.2.7 tells of what a test would have written only when the script wrote other documents.
+  // RavenDB 7.2.7 reports what a test would have written only when the script wrote other documents.
   const { puts, deletes } = result.actions ?? { puts: [], deletes: [] };
   if (isTest && (result.status === "Created" || puts.length + deletes.length === 0)) {
     return `${text},"LastModified":"${neverText}","ChangeVector":null,"Collection":null}`;
@@ -112,7 +112,7 @@ function replyText(result: PatchResult, isDebug: boolean, isTest: boolean): stri
   return `${text},"LastModified":"${formatTimestamp(result.lastModified)}","ChangeVector":${JSON.stringify(result.changeVector)},"Collection":${JSON.stringify(result.collection)}}`;
 }
 
-/** `{"Script":…,"Values":…}`; undefined when it is not there. @throws EngineError json-invalid without a script */
+/** Parses `{"Script":…,"Values":…}`; undefined when it is missing. @throws EngineError json-invalid without a script */
 function patchScriptOf(body: JsonObject, text: Buffer, name: string): PatchScript | undefined {
   const value = body[name];
   if (value === undefined || value === null) return undefined;
@@ -128,7 +128,7 @@ function patchScriptOf(body: JsonObject, text: Buffer, name: string): PatchScrip
   return { script, values: isObject(values) ? memberText(text, [name, "Values"]) : "{}" };
 }
 
-/** The text of a member of members that is there. */
+/** The text of an existing nested member. */
 function memberText(text: Buffer, path: readonly string[]): string {
   const span = new ValueSpan();
   let at = 0;

@@ -1,4 +1,4 @@
-/** Queries: once, and as a stream. Replies are those of RavenDB 7.2.7. */
+/** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
@@ -38,12 +38,12 @@ async function getStream(exchange: Exchange, { database }: DatabaseContext): Pro
   await streamQuery(exchange, database, queryOfAddress(exchange));
 }
 
-/** POST streams/queries?format=…, body as that of a query */
+/** POST streams/queries?format=…, body as for a query */
 async function postStream(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   await streamQuery(exchange, database, await queryOfBody(exchange));
 }
 
-/** Runs a query and answers, or what `debug` asks for about it. */
+/** Runs a query and replies with its results, or with the requested `debug` information. */
 async function answer(
   exchange: Exchange,
   database: Database,
@@ -117,7 +117,7 @@ async function answerDebug(
   }
 }
 
-/** What an index knows of the documents that a query finds. */
+/** Replies with the index entries of the documents that a query matches. */
 async function answerEntries(
   exchange: Exchange,
   database: Database,

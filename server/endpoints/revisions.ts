@@ -1,4 +1,4 @@
-/** Revisions: read by document or change vector, the bin, dropped, gone back to. Shapes are those of RavenDB 7.2.7. */
+/** Revisions: read by document or change vector, bin, delete, revert. Shapes are those of RavenDB 7.2.7. */
 
 import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
@@ -146,7 +146,7 @@ function getCount(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, { RevisionsCount: count });
 }
 
-/** GET revisions/bin?start=…&pageSize=…: deleted documents that have revisions, the last deleted first */
+/** GET revisions/bin?start=…&pageSize=…: deleted documents that have revisions, most recently deleted first */
 async function getBin(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const isOldClient = /^[45]\./.test(exchange.header("raven-client-version") ?? "");
@@ -160,7 +160,7 @@ async function getBin(exchange: Exchange, { database }: DatabaseContext): Promis
   const pageSize = Math.max(0, query.int("pageSize", int32Max));
   const { revisions } = database.state.keyspaces;
   let rows = revisions.deletedDocuments(documentFlags.DeleteRevision);
-  // Clients before 6 know no other parameter: from this etag on to older ones, 0 for all.
+  // Clients before 6 send only `etag`: the highest etag to include, 0 for all.
   const etagMax = query.long("etag", 0);
   if (etagMax > 0) rows = rows.filter((row) => revisions.etagOf(row) <= etagMax);
   const [newest] = rows;
@@ -198,7 +198,7 @@ async function getSize(exchange: Exchange, { database }: DatabaseContext): Promi
   });
 }
 
-/** GET replication/conflicts[?docId]: versions of documents that nodes wrote apart from one another. There is one node. */
+/** GET replication/conflicts[?docId]: document versions written concurrently by several nodes; with one node, none */
 function getConflicts(exchange: Exchange): void {
   const id = exchange.query.get("docId") || null;
   exchange.query.int("pageSize", 0);
@@ -209,7 +209,7 @@ function getConflicts(exchange: Exchange): void {
   }
 }
 
-/** GET revisions/resolved: conflicts of nodes that were resolved. There is one node. */
+/** GET revisions/resolved: resolved conflicts between nodes; with one node, none */
 function getResolved(exchange: Exchange): void {
   exchange.replyJson(200, { Results: [] });
 }
@@ -243,7 +243,7 @@ async function removeRevisions(exchange: Exchange, { database }: DatabaseContext
   exchange.replyJson(200, { TotalDeletes: total });
 }
 
-/** POST admin/revisions/config/enforce `{"IncludeForceCreated"?,"Collections"?}`: an operation */
+/** POST admin/revisions/config/enforce `{"IncludeForceCreated"?,"Collections"?}`: starts an operation */
 async function postEnforce(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const scope = { ...scopeOf(body), includesForced: body["IncludeForceCreated"] === true };
@@ -256,7 +256,7 @@ async function postEnforce(exchange: Exchange, { database }: DatabaseContext): P
   );
 }
 
-/** POST admin/revisions/orphaned/adopt `{"Collections"?}`: an operation */
+/** POST admin/revisions/orphaned/adopt `{"Collections"?}`: starts an operation */
 async function postAdopt(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const scope = scopeOf(await jsonBody(exchange));
   await start(
@@ -268,7 +268,7 @@ async function postAdopt(exchange: Exchange, { database }: DatabaseContext): Pro
   );
 }
 
-/** POST revisions/revert `{"Time","WindowInSec","Collections"?}`: an operation */
+/** POST revisions/revert `{"Time","WindowInSec","Collections"?}`: starts an operation */
 async function postRevert(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const moment = momentOf(body["Time"]);
@@ -323,7 +323,7 @@ function stringsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** Microseconds since 1970; undefined without one. @throws EngineError invalid-format */
+/** Microseconds since 1970; undefined when absent. @throws EngineError invalid-format */
 function momentOf(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   const text = typeof value === "string" ? value : "";
@@ -338,7 +338,7 @@ function requiredId({ query }: Exchange): string {
   throw new EngineError("invalid-argument", "Query string value 'id' must have a non empty value");
 }
 
-/** `{"Results":[…]`, still open. */
+/** `{"Results":[…]`, without the closing brace. */
 function resultsOf(
   database: Database,
   revisions: readonly (RevisionRecord | null)[],
@@ -353,7 +353,7 @@ function resultsOf(
   return text.addText("]");
 }
 
-/** The change vector of one revision; of several a hash. */
+/** The change vector of a single revision; a hash for several. */
 function etagOf(revisions: readonly (RevisionRecord | null)[]): string {
   const [only] = revisions;
   if (revisions.length === 1 && only != null) return only.changeVector;

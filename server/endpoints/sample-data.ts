@@ -1,4 +1,4 @@
-/** Sample data to learn with. Statuses and texts are those of RavenDB 7.2.7. */
+/** Sample data for learning. Statuses and texts are those of RavenDB 7.2.7. */
 import { EngineError } from "../../engine/errors.ts";
 import {
   type DumpOptions,
@@ -22,7 +22,7 @@ export const sampleDataRoutes: readonly Route[] = [
 ];
 
 /**
- * POST studio/sample-data?operateOnTypes=…, which may be repeated; all kinds of items when it is not given: 204
+ * POST studio/sample-data?operateOnTypes=…, which may be repeated; all kinds of items when omitted: 204
  * @throws EngineError invalid-operation when the database has documents, invalid-argument for an unknown kind
  */
 async function postSampleData(

@@ -1,4 +1,4 @@
-/** Settings that reach all clients, and the server's own settings with their sources. */
+/** The configuration of all clients, and the server's own settings with their sources. */
 import {
   clientConfigurationKey,
   keptClientConfiguration,
@@ -51,7 +51,7 @@ async function putClientConfiguration(exchange: Exchange, { server }: Context): 
   exchange.reply(201);
 }
 
-/** Each setting with its value and where that came from; secrets are not shown. */
+/** Each setting with its value and its source; secrets are masked. */
 function getSettings(exchange: Exchange, { server }: Context): void {
   const { given } = server.config;
   const Settings = Object.entries(settingTable).map(([name, setting]) => {

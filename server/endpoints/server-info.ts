@@ -1,4 +1,4 @@
-/** What this server is: version, node, cluster of one, routes, figures. Shapes are those of RavenDB 7.2.7. */
+/** Server information: version, node, cluster of one, routes, statistics. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasPermission, refusalMessage } from "../access.ts";
@@ -9,7 +9,7 @@ import { interfaceVersion } from "../response.ts";
 import { type Context, databasePrefix, type Route } from "../route.ts";
 import type { ServerServices } from "../services.ts";
 
-/** The longest that a request is held on demand. */
+/** The longest delay that `getDelayed` grants. */
 const delayMsMax = 60_000;
 
 export const serverInfoRoutes: readonly Route[] = [
@@ -136,7 +136,7 @@ function nodeDetails(): Readonly<Record<string, unknown>> {
   };
 }
 
-/** What several admin replies begin with. */
+/** The first member of several admin replies. */
 export function replyMetadata(server: ServerServices): Readonly<Record<string, unknown>> {
   return {
     DateTime: dateText(new Date()),
@@ -171,7 +171,7 @@ function getNodeInfo(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** Clients go on with the addresses named here, so they are the one that this client used. */
+/** Clients continue with the addresses named here, so these are the one that this client used. */
 function getClusterTopology(exchange: Exchange, { server }: Context): void {
   const nodes = { [nodeTag]: exchange.baseUrl };
   exchange.replyJson(200, {
@@ -200,7 +200,7 @@ function getClusterTopology(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** Where the subscription protocol listens. */
+/** The address of the subscription protocol. */
 function getTcpInfo(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, tcpInfo(exchange, server));
 }
@@ -216,7 +216,7 @@ function getRemoteTaskTcpInfo(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, tcpInfo(exchange, server));
 }
 
-/** The TCP address of this server, or its port on the host that the client called. */
+/** The TCP address of this server, or its port on the host name that the client used. */
 function tcpInfo(exchange: Exchange, server: ServerServices): Readonly<Record<string, unknown>> {
   const { tcpUrl, tcpPort } = server.address;
   const url = tcpUrl ?? `tcp://${exchange.authority.replace(/:\d*$/, "")}:${tcpPort}`;
@@ -229,13 +229,13 @@ function tcpInfo(exchange: Exchange, server: ServerServices): Readonly<Record<st
   };
 }
 
-/** GET /admin/test/delay?value=…: 200 after so many milliseconds, to try out how long clients wait */
+/** GET /admin/test/delay?value=…: 200 after that many milliseconds, for testing client timeouts */
 async function getDelayed(exchange: Exchange): Promise<void> {
   const delayMs = exchange.query.int("value", undefined);
   if (delayMs === undefined) exchange.query.required("value");
   await sleep(Math.min(Math.max(0, delayMs ?? 0), delayMsMax), undefined, {
     signal: exchange.signal,
-  }).catch(() => undefined); // the client went
+  }).catch(() => undefined); // the client disconnected
   exchange.reply(200);
 }
 
@@ -269,7 +269,7 @@ function getServerId(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, { "@metadata": replyMetadata(server), ServerId: server.serverId });
 }
 
-/** There is no licence: nothing is limited, nothing ends. */
+/** There is no license: nothing is limited, nothing expires. */
 function getLicenseStatus(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     Id: null,

@@ -1,4 +1,4 @@
-/** Patching and deleting by query, and trying a patch out. Replies are those of RavenDB 7.2.7. */
+/** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
 
 import type { Database } from "../../engine/database.ts";
 import { nodeTag } from "../../engine/database-state.ts";
@@ -27,7 +27,7 @@ export const setOperationRoutes: readonly Route[] = [
   { kind: "database", method: "PATCH", path: `${path}/test`, access: "write", handle: tryPatch },
 ];
 
-/** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: the handle of an operation */
+/** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: starts an operation */
 async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   if (exchange.query.bool(liftsParameter, false)) refuseLifting(exchange, liftsParameter);
   const options = await optionsOf(exchange, database);
@@ -36,7 +36,7 @@ async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): 
   reply(exchange, await startPatchByQuery(database, text, { ...options, parametersText }));
 }
 
-/** DELETE queries, body as that of a query: the handle of an operation */
+/** DELETE queries, body as for a query: starts an operation */
 async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const options = await optionsOf(exchange, database);
   const { text, options: asked } = await queryOfBody(exchange);
@@ -44,7 +44,7 @@ async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext):
   reply(exchange, await startDeleteByQuery(database, text, { ...options, parametersText }));
 }
 
-/** PATCH queries/test?id=…: what the patch would do to one document */
+/** PATCH queries/test?id=…: a dry run of the patch on one document */
 async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const { text, options } = await wrappedQueryOfBody(exchange);
@@ -62,7 +62,7 @@ async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Prom
   );
 }
 
-/** A start that fails uses up an id too, as on RavenDB 7.2.7. @throws EngineError invalid-argument */
+/** A start that fails uses up an operation id, as in RavenDB 7.2.7. @throws EngineError invalid-argument */
 async function optionsOf(
   { query }: Exchange,
   database: Database,

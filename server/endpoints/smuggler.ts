@@ -1,7 +1,7 @@
 /**
- * Exports and imports of databases as `.ravendbdump` files. Each is an operation too: its progress and result can be
- * asked for, and it can be stopped. Replies are those of RavenDB 7.2.7, but exports are always compressed with gzip, and an
- * import that fails ends its operation.
+ * Exports and imports of databases as `.ravendbdump` files. Each is also an operation: its progress and result can be
+ * queried, and it can be cancelled. Replies are those of RavenDB 7.2.7, except that exports are always compressed with
+ * gzip, and that an import that fails ends its operation.
  */
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
@@ -50,14 +50,14 @@ export const smugglerRoutes: readonly Route[] = [
   },
 ];
 
-/** Bytes of the options before a dump. */
+/** Bytes of the import options. */
 const optionsBytesMax = 1024 * 1024;
-/** Dumps are long, and their texts alike: more would cost time and gain little. */
+/** Dumps are long and repetitive: a higher level would cost time and gain little. */
 const gzipLevel = 3;
-/** Bytes that the compressor gives at once: each costs a turn of the event loop, and one of its threads'. */
+/** Bytes per output chunk: each chunk costs a turn of the event loop, and a task on a compression thread. */
 const gzipChunkBytes = 256 * 1024;
 
-/** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): the dump */
+/** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): replies with the dump */
 async function postExport(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const options = exportOptions(exchange, await exchange.body());
   checkTransform(exchange, options);
@@ -75,11 +75,11 @@ async function postExport(exchange: Exchange, { database }: DatabaseContext): Pr
   const { error } = await started.ended;
   if (error === undefined) return;
   if (!exchange.isReplied) throw error;
-  // The client must not take what it has for a whole dump.
+  // The client must not mistake what it has received for a complete dump.
   exchange.abort();
 }
 
-/** @throws EngineError script-syntax, RequestError when more steps are asked for than the caller may */
+/** @throws EngineError script-syntax, RequestError when the caller may not raise the step limit */
 function checkTransform(exchange: Exchange, options: DumpOptions): void {
   const isScript = transformOf(options, () => 0) !== undefined;
   const isLifted = options.scriptStepsMax > defaultLimits.stepsMax;
@@ -87,8 +87,8 @@ function checkTransform(exchange: Exchange, options: DumpOptions): void {
 }
 
 /**
- * Sends a dump, compressed, no faster than the client reads. The reply is begun when there is much of it, so that what
- * fails before can be answered. @throws operation-cancelled when the client goes
+ * Sends a dump, compressed, under the client's back-pressure. The reply begins only after `exportHeldBytesMax` bytes,
+ * so that an earlier failure can be reported. @throws operation-cancelled when the client disconnects
  */
 async function sendDump(
   exchange: Exchange,
@@ -141,7 +141,7 @@ function dumpName({ name, state }: Database): string {
 function exportOptions(exchange: Exchange, body: Buffer): DumpOptions {
   const type = exchange.header("content-type") ?? "";
   let text = body;
-  // Forms are what the studio sends; curl says form, whatever it sends.
+  // The studio sends forms; curl labels any body as a form.
   const isForm = body[0] !== 0x7b;
   if (isForm && /^\s*application\/x-www-form-urlencoded/i.test(type)) {
     text = Buffer.from(new URLSearchParams(body.toString()).get("DownloadOptions") ?? "");
@@ -151,7 +151,7 @@ function exportOptions(exchange: Exchange, body: Buffer): DumpOptions {
 
 /**
  * POST smuggler/import?operationId=…: multipart with `importOptions` and `file`, or the dump alone as
- * application/octet-stream. The result, when all of it is durable.
+ * application/octet-stream. Replies with the result once all of it is durable.
  */
 async function postImport(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const type = exchange.header("content-type");

@@ -1,6 +1,7 @@
 /**
- * Sorters and analyzers of one's own, for one database or all. On RavenDB they are .NET code, which does not run here: there
- * are none, and putting one is refused as code that does not compile. Texts are those of RavenDB 7.2.7 where it has any.
+ * Custom sorters and analyzers, for one database or all. In RavenDB they are .NET code, which does not run here: the
+ * lists are empty, and a put is refused as code that does not compile. Texts are those of RavenDB 7.2.7 where it has
+ * any.
  */
 import { EngineError, type ErrorCode } from "../../engine/engine.ts";
 import type { JsonObject } from "../../engine/json/json-object.ts";
@@ -10,7 +11,7 @@ import type { Route } from "../route.ts";
 
 interface Kind {
   readonly path: string;
-  /** The key of the list in bodies, and a single one of it. */
+  /** The key of the list in request and reply bodies. */
   readonly key: string;
   readonly name: string;
   readonly code: ErrorCode;
@@ -73,7 +74,7 @@ async function refuse(exchange: Exchange, { key, name, code }: Kind): Promise<ne
   );
 }
 
-/** DELETE admin/sorters?name=…: 204, for there is none of this name */
+/** DELETE admin/sorters?name=…: 204, a no-op */
 function deleteNone(exchange: Exchange): void {
   exchange.query.required("name");
   exchange.reply(204);

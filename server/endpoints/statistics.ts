@@ -111,7 +111,7 @@ function getCollections(exchange: Exchange, { database }: DatabaseContext): void
   replyCollections(exchange, database, Object.fromEntries(rows) as Record<string, number>);
 }
 
-/** GET collections/stats/detailed: with counts and sizes of each */
+/** GET collections/stats/detailed: with counts and sizes per collection */
 async function getDetailedCollections(
   exchange: Exchange,
   { database }: DatabaseContext,
@@ -131,7 +131,7 @@ async function getDetailedCollections(
   replyCollections(exchange, database, Object.fromEntries(rows));
 }
 
-/** GET healthcheck: 204 when the database serves */
+/** GET healthcheck: 204 while the database is operational */
 function getHealth(exchange: Exchange, { database }: DatabaseContext): void {
   database.assertServing();
   exchange.reply(204);
@@ -149,7 +149,7 @@ function statisticsOf(database: Database): object {
     DatabaseId: state.databaseHash,
     NumberOfTransactionMergerQueueOperations: 0,
     Is64Bit: true,
-    // RavenDB 7.2.7 names its own; clients only print it.
+    // RavenDB 7.2.7 reports its own pager; clients only print it.
     Pager: "Voron.Platform.Posix.PosixTempMemoryMapPager",
     LastDocEtag: state.documents.lastEtag,
     LastDatabaseEtag: state.committedEtag,
@@ -179,7 +179,7 @@ function replyCollections(
   });
 }
 
-/** Sizes of what is not kept apart by collection are 0. */
+/** Sizes that are not tracked by collection are 0. */
 function detailsOf(
   { name, documents, tombstones, revisions }: CollectionCounts,
   { bytes, counterOwners, seriesSegments, seriesSegmentBytes }: CollectionFigures,
@@ -216,7 +216,7 @@ function indexRow(index: IndexStatistics): object {
   };
 }
 
-/** The text of a moment; 0 is never. */
+/** A timestamp as text; 0 means never. */
 function timeOrNull(micros: number): string | null {
   return micros === 0 ? null : formatTimestamp(micros);
 }

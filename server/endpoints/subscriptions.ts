@@ -1,5 +1,5 @@
 /**
- * Subscription tasks over HTTP: define, change, list, drop. Their documents go over TCP, see tcp-server.ts.
+ * Subscription tasks over HTTP: create, update, list, drop. Their documents are sent over TCP, see tcp-server.ts.
  * Shapes and texts are those of RavenDB 7.2.7.
  */
 
@@ -23,7 +23,7 @@ import { replyMetadata } from "./server-info.ts";
 
 const path = "/databases/:database/subscriptions";
 const int32Max = 2_147_483_647;
-/** Seconds that a trial looks for documents when its caller does not say. */
+/** Seconds that a trial run searches for documents by default. */
 const trialSeconds = 15;
 
 export const subscriptionRoutes: readonly Route[] = [
@@ -50,7 +50,7 @@ export const subscriptionRoutes: readonly Route[] = [
   { kind: "database", method: "POST", path: `${path}/try`, access: "write", handle: postTry },
 ];
 
-/** GET subscriptions?name=…|id=…&running=…&start=…&pageSize=…: `{"Results":[…]}` in the order of names */
+/** GET subscriptions?name=…|id=…&running=…&start=…&pageSize=…: `{"Results":[…]}` ordered by name */
 function getSubscriptions(exchange: Exchange, { database, server }: DatabaseContext): void {
   const { query } = exchange;
   const name = query.get("name");
@@ -83,7 +83,7 @@ async function putSubscription(
   exchange.replyJson(201, { Name: task.name, RaftCommandIndex: index });
 }
 
-/** DELETE subscriptions?taskName=…: 204, also when there is none */
+/** DELETE subscriptions?taskName=…: 204, even when it does not exist */
 async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const [name = "", ...more] = exchange.query.all("taskName");
   if (more.length > 0) throw invalid("Query string value 'taskName' must appear exactly once");
@@ -94,13 +94,13 @@ async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Pr
   exchange.reply(204);
 }
 
-/** GET subscriptions/state?name=…: the task as it is stored; 400 without a name (RavenDB 7.2.7's says nothing) */
+/** GET subscriptions/state?name=…: the stored task; 400 without a name (RavenDB 7.2.7 gives no reason) */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
   const name = exchange.query.required("name");
   exchange.replyJson(200, stateOf(database.subscriptions.task({ name })));
 }
 
-/** GET subscriptions/connection-details?name=…: who has it open */
+/** GET subscriptions/connection-details?name=…: the connected workers */
 function getConnections(exchange: Exchange, { database }: DatabaseContext): void {
   const workers = database.subscriptions.workersOf(exchange.query.required("name"));
   const isShared = workers.some(({ options }) => options.strategy === "Concurrent");
@@ -115,7 +115,7 @@ function getConnections(exchange: Exchange, { database }: DatabaseContext): void
   });
 }
 
-/** POST subscriptions/update: 201 as PUT, 304 when nothing is to be changed; `CreateNew` defines it if need be */
+/** POST subscriptions/update: 201 as PUT, 304 when nothing changes; `CreateNew` creates it when missing */
 async function postUpdate(
   exchange: Exchange,
   { database, server }: DatabaseContext,
@@ -137,7 +137,7 @@ async function postUpdate(
   else exchange.reply(304);
 }
 
-/** POST subscriptions/drop?name=…|id=…&workerId=…: 204; ends the connections of its workers */
+/** POST subscriptions/drop?name=…|id=…&workerId=…: 204; closes the connections of its workers */
 function postDrop(exchange: Exchange, { database }: DatabaseContext): void {
   const { query, connection } = exchange;
   const id = query.long("id", undefined);
@@ -156,7 +156,7 @@ function postDrop(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.reply(204);
 }
 
-/** POST subscriptions/try?pageSize=…&timeLimit=…: `{"Results":[…],"Includes"?:{…}}` of what a query would send */
+/** POST subscriptions/try?pageSize=…&timeLimit=…: `{"Results":[…],"Includes"?:{…}}` that the query would send */
 async function postTry(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query = "", changeVector = null } = settingsOf(await jsonBody(exchange));
   database.queries.compile(query, "subscription", null);
@@ -195,7 +195,7 @@ function find(
   }
 }
 
-/** What a body says of a task. Members of another type are passed over. @throws EngineError invalid-format */
+/** The settings of a task in a body. Members of a wrong type are ignored. @throws EngineError invalid-format */
 function settingsOf(body: JsonObject): SubscriptionSettings {
   const text = (name: string) => {
     const value = body[name];
@@ -270,7 +270,7 @@ function connectionOf(client: string, strategy: string): JsonObject {
   return { ClientUri: client, Strategy: strategy, ConnectionException: null };
 }
 
-/** A task's time as text. */
+/** Formats a timestamp of a task. */
 export function timeOf(micros: number | null): string | null {
   return micros === null ? null : formatTimestamp(micros);
 }

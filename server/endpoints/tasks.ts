@@ -1,6 +1,6 @@
 /**
- * Ongoing tasks of a database: the list, one of them, switching it off and on, removing it. Subscriptions
- * are carried out here; of ETL and queue sinks there are definitions only. Shapes and texts are those of RavenDB 7.2.7.
+ * Ongoing tasks of a database: list, get, enable and disable, delete. Subscriptions run here; ETL and queue sinks are
+ * definitions only. Shapes and texts are those of RavenDB 7.2.7.
  */
 
 import type { Database } from "../../engine/database.ts";
@@ -72,7 +72,7 @@ function getTasks(exchange: Exchange, { database, server }: DatabaseContext): vo
   });
 }
 
-/** GET task?key=…|taskName=…&type=…: one task; of a kind that there is not, 404 */
+/** GET task?key=…|taskName=…&type=…: one task; 404 for an unsupported type */
 function getTask(exchange: Exchange, { database, server }: DatabaseContext): void {
   const { query } = exchange;
   const id = idOf(exchange, "key");
@@ -132,7 +132,7 @@ async function postState(exchange: Exchange, { database, server }: DatabaseConte
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: id ?? 0 });
 }
 
-/** DELETE admin/tasks?id=…&type=…&taskName=…: as POST */
+/** DELETE admin/tasks?id=…&type=…&taskName=…: replies as `postState` */
 async function deleteTask(
   exchange: Exchange,
   { database, server }: DatabaseContext,
@@ -198,7 +198,7 @@ function infoOf(exchange: Exchange, database: Database, task: SubscriptionTask):
   };
 }
 
-/** 0 stands for no id, as when it is not there. */
+/** 0 means no id, as when it is absent. */
 function idOf({ query }: Exchange, name: string): number | undefined {
   return query.long(name, 0) || undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * What a database's record says of time series: the names of their values, by collection and series. Shapes and texts are
- * those of RavenDB 7.2.7. Policies (retention, rollups) are refused: nothing here carries them out.
+ * The time series configuration in a database record: value names, by collection and series. Shapes and texts are those
+ * of RavenDB 7.2.7. Policies (retention, rollups) are refused, since they are not implemented.
  */
 import { EngineError } from "../../engine/errors.ts";
 import type { Access } from "../access.ts";
@@ -25,7 +25,7 @@ export const timeSeriesConfigurationRoutes: readonly Route[] = [
 
 type Names = Record<string, Record<string, readonly string[]>>;
 
-/** GET timeseries/config: 404 until there is one */
+/** GET timeseries/config: 404 until it is set */
 function getConfiguration(exchange: Exchange, { database }: DatabaseContext): void {
   const kept = database.settings["TimeSeries"] ?? null;
   if (kept === null) exchange.reply(404, { "content-type": jsonContentType });
@@ -52,7 +52,7 @@ async function putNames(exchange: Exchange, context: DatabaseContext): Promise<v
   });
 }
 
-/** POST admin/timeseries/config `{"Collections","NamedValues"}`: replaces what there was */
+/** POST admin/timeseries/config `{"Collections","NamedValues"}`: replaces the configuration */
 async function putConfiguration(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   for (const rule of Object.values((body["Collections"] as object | null) ?? {})) {
@@ -85,7 +85,7 @@ async function change(
   exchange.replyJson(200, { RaftCommandIndex: index });
 }
 
-/** The key of `object` that is `name` in any letter case; `name` itself when there is none. */
+/** The key of `object` that equals `name` in any letter case; `name` itself when there is none. */
 function keyLike(object: object, name: string): string {
   const lower = name.toLowerCase();
   return Object.keys(object).find((key) => key.toLowerCase() === lower) ?? name;

@@ -1,6 +1,4 @@
-/**
- * Time series of documents: entries by range, statistics, and changes. Long ranges are streamed.
- */
+/** Time series of documents: entries by range, statistics, and writes. Long ranges are streamed. */
 
 import type { Database } from "../../engine/database.ts";
 import { changeVectorOf, idOf } from "../../engine/document-record.ts";
@@ -53,13 +51,13 @@ interface Range {
   readonly page: SeriesPage;
   readonly start: number;
   readonly form: EntryForm;
-  /** Entries of the series, when the bounds leave none of them out. */
+  /** The number of entries in the series, when the bounds include all of them. */
   readonly totalResults: number | undefined;
-  /** Records of documents that come with it, under the ids of the reply. */
+  /** Included documents: record by id. */
   readonly includes: ReadonlyMap<string, Buffer>;
 }
 
-/** What a request asks for beside the entries. */
+/** What a request includes in addition to the entries. */
 interface RangeOptions {
   readonly includeDocument: boolean;
   readonly includeTags: boolean;
@@ -74,7 +72,7 @@ function optionsOf({ query }: Exchange): RangeOptions {
   };
 }
 
-/** GET timeseries?docId=…&name=…&from=…&to=…&start=…&pageSize=…: 404 when there is no such series */
+/** GET timeseries?docId=…&name=…&from=…&to=…&start=…&pageSize=…: 404 when the series does not exist */
 async function getSeries(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const id = query.required("docId");
@@ -101,7 +99,7 @@ async function getSeries(exchange: Exchange, { database }: DatabaseContext): Pro
   }
 }
 
-/** GET timeseries/ranges?docId=…(&name=…&from=…&to=…)*: 404 when one of the series is not there */
+/** GET timeseries/ranges?docId=…(&name=…&from=…&to=…)*: 404 when one of the series does not exist */
 async function getRanges(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("docId");
   const wanted = wantedRanges(exchange);
@@ -118,7 +116,7 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
     if (pageSize <= 0) continue;
     start -= range.page.skipped;
     pageSize -= range.page.count;
-    // Here RavenDB 7.2.7 gives the total only when the whole of it follows.
+    // Here RavenDB 7.2.7 reports the total only when the page has all entries.
     const isWhole = range.page.count === range.totalResults;
     const shown = isWhole ? range : { ...range, totalResults: undefined };
     const known = series.get(name.toLowerCase());
@@ -149,7 +147,7 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
   }
 }
 
-/** GET timeseries/stats?docId=…: 404 when there is no such document */
+/** GET timeseries/stats?docId=…: 404 when the document does not exist */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const id = exchange.query.required("docId");
   if (database.find(id) < 0) {
@@ -214,13 +212,13 @@ function invalid(message: string): EngineError {
   return new EngineError("invalid-argument", message);
 }
 
-/** Finds out what ranges have, and what their ETag is. */
+/** Determines the contents of ranges, and their ETag. */
 class RangePlanner {
   readonly #database: Database;
   readonly #id: string;
   readonly #options: RangeOptions;
   readonly #hash = new StateHash();
-  /** Documents that came with a range already. */
+  /** Documents already included with an earlier range. */
   readonly #included = new Set<number>();
   #etag: string | undefined;
 
@@ -230,13 +228,13 @@ class RangePlanner {
     this.#options = options;
   }
 
-  /** Over all ranges planned: nothing can be planned after it. */
+  /** Covers all ranges planned so far; nothing can be planned after it was read. */
   get etag(): string {
     this.#etag ??= this.#hash.etag;
     return this.#etag;
   }
 
-  /** Null when there is no such series. */
+  /** Null when the series does not exist. */
   async plan(
     name: string,
     bounds: SeriesBounds,

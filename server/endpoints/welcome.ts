@@ -1,4 +1,4 @@
-/** What is open to everybody, and where a browser arrives. */
+/** Routes open to everybody, and the start page for browsers. */
 
 import type { Exchange } from "../exchange.ts";
 import { refusalPage } from "../refusal-page.ts";
@@ -14,17 +14,17 @@ export const welcomeRoutes: readonly Route[] = [
 const html = { "content-type": "text/html; charset=utf-8" };
 const studioPath = "/studio/index.html";
 
-/** 204: the server answers. */
+/** 204: the server is up. */
 function getAlive(exchange: Exchange): void {
   exchange.reply(204);
 }
 
-/** What to do without a certificate. */
+/** Instructions for clients without a certificate. */
 function getAuthError(exchange: Exchange): void {
   exchange.reply(200, html, refusalPage);
 }
 
-/** To the studio where there is one, else a page that says what this is. */
+/** Redirects to the studio where there is one, else shows a page that names this server. */
 function getRoot(exchange: Exchange, { server }: Context): void {
   if (server.routes.match("GET", studioPath).endpoint !== undefined) {
     exchange.reply(302, { location: studioPath });

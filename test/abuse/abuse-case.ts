@@ -1,6 +1,4 @@
-/**
- * What a case of abuse is: something that a caller may do, and what is looked at meanwhile. `run-abuse.ts` runs them.
- */
+/** The shape of an abuse case: what an attacker does, and what is measured meanwhile. `run-abuse.ts` runs the cases. */
 import assert from "node:assert/strict";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 

@@ -1,9 +1,9 @@
 /**
- * The built server as a process of its own, with a temporary folder and a free port, and what an attacker needs to talk
- * to it: requests, raw sockets, sessions of HTTP/2. Without certificates unless `isSecure`.
+ * The built server as a separate process, with a temporary folder and a free port, and the means of an attacker:
+ * requests, raw sockets, HTTP/2 sessions. Without certificates unless `isSecure`.
  *
  * Invariants:
- * - `stop` ends the process and removes its folder, whatever state it is in.
+ * - `stop` ends the process and removes its folder, whatever its state.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
 /**
- * Abuse of what is neither a plain request nor a plain reply: web sockets, contents of attachments, multipart bodies,
- * compressed bodies, TLS handshakes, the TCP port. See `run-abuse.ts` for how a case is written.
+ * Abuse of channels other than plain requests and replies: web sockets, attachment contents, multipart bodies,
+ * compressed bodies, TLS handshakes, the TCP port. See `run-abuse.ts` for how to write a case.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

@@ -1,12 +1,12 @@
 /**
- * A worker thread that looks at the server from outside while it is attacked: GETs of another database, one after the
- * other on a connection of its own, and the server's resident memory.
+ * A worker thread that observes the server from outside during an attack: sequential GETs from another database on a
+ * connection of its own, and the server's resident memory.
  *
- * A wait is counted without the time in which the server's main thread or this one was ready to run and the machine ran
- * something else (the kernel tells); `rawWaitMs` is the whole.
+ * Waits exclude the time in which the server's main thread or this thread was runnable but not scheduled (reported by
+ * the kernel); `rawWaitMs` includes it.
  *
  * Invariants:
- * - A GET that gets no answer within `lostMs` is a wait of that long, and a failure.
+ * - A GET without a reply within `lostMs` counts as a wait of that length, and as a failure.
  */
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";

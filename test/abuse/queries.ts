@@ -1,8 +1,8 @@
 /**
- * Abuse by queries: everything that a reader can make the server look for. See `run-abuse.ts` for how a case is written.
+ * Abuse by queries: every search that a reader can make the server perform. See `run-abuse.ts` for how to write a case.
  *
- * A query either is answered or is refused with an error that names a limit; which of the two is not the point here but
- * what others feel of it. Where the answer is known it is checked.
+ * A query is either answered or refused with an error that names a limit; either is acceptable here: what is measured
+ * is the effect on others. Where the result is known it is checked.
  */
 import assert from "node:assert/strict";
 import { type AbuseCase, assertRefused } from "./abuse-case.ts";

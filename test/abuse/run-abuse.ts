@@ -1,11 +1,11 @@
 /**
- * `npm run test:abuse`: callers who mean harm, and what others feel of it. Each case starts the built server as a process
- * with two databases, sets up, attacks one of them, and meanwhile asks for a document of the other one all the time.
+ * `npm run test:abuse`: malicious clients, and their effect on others. Each case starts the built server as a process
+ * with two databases, sets up, attacks one of them, and meanwhile requests a document of the other continuously.
  *
  *     npm run test:abuse -- [--short] [--area wire|channels|batches|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
  *
- * To add a case, add an object to the table of its area (`wire.ts`, `channels.ts`, `batches.ts`, `scripts.ts`, `queries.ts`; its shape is in
- * `abuse-case.ts`, what an attack can use in `abuse-server.ts`):
+ * To add a case, add an object to the table of its area (`wire.ts`, `channels.ts`, `batches.ts`, `scripts.ts`,
+ * `queries.ts`; its shape is in `abuse-case.ts`, the tools of an attack in `abuse-server.ts`):
  *
  *     {
  *       name: "a PUT of a document that is too deep",
@@ -16,15 +16,16 @@
  *       check: ([reply]) => assertRefused(reply, [400], /nested/),
  *     },
  *
- * A case passes when the median of three attacks keeps the GET of the other database waiting for at most `waitMsMax`, and
- * the main thread of the server in one turn for at most so much processor time, the server's resident memory grew by at most
- * `growthBytesMax` at any time and by at most `keptBytesMax` when `givenBackMs` have passed since the last attack, the server
- * is alive, no GET failed, and `check` is content. When the first of them is within the limit, the second decides; in the
- * short form the first. `--tolerance` multiplies the limits of time and memory, for a machine that has other things to do:
- * .ci/run is to find what holds others up for seconds, not to measure milliseconds.
+ * A case passes when, in the median of three attacks, the GET of the other database waits at most `waitMsMax` and no
+ * turn of the server's main thread takes more than the allowed processor time; when the server's resident memory grew
+ * by at most `growthBytesMax` at any time, and by at most `keptBytesMax` once `givenBackMs` have passed since the last
+ * attack; and when the server is alive, no GET failed, and `check` passes. If the first attack is within the limits,
+ * the second decides; in the short form the first. `--tolerance` multiplies the limits of time and memory, for a busy
+ * machine: .ci/run is to find what blocks others for seconds, not to measure milliseconds.
  *
- * Columns: the longest wait without what other processes took of the machine (raw: with it) and the longest when idle; the
- * longest turn of the server's main thread in processor time; growth at most, and at the end; processor time of an attack.
+ * Columns: the longest wait without the share of other processes on the machine (raw: with it) and the longest when
+ * idle; the longest turn of the server's main thread in processor time; peak growth, and growth at the end; processor
+ * time of an attack.
  *
  * The last line is `N passed, N failed`, for .ci/run. Exit code 1 when one failed.
  */

@@ -1,4 +1,4 @@
-/** Abuse by scripts and by the work of indexes. See `run-abuse.ts` for how a case is written. */
+/** Abuse by scripts and by indexing work. See `run-abuse.ts` for how to write a case. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AbuseCase, assertRefused } from "./abuse-case.ts";

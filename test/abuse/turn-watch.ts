@@ -1,9 +1,10 @@
 /**
  * Loaded into the server's process before the server (`node --import`): measures the longest turn of its event loop in
- * processor time, which other processes on the machine do not lengthen, and tells it over the process's channel when asked.
+ * processor time, which other processes on the machine do not affect, and reports it over the process's channel on
+ * request.
  *
- * A timer looks at the main thread's processor time; what was used between two looks is a turn, or some short ones.
- * Where the kernel does not tell (no Linux), the answer is 0.
+ * A timer samples the main thread's processor time; the time between two samples is one turn, or several short ones.
+ * Where the kernel does not report it (other than Linux), the result is 0.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 

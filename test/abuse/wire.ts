@@ -1,4 +1,4 @@
-/** Abuse of connections, bodies and replies. See `run-abuse.ts` for how a case is written. */
+/** Abuse of connections, bodies and replies. See `run-abuse.ts` for how to write a case. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type ClientHttp2Stream, constants } from "node:http2";

@@ -1,12 +1,12 @@
 /**
- * Sends changed requests to a real server in this process and watches it: the oracles are below. In rounds: each begins with
- * a new database, and ends with the whole check of it and a comparison with what its files say.
+ * Sends mutated requests to a real server in this process and checks the oracles below. Each round starts with a new
+ * database, and ends with a complete check of it and a comparison with its files.
  *
  * Oracles:
- * - No answer is a failure of ours: 500, or a database that has stopped; and no error is logged.
- * - What says that it is JSON is JSON; an answer comes, whole, within a bound of time.
- * - Another database's GET answers 200 all the time.
- * - No promise is rejected unheard, nothing is thrown into the void, and memory stays below a bound.
+ * - No reply reports an internal failure (500, or a stopped database), and no error is logged.
+ * - A reply labeled JSON is valid JSON; every reply arrives, complete, within a time limit.
+ * - A GET from another database always answers 200.
+ * - No unhandled rejection, no uncaught exception, and memory stays below a limit.
  */
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import * as http from "node:http";

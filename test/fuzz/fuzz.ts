@@ -1,6 +1,7 @@
 /**
- * `npm run test:fuzz -- --seed N --requests N`: changed requests over every route, each failure with what repeats it. `--from N`
- * begins with a later request. The last line counts the run as one test that passed, or every failure as one that failed.
+ * `npm run test:fuzz -- --seed N --requests N`: mutated requests over every route; each failure is printed with the
+ * command that repeats it. `--from N` starts at a later request. The last line counts the run as one passed test, or
+ * each failure as a failed one.
  */
 import { parseArgs } from "node:util";
 import { fuzz } from "./fuzz-run.ts";

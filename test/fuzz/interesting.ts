@@ -1,4 +1,4 @@
-/** Values at which programs fail: ends of ranges, forms that are nearly right, characters that mean something elsewhere. */
+/** Values on which programs fail: range limits, almost valid forms, characters with a special meaning elsewhere. */
 import type { SeededRandom } from "../support/random.ts";
 
 export const numbers: readonly string[] = [

@@ -1,6 +1,4 @@
-/**
- * JSON as it can be sent, not only as it should be: keys may be there twice, and a value may be any text. For mutations.
- */
+/** JSON as it can be sent, valid or not: keys may be repeated, and a value may be any text. For mutations. */
 import type { SeededRandom } from "../support/random.ts";
 import { interestingText, rawValues } from "./interesting.ts";
 

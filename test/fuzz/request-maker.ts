@@ -1,6 +1,6 @@
 /**
- * Makes the request of a number: a seed, changed in a few places. The same seed of chance and number give the same request,
- * whatever came before, so that one of a million can be made again.
+ * Generates the request for a number: a seed request with a few mutations. Equal random seed and number give the same
+ * request, independent of earlier ones, so that one of a million can be regenerated.
  */
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { SeededRandom } from "../support/random.ts";

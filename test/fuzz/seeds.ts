@@ -1,6 +1,6 @@
 /**
- * Requests that are right, from which others are made: at least one for each route of the table, several for those that
- * take much. Paths are below the database unless they begin with a slash.
+ * Valid requests as seeds for mutations: at least one for each route of the table, several for those with many inputs.
+ * Paths are relative to the database unless they begin with a slash.
  */
 import { routes } from "../../server/route-table.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Changed conversations that are no requests: subscriptions by TCP, web sockets that follow changes, and requests whose very
- * bytes are changed. Each is made from its number alone, as requests are, and ends by itself within a moment.
+ * Mutated conversations other than requests: subscriptions over TCP, changes web sockets, and requests mutated at the
+ * byte level. Each is generated from its number alone, like requests, and ends by itself within a moment.
  */
 import * as net from "node:net";
 import { WebSocket } from "ws";

@@ -1,4 +1,4 @@
-/** Loss of power, and failing calls, while databases are made and deleted: each is there as a whole, or not at all. */
+/** Power loss and failing calls while databases are created and deleted: each exists completely, or not at all. */
 import { expect, test } from "vitest";
 import { DatabaseCatalog } from "../../engine/database-catalog.ts";
 import { countCalls, crashEverywhere, named, playWithFault } from "../support/crash-loop.ts";

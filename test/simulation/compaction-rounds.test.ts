@@ -1,6 +1,6 @@
 /**
- * Hundreds of rounds of overwrites on a small database: compaction beside the traffic keeps up, is at rest when there is
- * nothing more to give back, and leaves neither dead records nor ever more small segments.
+ * Hundreds of rounds of overwrites on a small database: compaction keeps up with concurrent writes, stops when there is
+ * nothing left to reclaim, and leaves neither dead records nor a growing number of small segments.
  */
 import { expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";

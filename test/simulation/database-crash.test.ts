@@ -1,9 +1,9 @@
 /**
- * Loss of power at every call of the file system, in everything that a database does. After each: what was acknowledged
- * is there, batches are whole, nothing is another thing than it was, and reading the files again and again, with index
- * snapshots and without, gives the same.
+ * Power loss at every file system call, in all database scenarios. After each, acknowledged writes exist, batches are
+ * atomic, nothing has changed otherwise, and repeated recovery from the files, with snapshots and without, gives the
+ * same result.
  *
- * Power is lost at every 7th call, in one way; by `npm run test:faults` at every call, in three ways.
+ * By default power is lost at every 7th call, with one outcome; with `npm run test:faults` at every call, with three.
  */
 import { expect, test } from "vitest";
 import { crashEverywhere } from "../support/crash-loop.ts";

@@ -1,10 +1,10 @@
 /**
- * Files that are damaged while nobody has them open: cut, flipped, emptied, removed. A database opens with what was
- * acknowledged, or, where only what was never covered by a later write is missing, with a prefix of it; else it refuses
- * and says which file. It never gives a document, a counter or an attachment that is another than what was written.
+ * Files damaged while no process has them open: truncated, flipped, emptied, removed. A database opens with what was
+ * acknowledged, or, where only writes not followed by a later one are missing, with a prefix of it; else it refuses and
+ * names the file. It never returns a document, a counter or an attachment that differs from what was written.
  *
- * Of each file 40 bits are flipped, spread evenly; by `npm run test:faults` all of them, in eight parts: each of the bits
- * of a byte is one.
+ * In each file 40 evenly spread bits are flipped; with `npm run test:faults` all of them, in eight parts: one for each
+ * bit position within a byte.
  */
 import { describe, expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";

@@ -1,8 +1,7 @@
 /**
- * Calls of the file system that fail, in everything that a database does: the device answers with an error, is full, or
- * takes a part of a write. Afterwards the process ends, with and without a loss of power, and what was acknowledged is
- * there. There is a fault at every 47th call, from another one on for each scenario and fault; by `npm run test:faults`
- * at every call.
+ * File system calls that fail, in all database scenarios: the device returns an error, is full, or writes only a part.
+ * Then the process ends, with and without a power loss, and acknowledged writes must exist. Every 47th call fails, from
+ * a different start for each scenario and fault; with `npm run test:faults` every call.
  */
 import { expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";

@@ -1,7 +1,7 @@
 /**
- * Random operations on a database and on its slow, obvious twin: batches of all kinds, some that throw, some in flight
- * together; views that are held; index snapshots, compaction, purges; closing, killing and losing power.
- * DATABASE_MODEL_RUNS sets how many histories there are (200); fast-check prints the seed of one that fails.
+ * Random operations on a database and on its model: batches of all kinds, some that throw, some in flight together;
+ * views that are held; snapshots, compaction, purges; closing, killing and losing power. DATABASE_MODEL_RUNS sets the
+ * number of histories (200); fast-check prints the seed of a failing one.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";

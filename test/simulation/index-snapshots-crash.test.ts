@@ -1,8 +1,8 @@
 /**
- * Loss of power, and failures of the disk, at every call of the file system while indexes are built, saved and read again. After each
- * the indexes answer what indexes answer that are built from nothing.
+ * Power loss, and disk failures, at every file system call while indexes are built, saved and read again. After each
+ * the indexes return the same results as newly built ones.
  *
- * Every 29th call; by `npm run test:faults` every call.
+ * By default every 29th call; with `npm run test:faults` every call.
  */
 import { expect, test } from "vitest";
 import { Database } from "../../engine/database.ts";

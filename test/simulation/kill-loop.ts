@@ -1,7 +1,7 @@
 /**
  * Kills a real process at random moments while it writes, opens what it left, and compares: no acknowledged write is
- * lost, none is half there. For long runs: `npm run test:crash -- --rounds=100 --seed=7`; with `--fresh=25` each 25 rounds
- * begin with an empty folder (the time of a round grows with what was written before), and a seed one higher.
+ * lost, none is partial. For long runs: `npm run test:crash -- --rounds=100 --seed=7`; with `--fresh=25` every 25
+ * rounds start with an empty folder (the time of a round grows with the data written before) and the next seed.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-/** Programs of the tests as JavaScript, for processes of their own: Node 20 does not run TypeScript. */
+/** Test programs as JavaScript, to run in separate processes: Node 20 does not run TypeScript. */
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,8 +7,8 @@ import { onTestFinished } from "vitest";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
- * The path of `test/support/<name>.js` with all of the engine beside it. From dist/ it is what tsc built; else it is
- * made for this test, in a folder from which packages are found.
+ * The path of `test/support/<name>.js` with the whole engine beside it. Under dist/ it is the output of tsc; else it is
+ * built for this test, in a folder from which packages resolve.
  */
 export async function builtProgram(name: string): Promise<string> {
   const { path, remove } = await buildProgram(name);
@@ -16,7 +16,7 @@ export async function builtProgram(name: string): Promise<string> {
   return path;
 }
 
-/** The same for several tests: it takes seconds. Call `remove` after the last. */
+/** As `builtProgram`, shared by several tests, because it takes seconds. Call `remove` after the last. */
 export async function buildProgram(
   name: string,
 ): Promise<{ readonly path: string; remove(): Promise<void> }> {

@@ -1,4 +1,6 @@
-/** A web socket that follows changes, for tests: sends commands, gathers messages, and waits for what is to come. */
+/**
+ * A web socket client of the changes API, for tests: sends commands, collects messages, and waits for expected ones.
+ */
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import type { CertificatePair } from "../../certs/authority.ts";
@@ -8,9 +10,9 @@ export type Message = Readonly<Record<string, unknown>>;
 
 export class ChangesSocket {
   readonly socket: WebSocket;
-  /** All that came, without the greeting and the empty frames. */
+  /** All received messages, without the greeting. */
   readonly messages: Message[] = [];
-  /** Frames as they came. */
+  /** Frames as received. */
   readonly frames: string[] = [];
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   #commands = 0;
@@ -31,7 +33,7 @@ export class ChangesSocket {
     });
   }
 
-  /** Open, or rejected with the status. */
+  /** Connects; rejects with the status on refusal. */
   static async open(
     server: TestServer,
     path = "/databases/db/changes",
@@ -43,7 +45,7 @@ export class ChangesSocket {
     return result;
   }
 
-  /** Sends a command and waits until it is confirmed. */
+  /** Sends a command and waits for its confirmation. */
   async command(Command: string, Param: unknown = null, Params?: unknown): Promise<void> {
     this.#commands++;
     const CommandId = this.#commands;
@@ -51,7 +53,7 @@ export class ChangesSocket {
     await this.until((message) => message["CommandId"] === CommandId);
   }
 
-  /** The first message of all that is like that. */
+  /** The first message, received or future, that satisfies the predicate. */
   async until(isIt: (message: Message) => boolean): Promise<Message> {
     for (;;) {
       const found = this.messages.find(isIt);
@@ -62,14 +64,14 @@ export class ChangesSocket {
     }
   }
 
-  /** `Type` and the value of all changes that came. */
+  /** All messages received so far, except confirmations. */
   changes(): Message[] {
     return this.messages.filter((message) => message["Type"] !== "Confirm");
   }
 
-  /** As `changes`, once everything is here that was committed before the call. */
+  /** As `changes`, after receiving everything committed before the call. */
   async settledChanges(): Promise<Message[]> {
-    await this.command("watch-topology-change"); // confirmed behind all that waits
+    await this.command("watch-topology-change"); // confirmed after all queued messages
     return this.changes();
   }
 }

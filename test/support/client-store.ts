@@ -1,16 +1,16 @@
 /**
- * Document stores of the official clients on servers of their own, in the ways in which they are used: in the clear and in
- * memory, over mutual TLS and on disk.
+ * Document stores of the official clients, each on a database of its own, in the ways they are used: unencrypted and in
+ * memory, and over mutual TLS and on disk.
  *
  * Invariants:
- * - What is opened is closed by `closeStores`.
+ * - Everything opened is closed by `closeStores`.
  */
 import { readFileSync } from "node:fs";
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { startTestServer, stopTestServers, type TestServer } from "./start-test-server.ts";
 
-/** How a client is connected, and where its server keeps what it writes. */
+/** How a client connects, and where its server stores data. */
 export interface Way {
   readonly name: string;
   readonly isSecure: boolean;
@@ -26,7 +26,7 @@ type Store = current.DocumentStore | older.DocumentStore;
 const stores: Store[] = [];
 let databases = 0;
 
-/** A server for a way; its first store makes a database. */
+/** Starts a server of that kind; `openStore` creates the databases. */
 export function startServer({ isSecure }: Way): Promise<TestServer> {
   return startTestServer(isSecure ? { flags: ["--RunInMemory=false"] } : { unsecured: true });
 }
@@ -60,11 +60,11 @@ async function newDatabase(server: TestServer): Promise<string> {
   return name;
 }
 
-/** How the first admin gets in; nothing where the server is unsecured. */
+/** Client options to authenticate as the first admin; none when the server is unsecured. */
 export function authentication(server: TestServer): current.IAuthOptions & older.IAuthOptions {
   const pfx = server.running.certificate?.admin?.pfx;
-  if (pfx === undefined) return undefined as never; // the clients take it for "none"
-  // As PEM the clients take RSA keys only.
+  if (pfx === undefined) return undefined as never; // the clients interpret it as "none"
+  // The clients accept PEM with RSA keys only.
   return {
     type: "pfx",
     certificate: readFileSync(pfx),

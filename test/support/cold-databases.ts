@@ -1,4 +1,7 @@
-/** Runs before every file of tests of `npm run test:cold`, see cold.ts. Who reads memory that was let go finds nonsense. */
+/**
+ * Setup for every test file of `npm run test:cold`, see cold.ts. Released memory is overwritten, so late
+ * reads of it find garbage.
+ */
 import { logDefaults } from "../../engine/database-opening.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";

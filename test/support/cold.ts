@@ -1,5 +1,5 @@
 /**
- * `npm run test:cold`: the same tests while no record is in memory. Databases of tests have tiny segments and a cache without
- * room (cold-databases.ts), none is without files, and servers open theirs again before every read (restarting-routes.ts).
+ * `npm run test:cold`: the same tests with no record in memory. Test databases have tiny segments and an empty cache
+ * (cold-databases.ts), every one has files, and servers reopen theirs before every read (restarting-routes.ts).
  */
 export const isCold = process.env["COLD"] === "1";

@@ -1,6 +1,6 @@
 /**
- * The process that is killed: writes documents, batches, counters and attachments to a database, many at once, and says
- * on its standard output, a line each, what is acknowledged. Arguments: the folder, a seed, the first number to use.
+ * The process that is killed: writes documents, batches, counters and attachments to a database concurrently, and
+ * prints a line on standard output for each acknowledged write. Arguments: the folder, a seed, the first number to use.
  */
 import { writeSync } from "node:fs";
 import type { Lease } from "../../engine/blob-store.ts";
@@ -25,7 +25,7 @@ writeSync(1, "open\n");
 let next = Number(first);
 const underWay = new Set<number>();
 
-/** A write may delete what another wrote only when that one is acknowledged: else it may come before it. */
+/** A write may delete another's document only after that write was acknowledged: else it may be ordered before it. */
 async function waitForDeleted(operations: Batch): Promise<void> {
   for (const operation of operations) {
     if (operation.kind !== "delete") continue;

@@ -1,19 +1,17 @@
-/**
- * Plays a scenario again and again, each time losing power, or failing, at another call of the file system.
- */
+/** Replays a scenario repeatedly, each time with a power loss, or an error, at another file system call. */
 import { type Fault, SimulatedFileSystem } from "./simulated-file-system.ts";
 
-/** Plays the scenario; what it throws after the crash is of no interest. */
+/** Runs the scenario; what it throws after the crash is ignored. */
 export type Scenario<Oracle> = (files: SimulatedFileSystem, oracle: Oracle) => Promise<void>;
 
 export interface CrashLoopOptions {
-  /** Ways in which power is lost at each call. */
+  /** Number of random power-loss outcomes tested per call. */
   readonly seeds: number;
-  /** Look at every call (1), every second one (2), ... */
+  /** Test every call (1), every second one (2), ... */
   readonly step?: number;
 }
 
-/** How many calls the scenario makes when nothing goes wrong. */
+/** The number of calls that the scenario makes without faults. */
 export async function countCalls<Oracle>(
   newOracle: () => Oracle,
   scenario: Scenario<Oracle>,
@@ -24,8 +22,8 @@ export async function countCalls<Oracle>(
 }
 
 /**
- * Crashes at every call. `check` gets what the device holds, and the oracle as the scenario left it, and `where` for
- * its messages; it must not change the oracle.
+ * Crashes at every call. `check` receives the contents of the device, the oracle as the scenario left it, and `where`
+ * for its messages; it must not change the oracle.
  */
 export async function crashEverywhere<Oracle>(
   newOracle: () => Oracle,
@@ -47,7 +45,7 @@ export async function crashEverywhere<Oracle>(
   }
 }
 
-/** Plays the scenario with the fault that `faultAt` gives for the index of each call; errors end it quietly. */
+/** Runs the scenario with the fault that `faultAt` returns per call index; errors after a fault are ignored. */
 export async function playWithFault<Oracle>(
   scenario: Scenario<Oracle>,
   oracle: Oracle,
@@ -69,7 +67,7 @@ export async function playWithFault<Oracle>(
   return files;
 }
 
-/** Says where it was when `check` fails. */
+/** Adds `where` to the message when `check` fails. */
 export async function named<T>(where: string, check: () => Promise<T>): Promise<T> {
   try {
     return await check();

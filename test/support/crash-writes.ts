@@ -1,11 +1,11 @@
-/** What the killed process writes under each number: the same for the process and for the one that checks. */
+/** The writes of the killed process by number, shared by that process and the checker. */
 import { preparedBytesMin } from "../../engine/limits.ts";
 import type { Batch } from "./model-database.ts";
 import { SeededRandom } from "./random.ts";
 
 /**
- * The large document that write `number` puts before everything else, in a transaction of its own; "" for most numbers.
- * Such documents are prepared in slices, and their bytes are copied to the log late.
+ * The large document that write `number` puts first, in a transaction of its own; "" for most numbers. Such documents
+ * are prepared in slices, and their bytes are copied to the log late.
  */
 export function largeDocumentOf(seed: number, number: number): string {
   const random = new SeededRandom(seed * 1_000_033 + number);
@@ -15,8 +15,8 @@ export function largeDocumentOf(seed: number, number: number): string {
 }
 
 /**
- * Write `number` puts a document of its own with a counter and, now and then, an attachment; writes to a group of
- * documents that belongs to its writer as a whole; and deletes what an earlier number wrote.
+ * Write `number` puts either a group of documents in one transaction, or a document of its own, each with a counter; the
+ * latter sometimes with an attachment, or with the deletion of what an earlier number wrote.
  */
 export function operationsOf(seed: number, number: number): Batch {
   const random = new SeededRandom(seed * 1_000_003 + number);
@@ -38,7 +38,7 @@ export function operationsOf(seed: number, number: number): Batch {
     const content = `content ${number % 5} `.repeat(1 + random.below(300));
     return [put, count, { kind: "attach", id, name: "file", content }];
   }
-  // A deletion names a number far enough back that it was acknowledged before.
+  // The deleted number is far enough back that its write is likely acknowledged (the process waits for it).
   if (choice < 6) return [put, count, { kind: "delete", id: `single/${number - 100}` }];
   return [put, count];
 }

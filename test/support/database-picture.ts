@@ -1,6 +1,6 @@
 /**
- * Everything a database has, as plain values: for comparing it with its twin (what it means), and with the same
- * database read anew from its files (how it is kept: positions, etags, counts, bytes).
+ * The whole contents of a database as plain values: for comparison with its model (logical contents), and with the same
+ * database reopened from its files (physical layout: positions, etags, counts, bytes).
  */
 import assert from "node:assert/strict";
 import type { Database } from "../../engine/database.ts";
@@ -17,7 +17,7 @@ import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
 import { compareStrings } from "../../engine/tree/compare.ts";
 import { describe } from "./model-database.ts";
 
-/** How everything is kept. Two of the same log are equal, however they came to be. */
+/** The physical layout. Databases with the same log have equal pictures, however they got there. */
 export interface DatabasePicture {
   readonly documents: readonly object[];
   readonly entries: Readonly<Record<string, readonly object[]>>;
@@ -71,7 +71,7 @@ export function pictureOf(database: Database): DatabasePicture {
   };
 }
 
-/** What everything means: the text that `ModelDatabase.text` gives for the same operations. */
+/** The logical contents: the text that `ModelDatabase.text` returns for the same operations. */
 export async function describeDatabase(database: Database): Promise<string> {
   const { keyspaces } = database.state;
   const documents: Parameters<typeof describe>[0]["documents"] = [];
@@ -90,7 +90,7 @@ export async function describeDatabase(database: Database): Promise<string> {
   });
 }
 
-/** Values that the database keeps for itself and a twin has not. */
+/** Internal values of the database, which the model does not have. */
 function isInternal(key: string): boolean {
   return key === "tombstones-purged-through" || key === "record";
 }
@@ -110,7 +110,7 @@ async function describeDocument(database: Database, document: number) {
   const prefix = `${id.toLowerCase()}\u0000`;
   const counters = [...keyspaces.counters.withPrefix(prefix)].map(([, counter]) => counter);
   const attachments = [...keyspaces.attachments.withPrefix(prefix)].map(([, one]) => one);
-  // The lists in the document's metadata say the same as the keyspaces.
+  // The lists in the document's metadata agree with the keyspaces.
   const text = (await database.getText(id))?.toString() ?? "null";
   const metadata = (JSON.parse(text) as { "@metadata": Record<string, unknown> })["@metadata"];
   const listed = (metadata["@attachments"] ?? []) as { Name: string; Hash: string; Size: number }[];
@@ -145,7 +145,7 @@ async function describeDocument(database: Database, document: number) {
   };
 }
 
-/** The newest revision of a document is of the state that the document is in; the contents of all are there. */
+/** Checks that the newest revision equals the document's current state, and that all attachment contents exist. */
 async function expectRevision(database: Database, document: number, record: Buffer): Promise<void> {
   const { revisions, attachments } = database.state.keyspaces;
   let row = revisions.newestOf(document);
@@ -166,7 +166,7 @@ async function expectRevision(database: Database, document: number, record: Buff
   }
 }
 
-/** The text that was put: the tests name a collection and nothing else in the metadata. */
+/** The text as put: the tests put only a collection into the metadata. */
 function bodyWithMetadata(body: string, metadata: Record<string, unknown>): string {
   const collection = metadata["@collection"];
   if (collection === undefined || collection === "@empty") return body;
@@ -185,7 +185,7 @@ async function contentOf(database: Database, hash: string): Promise<string> {
   }
 }
 
-/** All documents in the order of their ids; checks on the way that the lists by etag and by id agree. */
+/** All documents in id order; checks that the lists by etag and by id agree. */
 function documentsById(database: Database): number[] {
   const { documents } = database.state;
   const byId = drain(documents.byId(""));

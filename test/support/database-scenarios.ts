@@ -1,4 +1,4 @@
-/** Everything that a database does, in small: each is played with a crash or a failure at every call. */
+/** All database activities as small scenarios: each is replayed with a crash or a failure at every file system call. */
 import { expect } from "vitest";
 import type { Scenario } from "./crash-loop.ts";
 import { pictureOf } from "./database-picture.ts";
@@ -16,7 +16,7 @@ export function put(id: string, text: string, collection = "Things"): Operation 
   };
 }
 
-/** Lets `work` go on beside what follows: whoever crashes the system does not wait for it. */
+/** Lets `work` run concurrently: it may be left unawaited when the system crashes. */
 function beside<Result>(work: Promise<Result>): Promise<Result> {
   work.catch(() => undefined);
   return work;
@@ -88,7 +88,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     for (let round = 0; round < 3; round++) {
       const before = shop.write([{ kind: "put", id: "a", body: `{"shape${round}":1}` }]);
       const snapshot = beside(shop.database.writeSnapshot());
-      // Its segment must be made first, so that the snapshot may be there before it.
+      // The segment for this write must be created first, so the snapshot may become durable before it.
       const body = `{"later${round}":"${"x".repeat(round * 3000)}"}`;
       const after = shop.write([{ kind: "put", id: "b", body }]);
       await Promise.all([before, snapshot, after]);
@@ -129,7 +129,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
   async "values that are written again while compaction copies them"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     await shop.write([put("a", "A")]);
-    // None of these takes an etag: records of one key differ in nothing but their value.
+    // None of these uses an etag: records of one key differ only in their value.
     const next: Operation = { kind: "identity", name: "invoices" };
     const filler = (round: number): Operation => ({
       kind: "value",
@@ -259,7 +259,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
   },
 };
 
-/** Opens what the crash left, and again after another loss of power; then goes on writing. */
+/** Opens what the crash left, and again after another power loss; then continues to write. */
 export async function checkRecovery(after: SimulatedFileSystem, history: History): Promise<void> {
   const known = history.copy();
   const first = await SimulatedDatabase.open(after, known);
@@ -268,7 +268,7 @@ export async function checkRecovery(after: SimulatedFileSystem, history: History
   const second = await SimulatedDatabase.open(after.powerLoss(1), known);
   expect(pictureOf(second.database)).toEqual(picture);
   await second.write([put("after", "recovery"), { kind: "identity", name: "invoices" }]);
-  // Shapes that may have been on their way when the power went are logged again, or were.
+  // Shapes that may have been in flight at the power loss are logged again, unless they are already.
   const bodies = [0, 1, 2].map((round) => `{"later${round}":1}`);
   await second.write(bodies.map((body, index) => ({ kind: "put", id: `shape/${index}`, body })));
   await second.database.compact();

@@ -1,4 +1,4 @@
-/** A server without certificates and one database of it, for tests of the routes of databases. */
+/** A server without certificates and one of its databases, for tests of database routes. */
 import {
   type Reply,
   type RequestOptions,
@@ -8,17 +8,17 @@ import {
 
 export interface EndpointClient {
   readonly server: TestServer;
-  /** `METHOD path` below the database; objects are sent as JSON. */
+  /** `METHOD path`, relative to the database unless the path begins with a slash; objects are sent as JSON. */
   send(
     what: string,
     body?: object | string | Buffer,
     headers?: RequestOptions["headers"],
   ): Promise<Reply>;
-  /** As `send`, and gives the JSON of the reply. */
+  /** As `send`, but returns the parsed JSON of the reply. */
   json(what: string, body?: object | string | Buffer): Promise<unknown>;
 }
 
-/** Stop it with `stopTestServers`. */
+/** Starts a server. Stop it with `stopTestServers`. */
 export async function startEndpointClient(flags: readonly string[] = []): Promise<EndpointClient> {
   const server = await startTestServer({ unsecured: true, databases: [{ name: "db" }], flags });
   const client: EndpointClient = {
@@ -41,7 +41,7 @@ export async function startEndpointClient(flags: readonly string[] = []): Promis
   return client;
 }
 
-/** A multipart body; the parts are told apart by their order. */
+/** A multipart body; parts are identified by their order. */
 export function multipart(boundary: string, parts: readonly (string | Buffer)[]): Buffer {
   const pieces = parts.flatMap((part, position) => [
     Buffer.from(

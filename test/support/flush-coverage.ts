@@ -1,4 +1,6 @@
-/** c8 reads what V8 writes at exit, and vitest ends its workers before that: so write it after each file. */
+/**
+ * c8 reads what V8 writes at exit, but vitest ends its workers earlier: coverage is written after each file instead.
+ */
 import { takeCoverage } from "node:v8";
 import { afterAll } from "vitest";
 

@@ -1,8 +1,8 @@
 /**
- * A process that has a folder: opens it, writes one document after another, and says on its standard output, a line
- * each, what is acknowledged. It ends when it loses the folder, or is told so on its standard input.
+ * A process that owns a folder: opens it, writes documents sequentially, and prints a line on standard output for each
+ * acknowledged write. It ends when it loses the folder, or at a line on standard input.
  *
- * Arguments: the folder, and as JSON: `silenceMs`, `prefix` of ids, and what is pretended of the machine.
+ * Arguments: the folder, and as JSON `silenceMs`, the `prefix` of ids, and simulated properties of the machine.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -13,7 +13,7 @@ import { nodeEnvironment } from "../../engine/node-environment.ts";
 export interface LockChildOptions {
   readonly silenceMs?: number;
   readonly prefix: string;
-  /** Seen as a machine of its own, which shares the file system: its boot id. */
+  /** Pretends to be another machine with this boot id, on a shared file system. */
   readonly bootId?: string;
   /** Milliseconds between writes. */
   readonly pauseMs?: number;
@@ -62,7 +62,7 @@ try {
   process.exit(0);
 } catch (error) {
   if (!(error instanceof EngineError)) throw error;
-  // Who has lost the folder says so above.
+  // If the folder was lost, the handler above reports it.
   if (error.code === "database-stopped") await new Promise((resolve) => setTimeout(resolve, 1000));
   say(`${error.code} ${error.message}`);
   process.exit(13);

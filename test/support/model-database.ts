@@ -1,6 +1,6 @@
 /**
- * The slow, obvious twin of a database: maps in memory. It applies the same operations, and says what a database must
- * have in it afterwards, as text.
+ * A model of the database: maps in memory. It applies the same operations, and describes as text what the database must
+ * then contain.
  */
 import { compileBytePatch } from "../../engine/byte-patch.ts";
 import { bodyTextOf, idOf } from "../../engine/document-record.ts";
@@ -14,7 +14,7 @@ import { deleteDocument, nextIdentity, putParsed } from "../../engine/writes/doc
 import { patchDocument } from "../../engine/writes/patch.ts";
 import { appendToSeries, deleteFromSeries } from "../../engine/writes/time-series.ts";
 
-/** `expected`: check that it is not there, is as it was last seen, or (`wrong`) is something that it never is. */
+/** Concurrency check: expects that it does not exist, is as last seen, or (`wrong`) a value that it never has. */
 export type Expected = "any" | "absent" | "present" | "wrong";
 
 export type Operation =
@@ -34,12 +34,12 @@ export type Operation =
 
 export type Batch = readonly Operation[];
 
-/** A batch that must not happen: what the database answers with an EngineError. */
+/** A batch that must be refused: the database throws an EngineError for it. */
 export class Refused extends Error {
   override readonly name = "Refused";
 }
 
-/** Bodies that `patchAll` changes. */
+/** Matches bodies that `patchAll` changes. */
 const patchable = /^\{"n":\d+/;
 
 interface ModelDocument {
@@ -64,14 +64,14 @@ export class ModelDatabase {
     this.values = new Map(before?.values);
   }
 
-  /** The state after the batch; throws Refused when the batch must not happen. This one stays as it is. */
+  /** The state after the batch; this one is not changed. @throws Refused when the batch must be refused */
   after(batch: Batch): ModelDatabase {
     const next = new ModelDatabase(this);
     for (const operation of batch) next.#apply(operation);
     return next;
   }
 
-  /** As `describeDatabase` does it. */
+  /** The same text as `describeDatabase`. */
   text(): string {
     const documents = [...this.documents].sort(byKey).map(([, document]) => ({
       id: document.id,
@@ -99,7 +99,7 @@ export class ModelDatabase {
         return;
       case "delete": {
         const key = operation.id.toLowerCase();
-        // There is no deletion of what must not exist.
+        // A deletion cannot expect absence.
         if (operation.expected === "absent") throw new Refused("absent");
         check(operation.expected, this.documents.has(key));
         this.documents.delete(key);
@@ -212,7 +212,7 @@ function byKey([one]: readonly [string, unknown], [other]: readonly [string, unk
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** The common form of both sides. */
+/** The common text form of model and database. */
 export function describe(state: {
   documents: {
     id: string;
@@ -228,10 +228,10 @@ export function describe(state: {
   return JSON.stringify(state);
 }
 
-/** Content of attachments, stored before the transaction begins: its hash by the content. */
+/** Hash and size by content, of attachments stored before the transaction begins. */
 export type StoredContents = ReadonlyMap<string, { hash: string; size: number }>;
 
-/** The same operation on the database. @throws EngineError when it is refused */
+/** Applies the operation to the database. @throws EngineError when it is refused */
 export function applyTo(
   transaction: Transaction,
   operation: Operation,
@@ -311,7 +311,10 @@ export function applyTo(
   }
 }
 
-/** Gives all documents that begin with a number `n` this one: on their bytes, as patches by query do, or by the script. */
+/**
+ * Sets `n` of all documents whose body begins with that field: on their bytes, as patches by query do, or by the
+ * script.
+ */
 function patchAll(transaction: Transaction, n: number): void {
   const script = "this.n = $n";
   const values = JSON.stringify({ n });
@@ -320,7 +323,7 @@ function patchAll(transaction: Transaction, n: number): void {
   const all = transaction.withIdPrefix("");
   all.sort((one, other) => transaction.etagOf(one) - transaction.etagOf(other));
   const isOwn = (document: number): boolean => transaction.documents.newestOf(document) >= 0;
-  // What this transaction has written is for the script.
+  // Documents written in this transaction can only be patched by the script.
   const own = all.filter(isOwn);
   const batch = Uint32Array.from(all.filter((document) => !isOwn(document)));
   const range = { batch, at: 0, end: batch.length, etagMax: Infinity, count: 0 };

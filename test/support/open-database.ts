@@ -10,7 +10,7 @@ import type { QueryOutcome } from "../../engine/rql/results.ts";
 const engines: Engine[] = [];
 const folders: string[] = [];
 
-/** Closes what the test opened, checks it whole, and removes its folders. For afterEach. */
+/** Closes what the test opened, checks its invariants, and removes its folders. For afterEach. */
 export async function closeDatabases(): Promise<void> {
   for (const engine of engines.splice(0)) {
     for (const database of engine.databases.opened()) {
@@ -28,21 +28,21 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** The database `db` in a folder; undefined: in memory. */
+/** Opens the database `db` in a folder; undefined: in memory. */
 export async function openDatabase(folder?: string): Promise<Database> {
   const engine = await openEngine(folder === undefined ? {} : { folder });
   engines.push(engine);
   return (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
 }
 
-/** What a crash of the process would leave of a folder, opened. Call it while the first is still open. */
+/** Opens what a crash of the process would leave of a folder. Call it while the first is still open. */
 export async function openAfterCrash(folder: string): Promise<Database> {
   const copy = temporaryFolder();
   cpSync(folder, copy, { recursive: true, filter: isNoLock });
   return await openDatabase(copy);
 }
 
-/** What is copied of a folder that is in use: all but its lock. */
+/** Filter for copying a folder in use: everything but its lock. */
 export function isNoLock(path: string): boolean {
   return !isLockName(basename(path));
 }

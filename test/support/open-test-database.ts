@@ -1,6 +1,6 @@
 /**
- * Databases for tests. Each is checked whole when its test ends: what is in memory must be what another instance makes
- * of the same files, with its index snapshot and by reading the whole log.
+ * Databases for tests. Each is checked completely when its test ends: its memory must equal that of another instance
+ * opened from the same files, with its snapshot and by replaying the whole log.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,18 +12,18 @@ import { isCold } from "./cold.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 
 export interface TestDatabaseOptions extends DatabaseOptions {
-  /** Keep everything in memory: then only its invariants are checked. */
+  /** Keep everything in memory: then only invariants and blobs are checked. */
   readonly isInMemory?: boolean;
 }
 
-/** A new folder that is removed when the test ends. */
+/** Creates a folder that is removed when the test ends. */
 export async function newTestFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "jackdaw-test-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Opens a new database that is checked whole when the test ends, if the test has not ended it itself. */
+/** Opens a new database, which is checked completely when the test ends, unless the test has closed it. */
 export async function openTestDatabase(options: TestDatabaseOptions = {}): Promise<Database> {
   const { isInMemory, ...databaseOptions } = options;
   const folder = isInMemory === true && !isCold ? null : join(await newTestFolder(), "database");
@@ -32,7 +32,7 @@ export async function openTestDatabase(options: TestDatabaseOptions = {}): Promi
   return database;
 }
 
-/** @throws AssertionError when the files of the database do not say what its memory says. */
+/** @throws AssertionError when files and memory of the database differ */
 async function verifyAtEnd(database: Database, folder: string | null): Promise<void> {
   if (database.hasEnded) return;
   database.checkInvariants();
@@ -56,7 +56,7 @@ async function verifyAtEnd(database: Database, folder: string | null): Promise<v
     try {
       again.checkInvariants();
       const after = pictureOf(again);
-      // Closing waits for a compaction, which may give back what is dead.
+      // Closing waits for a compaction, which may reclaim dead bytes.
       expect(after.recordBytes).toBeLessThanOrEqual(picture.recordBytes);
       expect({ ...after, recordBytes: 0 }).toEqual({ ...picture, recordBytes: 0 });
       expect(await describeDatabase(again)).toBe(description);

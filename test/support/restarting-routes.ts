@@ -1,7 +1,7 @@
 /**
- * Routes whose database is closed and opened again before every read, if anything was written since it was opened, unless
- * somebody else is using it: another request, an operation, a connection that watches it or works on a subscription. That
- * indexes are stopped is forgotten by a restart, in RavenDB too; such a database stays open.
+ * Routes that close and reopen their database before every read if it was written to since it was opened, unless it is
+ * in use: by another request, an operation, a changes connection or a subscription worker. A database with stopped
+ * indexes stays open, because a restart resets that, in RavenDB too.
  */
 import type { DatabaseCatalog } from "../../engine/database-catalog.ts";
 import type { Exchange } from "../../server/exchange.ts";
@@ -9,12 +9,12 @@ import type { DatabaseContext, DatabaseRoute, Route } from "../../server/route.t
 
 type Database = DatabaseContext["database"];
 
-/** Reads that are sent as POST. */
+/** POST routes that only read. */
 const readingPaths = /\/(queries|docs|multi_get)$/;
 
-/** The commits of a database when it was opened here. */
+/** The commit stamp of a database when it was reopened here. */
 const openedAt = new WeakMap<Database, number>();
-/** Requests under way. */
+/** Requests in flight by database name. */
 const underWay = new WeakMap<object, Map<string, number>>();
 
 export function restarting(routes: readonly Route[]): Route[] {
@@ -59,7 +59,7 @@ function isUnused(database: Database): boolean {
 }
 
 async function restarted({ server, database }: DatabaseContext): Promise<Database> {
-  // Tests that bring databases of their own keep them.
+  // A test's own directory of databases is left alone.
   const catalog = server.databases as Partial<DatabaseCatalog>;
   if (catalog.unload === undefined) return database;
   await catalog.unload(database.name);

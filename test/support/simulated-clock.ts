@@ -1,4 +1,4 @@
-/** Time that passes only when a test says so, but for a little with each look, so that slices of work come to an end. */
+/** A clock that advances only when a test does so, and a little with each reading, so that time slices end. */
 import type { Clock, Timer } from "../../engine/environment.ts";
 
 interface Planned {
@@ -11,7 +11,7 @@ export class SimulatedClock implements Clock {
   readonly #planned = new Set<Planned>();
   readonly #lookMs: number;
 
-  /** `lookMs` milliseconds pass with each call of `monotonicMs`. */
+  /** Each call of `monotonicMs` advances the clock by `lookMs` milliseconds. */
   constructor(lookMs = 1) {
     this.#lookMs = lookMs;
   }
@@ -31,12 +31,12 @@ export class SimulatedClock implements Clock {
     return { cancel: () => this.#planned.delete(planned) };
   }
 
-  /** Timers that have not run yet. */
+  /** Timers that have not fired yet. */
   get plannedCount(): number {
     return this.#planned.size;
   }
 
-  /** Lets `ms` pass, runs what has become due, in order of time. */
+  /** Advances the clock by `ms`, and fires due timers in order. */
   advance(ms: number): void {
     this.#nowMs += ms;
     const due = [...this.#planned].filter((planned) => planned.atMs <= this.#nowMs);

@@ -1,5 +1,5 @@
 /**
- * A database on a simulated disk, with its twin: what was submitted, in order, and how much of it was acknowledged.
+ * A database on a simulated disk, with its model: what was submitted, in order, and how much of it was acknowledged.
  */
 import { expect } from "vitest";
 import type { Lease } from "../../engine/blob-store.ts";
@@ -18,12 +18,12 @@ import type { SimulatedFileSystem } from "./simulated-file-system.ts";
 
 export const databaseFolder = "/data/shop";
 
-/** What was submitted, in the order of the log. */
+/** The submitted batches, in log order. */
 export class History {
   /** The states after 0, 1, 2, ... batches. */
   readonly states: ModelDatabase[] = [new ModelDatabase()];
   acknowledged = 0;
-  /** The greatest etag that anybody was told of. */
+  /** The highest etag that a writer was told. */
   etag = 0;
 
   copy(): History {
@@ -38,13 +38,13 @@ export class History {
     return this.states.at(-1) as ModelDatabase; // never empty
   }
 
-  /** Batches after the first `count` are known not to have happened. */
+  /** Batches after the first `count` are known to be lost. */
   forget(count: number): void {
     this.states.length = count + 1;
     this.acknowledged = count;
   }
 
-  /** How many batches led to this state, at least the acknowledged ones. Fails when there is no such number. */
+  /** The number of batches that led to this state, at least the acknowledged ones. Fails when there is none. */
   find(description: string): number {
     for (let count = this.states.length - 1; count >= this.acknowledged; count--) {
       if (this.states[count]?.text() === description) return count;
@@ -63,7 +63,10 @@ export interface SimulatedOptions {
   readonly maintenance?: DatabaseOptions["maintenance"];
 }
 
-/** Time, files and chance of a simulated machine. The seed depends on the files only, so that a replay is the same. */
+/**
+ * Clock, files and randomness of a simulated machine. The seed depends only on the files, so that a replay is
+ * identical.
+ */
 export function simulatedEnvironment(
   files: SimulatedFileSystem,
 ): Environment & { clock: SimulatedClock } {
@@ -115,7 +118,7 @@ export class SimulatedDatabase {
     this.history = history;
   }
 
-  /** Opens, and checks that what is there is a state that the history allows. */
+  /** Opens the database, and checks that its contents are a state that the history allows. */
   static async open(
     files: SimulatedFileSystem,
     history = new History(),
@@ -139,12 +142,12 @@ export class SimulatedDatabase {
   }
 
   /**
-   * One transaction on the database and on its twin.
-   * @returns false when both refused it; resolves when it is durable.
+   * Runs one transaction on the database and on its model. Resolves when it is durable.
+   * @returns false when both refused it
    */
   write(batch: Batch, isDeletion = false): Promise<boolean> {
     const written = this.#write(batch, isDeletion);
-    // Whoever crashes the system does not wait for what is in flight.
+    // In-flight writes are left unawaited when the system crashes.
     written.catch(() => undefined);
     return written;
   }
@@ -164,7 +167,7 @@ export class SimulatedDatabase {
           for (const operation of batch) applyTo(transaction, operation, contents);
           rewriteTouched(transaction);
           if (next === null) expect.fail("the twin refused what the database took");
-          // A run that comes this far is the last: its transaction is appended before anything else is run.
+          // The last run gets here: its transaction is appended before anything else runs.
           history.states.push(next);
           state = next;
           index = history.states.length - 1;
@@ -196,7 +199,10 @@ export class SimulatedDatabase {
     return leases;
   }
 
-  /** The database is what its twin is, and what another instance makes of the same files, with snapshots and without. */
+  /**
+   * Checks that the database equals its model, and another instance opened from the same files, with snapshots and
+   * without.
+   */
   async check(): Promise<void> {
     const { database, history, files } = this;
     database.checkInvariants();
@@ -204,7 +210,7 @@ export class SimulatedDatabase {
     expect(await database.blobs.findDamaged()).toEqual([]);
     expect(blobFiles(files)).toBe(database.blobs.count);
     await this.#checkMeaning(files.restart());
-    // While compaction moves records, files that say so already are recovered with all of them moved.
+    // While compaction moves records, recovery from files that already contain the moves yields all of them moved.
     await database.compactionEnded();
     const picture = pictureOf(database);
     const copy = files.restart();
@@ -220,7 +226,7 @@ export class SimulatedDatabase {
     await withoutSnapshot.abandon();
   }
 
-  /** What is recovered at any moment means the same. */
+  /** Checks that recovery at any moment yields the same logical contents. */
   async #checkMeaning(files: SimulatedFileSystem): Promise<void> {
     const copy = await openCopy(files);
     copy.checkInvariants();
@@ -229,7 +235,7 @@ export class SimulatedDatabase {
   }
 }
 
-/** Codes by which a batch is refused for what it asks, not for the state of the disk. */
+/** Error codes for batches refused because of their contents, not because of the disk. */
 const refusals = new Set(["invalid-operation", "concurrency", "document-missing"]);
 
 function stateAfter(before: ModelDatabase, batch: Batch): ModelDatabase | null {
@@ -245,7 +251,7 @@ function openCopy(files: SimulatedFileSystem): Promise<Database> {
   return Database.open(simulatedEnvironment(files), "shop", databaseFolder, logOptions());
 }
 
-/** Files in the folder of blobs: as many as there are contents that somebody needs. */
+/** The number of files in the blob folder, which must be the number of referenced contents. */
 function blobFiles(files: SimulatedFileSystem): number {
   return files.paths().filter((path) => path.startsWith(`${databaseFolder}/blobs/`)).length;
 }

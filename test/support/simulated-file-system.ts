@@ -1,15 +1,15 @@
 /**
- * A file system in memory that can lose power. It keeps two versions of everything: what a program sees, and what
- * is on the device. Between them are pending operations: writes until the file is synced, names until the folder is.
+ * A file system in memory that can lose power. It keeps two versions of everything: the one that programs see, and the
+ * one on the device. Between them are pending operations: writes until the file is synced, names until the folder is.
  *
  *   const files = new SimulatedFileSystem();
  *   files.onCall = (call) => (call.index === 17 ? { kind: "crash" } : undefined);
- *   ...                                     // every call from the 17th on fails with SimulatedCrash
- *   const after = files.powerLoss(seed);    // what the device may hold; nothing is pending
- *   const again = files.restart();          // the process alone died: the system's memory is still there
+ *   ...                                     // every call from index 17 on fails with SimulatedCrash
+ *   const after = files.powerLoss(seed);    // a possible content of the device; nothing is pending
+ *   const again = files.restart();          // only the process died: the system's memory is intact
  *
- * At a loss of power each pending write is applied, dropped, torn (some of its 512-byte sectors are old, some new,
- * some garbage) or has only made the file longer; each pending name is applied or dropped, whatever the others are.
+ * At a power loss each pending write is applied, dropped, torn (of its 512-byte sectors some are old, some new, some
+ * garbage) or has only extended the file; each pending name is applied or dropped, independently of the others.
  *
  * Invariants:
  * - The same calls, faults and seeds give the same bytes.
@@ -38,7 +38,7 @@ export type CallName =
   | "size";
 
 export interface SimulatedCall {
-  /** Counts from 0 since the file system was made. */
+  /** Counts from 0 since the file system was created. */
   readonly index: number;
   readonly name: CallName;
   readonly path: string;
@@ -46,8 +46,8 @@ export interface SimulatedCall {
 
 /**
  * "crash": this call may or may not reach the device, and no later one does.
- * "error": the call fails; a write has written `writtenShare` of its bytes before; a sync that fails leaves the pages
- * marked as written, with their new content or (`revert`) with what is on the device.
+ * "error": the call fails; a write has written `writtenShare` of its bytes before. A failed sync marks the pages as
+ * clean, with their new content or (`revert`) with the device's.
  */
 export type Fault =
   | { readonly kind: "crash" }
@@ -67,9 +67,9 @@ type FileOperation =
   | { readonly kind: "write"; readonly at: number; readonly bytes: Buffer }
   | { readonly kind: "truncate"; readonly length: number };
 
-/** A file without its name. */
+/** A file, independent of its name. */
 interface Inode {
-  /** What programs see. */
+  /** The version that programs see. */
   current: Buffer;
   durable: Buffer;
   pending: FileOperation[];
@@ -80,18 +80,18 @@ type Entry = Inode | "folder";
 
 interface NameOperation {
   readonly folder: string;
-  /** Null removes the name. */
+  /** A null entry removes the name. */
   readonly changes: readonly (readonly [path: string, entry: Entry | null])[];
 }
 
 export class SimulatedFileSystem implements FileSystem {
-  /** Asked before each call. */
+  /** Called before each call; returns the fault to inject. */
   onCall: ((call: SimulatedCall) => Fault | undefined) | undefined;
-  /** Bytes of all files together that the device takes. */
+  /** Capacity of the device: bytes of all files together. */
   capacityBytes = Number.POSITIVE_INFINITY;
   callCount = 0;
   isCrashed = false;
-  /** Every call so far, for a test that wants to see them. */
+  /** Every call so far, for tests to inspect. */
   readonly calls: SimulatedCall[] = [];
   readonly #current = new Map<string, Entry>();
   readonly #durable = new Map<string, Entry>();
@@ -100,13 +100,13 @@ export class SimulatedFileSystem implements FileSystem {
   #lockCount = 0;
   #mayHaveRival = false;
 
-  /** `root` is there from the beginning. */
+  /** `root` exists from the beginning. */
   constructor(root = "/data") {
     this.#current.set(root, "folder");
     this.#durable.set(root, "folder");
   }
 
-  /** What the device holds after a loss of power. This one is not to be used any more. */
+  /** A possible state of the device after a power loss. This instance must not be used any more. */
   powerLoss(seed: number): SimulatedFileSystem {
     const random = new SeededRandom(seed);
     this.isCrashed = true;
@@ -126,7 +126,7 @@ export class SimulatedFileSystem implements FileSystem {
     return after;
   }
 
-  /** The same files after the process died and the system did not: nothing is lost, what is pending stays so. */
+  /** The files after the process died but the system did not: nothing is lost, and what is pending stays pending. */
   restart(): SimulatedFileSystem {
     const after = new SimulatedFileSystem();
     after.capacityBytes = this.capacityBytes;
@@ -149,23 +149,23 @@ export class SimulatedFileSystem implements FileSystem {
     return after;
   }
 
-  /** Lets others take the folders of an owner that was stopped, and may go on. */
+  /** Releases the locks of an owner that was stopped but may continue, so that others can take its folders. */
   abandonLocks(): void {
     this.#locks.clear();
     this.#mayHaveRival = true;
   }
 
-  /** All files as programs see them. */
+  /** All files that programs see. */
   paths(): string[] {
     return [...this.#current].filter(([, entry]) => entry !== "folder").map(([path]) => path);
   }
 
-  /** The bytes of a file, for a test to look at. */
+  /** The bytes of a file, for tests to inspect. */
   content(path: string): Buffer {
     return this.#inode(path).current;
   }
 
-  /** Changes a file behind everybody's back, on the device too. */
+  /** Changes a file directly, on the device too. */
   damage(path: string, change: (bytes: Buffer) => Buffer): void {
     const inode = this.#inode(path);
     inode.current = change(Buffer.from(inode.current));
@@ -173,7 +173,7 @@ export class SimulatedFileSystem implements FileSystem {
     inode.pending = [];
   }
 
-  /** Removes a file behind everybody's back. */
+  /** Removes a file directly, on the device too. */
   remove(path: string): void {
     this.#current.delete(path);
     this.#durable.delete(path);
@@ -238,7 +238,7 @@ export class SimulatedFileSystem implements FileSystem {
       const inside = [...this.#current.keys()].filter(
         (name) => name === path || name.startsWith(`${path}/`),
       );
-      // Deepest first, one by one, as rm does it.
+      // Deepest first, one by one, like rm.
       for (const name of inside.sort((one, other) => other.length - one.length)) {
         this.#changeNames(name, [[name, null]]);
       }
@@ -289,8 +289,8 @@ export class SimulatedFileSystem implements FileSystem {
   }
 
   /**
-   * One call. `effect` changes what programs see and what is pending; it takes place before a crash too, for the
-   * call may have reached the device. @returns the share of a write to do before the error is thrown.
+   * Makes one call. `effect` changes what programs see and what is pending; it also runs for a crash, because the call
+   * may have reached the device.
    */
   async #call(name: CallName, path: string, effect?: () => void): Promise<void> {
     const fault = await this.enter(name, path);
@@ -299,7 +299,7 @@ export class SimulatedFileSystem implements FileSystem {
     if (fault?.kind === "crash") throw new SimulatedCrash(`crash in ${name} of ${path}`);
   }
 
-  /** For files: announces a call. @returns the fault to play. */
+  /** For files: announces a call. @returns the fault to inject */
   async enter(name: CallName, path: string): Promise<Fault | undefined> {
     if (this.isCrashed) throw new SimulatedCrash("the system is gone");
     const call = { index: this.callCount++, name, path };
@@ -309,14 +309,14 @@ export class SimulatedFileSystem implements FileSystem {
       this.isCrashed = true;
       return fault;
     }
-    // A sync takes longer than other calls: whoever is quick comes in between.
+    // A sync takes longer than other calls, so that these can come in between.
     if (name === "sync") await new Promise<void>((resolve) => setImmediate(resolve));
     else await Promise.resolve();
     if (this.isCrashed) throw new SimulatedCrash("the system is gone");
     return fault;
   }
 
-  /** How many of `wanted` more bytes the device takes. */
+  /** How many of `wanted` more bytes fit on the device. */
   room(wanted: number): number {
     return Math.max(0, Math.min(wanted, this.capacityBytes - this.usedBytes()));
   }
@@ -335,7 +335,10 @@ export class SimulatedFileSystem implements FileSystem {
     this.#pendingNames.push(operation);
   }
 
-  /** A name that a moved folder had is given again only when the move is on the device: names here are whole paths. */
+  /**
+   * A name freed by moving a folder can be reused only once the move is on the device, because names are whole paths
+   * here.
+   */
   #settleMoved(path: string): void {
     const moved = this.#pendingNames.filter(({ changes }) =>
       changes.some(([name, entry]) => name === path && entry === null),
@@ -377,7 +380,7 @@ class SimulatedFile implements FileHandle {
   }
 
   async write(source: Uint8Array, offset: number, length: number, position: number): Promise<void> {
-    // The bytes are taken when the call is made, as a thread might do it.
+    // The bytes are copied at the time of the call, as a thread might do.
     const bytes = Buffer.from(source.subarray(offset, offset + length));
     this.#checkOpen();
     const fault = await this.#files.enter("write", this.#path);
@@ -415,7 +418,7 @@ class SimulatedFile implements FileHandle {
     return this.#inode.current.length;
   }
 
-  /** Never fails: the process may be on its way out. */
+  /** Never fails: the process may be exiting. */
   async close(): Promise<void> {
     this.#isOpen = false;
   }
@@ -481,7 +484,7 @@ function surviveOnce(known: Map<Inode, Inode>, inode: Inode, random: SeededRando
   return survivor;
 }
 
-/** What one pending operation may have done to the device. */
+/** A possible effect of one pending operation on the device. */
 function survived(bytes: Buffer, operation: FileOperation, random: SeededRandom): Buffer {
   const choice = random.below(4);
   if (choice === 0) return bytes;

@@ -1,8 +1,8 @@
 /**
- * A real server on a free port, in this process, with fresh certificates, and clients to talk to it.
+ * A real server on a free port, in this process, with fresh certificates, and clients for it.
  *
  * Invariants:
- * - What is started is stopped with `stop`, or by `stopTestServers` in afterAll.
+ * - Every server started is stopped by `stop`, or by `stopTestServers` in afterAll.
  */
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -22,9 +22,9 @@ import { isCold } from "./cold.ts";
 import { restarting } from "./restarting-routes.ts";
 
 export interface TestServerOptions {
-  /** Flags beside ServerUrl, DataDir and RunInMemory. */
+  /** Flags besides ServerUrl, DataDir and RunInMemory. */
   readonly flags?: readonly string[];
-  /** Databases to make. */
+  /** Databases to create. */
   readonly databases?: readonly { readonly name: string; readonly isDisabled?: boolean }[];
   readonly openStorage?: () => Promise<Storage>;
   readonly routes?: readonly Route[];
@@ -49,20 +49,20 @@ export interface TestServer {
   readonly url: string;
   readonly port: number;
   readonly running: RunningServer;
-  /** The CA's certificate and the first admin. */
+  /** The CA's certificate and the first admin's. */
   readonly authority: CertificatePair;
   readonly admin: CertificatePair;
-  /** What the server wrote as errors. */
+  /** Errors logged by the server. */
   readonly errors: unknown[];
-  /** A registered client with these rights. */
+  /** Registers a client certificate with these rights. */
   client(grant: Partial<Grant>, name?: string): Promise<CertificatePair>;
-  /** One request over HTTP/1.1 on its own connection. `pair` undefined: without a certificate. */
+  /** Sends one HTTP/1.1 request on its own connection. `pair` undefined: as the admin. */
   request(
     path: string,
     options?: RequestOptions,
     pair?: CertificatePair | undefined,
   ): Promise<Reply>;
-  /** An HTTP/2 session; closed when the server stops. */
+  /** Opens an HTTP/2 session; closed when the server stops. */
   session(pair: CertificatePair | undefined): http2.ClientHttp2Session;
   stop(): Promise<void>;
 }
@@ -141,7 +141,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   return result;
 }
 
-/** Certificates as Node's clients take them; `noCertificate` shows none. */
+/** TLS options for Node's clients; `noCertificate` presents none. */
 export function tlsOptions(
   authority: CertificatePair,
   pair: CertificatePair | undefined,
@@ -152,10 +152,10 @@ export function tlsOptions(
   return { ca, cert: pair.certificate, key: pair.key };
 }
 
-/** Shows no certificate where one is expected. */
+/** For requests without a certificate, where one is expected. */
 export const noCertificate: CertificatePair = { certificate: "", key: "" };
 
-/** One request with node:http or node:https; `agent` keeps connections. */
+/** Sends one request with node:http or node:https; `agent` allows keep-alive. */
 export function requestHttp1(
   url: string,
   options: RequestOptions & { tls?: https.RequestOptions; agent?: http.Agent | https.Agent },
@@ -180,7 +180,7 @@ export function requestHttp1(
       ? https.request(url, settings, onResponse)
       : http.request(url, settings, onResponse);
     request.on("error", reject);
-    // Node gives the body of a DELETE no length by itself.
+    // Node does not set the content-length of a DELETE body by itself.
     if (options.body !== undefined && settings.method === "DELETE") {
       request.setHeader("content-length", Buffer.byteLength(options.body));
     }
@@ -188,7 +188,7 @@ export function requestHttp1(
   });
 }
 
-/** One request on an HTTP/2 session. */
+/** Sends one request on an HTTP/2 session. */
 export function requestHttp2(
   session: http2.ClientHttp2Session,
   path: string,
@@ -204,7 +204,7 @@ export function requestHttp2(
     });
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
     stream.on("error", reject);
-    // Not "end": Node 24 tells of it before the error when a stream is cut off.
+    // Not "end": when a stream is aborted, Node 24 emits that before the error.
     stream.on("close", () =>
       resolve(toReply(headers[":status"] ?? 0, headers, Buffer.concat(chunks))),
     );

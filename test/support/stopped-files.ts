@@ -1,6 +1,6 @@
 /**
- * The files of a process that is stopped right before one of its changes reaches the disk, and later goes on: that one
- * change is made then, late, and every further call fails, as when the folder has been lost. See `FencedFiles`.
+ * The files of a process that is paused right before one of its changes reaches the disk, and later resumes: that
+ * change is then made late, and every further call fails, as when the folder has been lost. See `FencedFiles`.
  */
 import type { DirectoryLock, FileHandle, FileSystem, OpenMode } from "../../engine/environment.ts";
 import { SimulatedCrash, type SimulatedFileSystem } from "./simulated-file-system.ts";
@@ -8,7 +8,7 @@ import { SimulatedCrash, type SimulatedFileSystem } from "./simulated-file-syste
 export class StoppedFiles implements FileSystem {
   /** Changes so far. */
   changeCount = 0;
-  /** What the late change is: a call and its path; null while none is. */
+  /** The late change: a call and its path; null before it. */
   late: string | null = null;
   readonly #files: SimulatedFileSystem;
   readonly #stopAt: number;
@@ -18,7 +18,7 @@ export class StoppedFiles implements FileSystem {
     this.#goOn = resolve;
   });
 
-  /** `stopAt`: the change, counted from 0, that is late. */
+  /** `stopAt`: index of the late change, counted from 0. */
   constructor(files: SimulatedFileSystem, stopAt: number) {
     this.#files = files;
     this.#stopAt = stopAt;
@@ -28,7 +28,7 @@ export class StoppedFiles implements FileSystem {
     return this.#files.callCount;
   }
 
-  /** The late change is made now. */
+  /** Makes the late change now. */
   goOn(): void {
     this.#isOver = true;
     this.#goOn();
@@ -42,7 +42,7 @@ export class StoppedFiles implements FileSystem {
     return await work();
   }
 
-  /** Nothing is read by who is stopped. */
+  /** A paused process reads nothing. */
   async look<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.late !== null || this.#isOver) return await this.#fail();
     return await work();
@@ -112,7 +112,7 @@ class StoppedFile implements FileHandle {
   }
 
   write(source: Uint8Array, offset: number, length: number, position: number): Promise<void> {
-    // The bytes are those of the moment of the call, as the system's thread was given them.
+    // The bytes are those at the time of the call, as passed to the system's thread.
     const bytes = Buffer.from(source.subarray(offset, offset + length));
     return this.#files.change(`write ${this.#path}`, () =>
       this.#file.write(bytes, 0, length, position),

@@ -1,4 +1,4 @@
-/** A client of the TCP protocol that says what it is told to, and takes messages one by one. */
+/** A scripted client of the TCP protocol that reads messages one by one. */
 import * as net from "node:net";
 import * as tls from "node:tls";
 import type { CertificatePair } from "../../certs/authority.ts";
@@ -8,11 +8,11 @@ export type Message = Readonly<Record<string, unknown>>;
 
 export interface TcpClient {
   readonly socket: net.Socket;
-  /** Sends an object, or text as it is. */
+  /** Sends an object as JSON, or text as it is. */
   send(message: object | string): void;
-  /** The next message; null when the server has closed. */
+  /** The next message; null when the server has closed the connection. */
   next(): Promise<Message | null>;
-  /** The messages up to the end of a batch, without that. */
+  /** The messages up to the end of a batch, without the end marker. */
   batch(): Promise<Message[]>;
   close(): void;
 }
@@ -30,7 +30,7 @@ export async function connectTcp(server: TestServer, pair?: CertificatePair): Pr
   return clientOf(socket);
 }
 
-/** The client on a socket that is connected. */
+/** A client on a connected socket. */
 export function clientOf(socket: net.Socket): TcpClient {
   const messages = readMessages(socket);
   const client: TcpClient = {
@@ -56,7 +56,7 @@ export function clientOf(socket: net.Socket): TcpClient {
   return client;
 }
 
-/** Connects, agrees on a version, and asks for a subscription; its reply is the next message. */
+/** Connects, negotiates a version, and opens a subscription; the reply is the next message. */
 export async function openTcp(
   server: TestServer,
   options: object,
@@ -66,7 +66,7 @@ export async function openTcp(
   return await openSubscription(await connectTcp(server, pair), options, database);
 }
 
-/** Agrees on a version, and asks for a subscription; its reply is the next message. */
+/** Negotiates a version, and opens a subscription; the reply is the next message. */
 export async function openSubscription(
   client: TcpClient,
   options: object,
@@ -90,7 +90,7 @@ export function headerOf(DatabaseName: string, OperationVersion = 53_000): objec
   };
 }
 
-/** Splits what comes at the ends of objects, with the one means that is sure: trying. */
+/** Splits the input at the ends of objects, by trial parsing at each `}`. */
 async function* readMessages(socket: net.Socket): AsyncGenerator<Message> {
   let text = "";
   socket.on("error", () => undefined);
@@ -106,7 +106,7 @@ async function* readMessages(socket: net.Socket): AsyncGenerator<Message> {
       }
     }
   } catch {
-    // It was reset.
+    // The connection was reset.
   }
 }
 

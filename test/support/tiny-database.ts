@@ -1,6 +1,6 @@
 /**
- * A log with its tiny owner on a simulated disk, and a history of all that was ever submitted to it, against which
- * what is found after a crash is compared.
+ * A log with a minimal owner on a simulated disk, and the history of everything submitted to it, against which the
+ * state recovered after a crash is checked.
  */
 import { expect } from "vitest";
 import type { FileSystem } from "../../engine/environment.ts";
@@ -15,9 +15,9 @@ import { readRecord, type TinyChange, TinyOwner } from "./tiny-owner.ts";
 
 export const tinyFolder = "/data/tiny";
 
-/** What was submitted, in order, and how much of it was acknowledged. */
+/** The submitted transactions, in order, and how many of them were acknowledged. */
 export class TinyHistory {
-  /** The state after 0, 1, 2, ... transactions. */
+  /** The states after 0, 1, 2, ... transactions. */
   readonly states: string[] = ["{}"];
   acknowledged = 0;
   #newest: Record<string, string> = {};
@@ -41,13 +41,13 @@ export class TinyHistory {
     return copy;
   }
 
-  /** Transactions after the first `count` are known not to have happened. */
+  /** Transactions after the first `count` are known to be lost. */
   forget(count: number): void {
     this.states.length = count + 1;
     this.#newest = JSON.parse(this.states.at(-1) as string) as Record<string, string>;
   }
 
-  /** The number of transactions after which the state was this one, at least those acknowledged. Fails when none. */
+  /** The number of transactions that led to this state, at least those acknowledged. Fails when there is none. */
   find(state: string): number {
     const found = this.states.lastIndexOf(state);
     if (found >= this.acknowledged) return found;
@@ -72,7 +72,7 @@ export interface TinyOptions {
   readonly cacheBytes?: number;
   readonly diskReserveBytes?: number;
   readonly mustExist?: boolean;
-  /** Compact by itself. */
+  /** Options of automatic compaction. */
   readonly compaction?: CompactionOptions;
 }
 
@@ -124,7 +124,7 @@ export class TinyDatabase {
         },
         lost(count, error) {
           owner.lost(count);
-          // What a full disk refused is not there; what a stopped log left may be.
+          // What a full disk refused is not in the log; what a stopped log left may be.
           if ((error as EngineError).code === "disk-full") history.forget(before + count);
         },
         stopped: () => undefined,
@@ -145,7 +145,7 @@ export class TinyDatabase {
     }
   }
 
-  /** One transaction. Not durable when it returns. */
+  /** Writes one transaction. Not durable when it returns. */
   write(changes: readonly TinyChange[], evenIfFull = false): void {
     this.owner.write(changes, evenIfFull);
     this.history.submit(changes);
@@ -180,7 +180,7 @@ export class TinyDatabase {
     return textOf(this.owner.state());
   }
 
-  /** Every entry is found where it should be; the counters of bytes are what they should be. */
+  /** Checks that every entry is at its position, and that the byte counters are right. */
   async check(): Promise<void> {
     for (const [key, entry] of this.owner.entries) {
       const bytes = await this.log.read(entry.position, entry.length);

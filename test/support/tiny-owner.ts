@@ -3,7 +3,7 @@
  *
  *   | record header, keyLength, word = bytes of the value | key | value | pad |
  *
- * Deletions have flag 1. What was appended and is not yet durable is staged, as a real owner does it.
+ * Deletions have flag 1. Changes that are appended but not yet durable are staged, as in a real owner.
  */
 import { assert } from "../../engine/assert.ts";
 import type { FileLog } from "../../engine/log/file-log.ts";
@@ -36,7 +36,7 @@ interface StagedChange {
   readonly length: number;
 }
 
-/** One change of a transaction; a deletion has no value. */
+/** One change of a transaction; undefined deletes the key. */
 export type TinyChange = readonly [key: string, value: string | undefined];
 
 export function putRecord(
@@ -58,7 +58,7 @@ export function putRecord(
   return { bytes, length };
 }
 
-/** What a record says. */
+/** Decodes a record. */
 export function readRecord(bytes: Buffer, start: number) {
   const keyEnd = start + recordHeaderBytes + bytes.readUInt16LE(start + recordKeyLengthAt);
   const valueEnd = keyEnd + bytes.readUInt32LE(start + recordWordAt);
@@ -87,7 +87,7 @@ export class TinyOwner implements RecordOwner {
     return this.write([[key, undefined]]);
   }
 
-  /** One transaction. @returns the position of its first record. */
+  /** Writes one transaction. @returns the position of its first record */
   write(changes: readonly TinyChange[], evenIfFull = false): Position {
     assert(this.log !== undefined, "an owner has a log");
     const first = this.etag + 1;

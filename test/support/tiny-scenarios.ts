@@ -1,4 +1,4 @@
-/** Everything that a log does, as short stories to be interrupted. */
+/** All log activities as short scenarios to be interrupted. */
 import type { Scenario } from "./crash-loop.ts";
 import { TinyDatabase, TinyHistory, tinyFolder } from "./tiny-database.ts";
 
@@ -83,7 +83,7 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
     for (let index = 0; index < 4; index++) database.put(`key${index}`, `${index}`);
     await database.flush();
     await database.close();
-    // From here on nothing need be found, but what is found must be whole.
+    // From here on nothing has to be found, but what is found must be consistent.
     history.acknowledged = 0;
     await files.rename(tinyFolder, `${tinyFolder}.gone`);
     await files.syncDirectory("/data");

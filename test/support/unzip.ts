@@ -1,4 +1,4 @@
-/** The files of a Zip, by their names. */
+/** The files of a zip archive by name. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
