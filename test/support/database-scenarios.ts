@@ -69,6 +69,30 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
+  async "transactions made in turns, beside others that wait for them"(files, history) {
+    const shop = await SimulatedDatabase.open(files, history);
+    await shop.write(everything);
+    const counts: Batch = Array.from({ length: 300 }, (_, index) => ({
+      kind: "increment",
+      id: index % 2 === 0 ? "people/1" : "things/1",
+      name: `count ${index % 100}`,
+      by: index,
+    }));
+    const inFlight = [
+      shop.write([put("before", "it")]),
+      shop.write([put("things/1", "in turns"), ...counts], false, true),
+      shop.write([{ kind: "increment", id: "people/1", name: "count 1", by: 1_000 }]),
+      shop.write([put("people/2", "refused"), { kind: "fail" }], false, true),
+      shop.write(
+        [{ kind: "delete", id: "things/1" }, put("people/2", "two", "People")],
+        false,
+        true,
+      ),
+    ];
+    await Promise.all(inFlight);
+    await shop.database.close();
+  },
+
   async "rolling segments, with new shapes in flight"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     const writes: Promise<boolean>[] = [];

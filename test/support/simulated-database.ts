@@ -9,6 +9,8 @@ import { EngineError } from "../../engine/errors.ts";
 import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { finish, type Work } from "../../engine/work-budget.ts";
 import { rewriteTouched } from "../../engine/writes/documents.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 import { applyTo, type Batch, ModelDatabase, Refused } from "./model-database.ts";
@@ -143,16 +145,17 @@ export class SimulatedDatabase {
 
   /**
    * Runs one transaction on the database and on its model. Resolves when it is durable.
+   * @param isLong it is made in turns of the event loop, with a pause after each operation
    * @returns false when both refused it
    */
-  write(batch: Batch, isDeletion = false): Promise<boolean> {
-    const written = this.#write(batch, isDeletion);
+  write(batch: Batch, isDeletion = false, isLong = false): Promise<boolean> {
+    const written = this.#write(batch, isDeletion, isLong);
     // In-flight writes are left unawaited when the system crashes.
     written.catch(() => undefined);
     return written;
   }
 
-  async #write(batch: Batch, isDeletion: boolean): Promise<boolean> {
+  async #write(batch: Batch, isDeletion: boolean, isLong: boolean): Promise<boolean> {
     const { database, history } = this;
     const hasContent = batch.some(({ kind }) => kind === "attach");
     const contents = hasContent ? await this.#storeContents(batch) : new Map<string, Lease>();
@@ -160,20 +163,23 @@ export class SimulatedDatabase {
     let index = -1;
     let state: ModelDatabase | null = null;
     try {
-      await database.write(
-        (transaction) => {
-          const next = stateAfter(history.newest, batch);
-          isRefused = next === null;
-          for (const operation of batch) applyTo(transaction, operation, contents);
-          rewriteTouched(transaction);
-          if (next === null) expect.fail("the twin refused what the database took");
-          // The last run gets here: its transaction is appended before anything else runs.
-          history.states.push(next);
-          state = next;
-          index = history.states.length - 1;
-        },
-        { isDeletion },
-      );
+      const change = function* (transaction: Transaction): Work<void> {
+        const next = stateAfter(history.newest, batch);
+        isRefused = next === null;
+        for (const operation of batch) {
+          applyTo(transaction, operation, contents);
+          transaction.scriptWork = Number.MAX_SAFE_INTEGER; // a slice is over after so much
+          yield;
+        }
+        rewriteTouched(transaction);
+        if (next === null) expect.fail("the twin refused what the database took");
+        // The last run gets here: no other transaction begins before it is appended.
+        history.states.push(next);
+        state = next;
+        index = history.states.length - 1;
+      };
+      if (isLong) await database.writeInTurns(change, { isDeletion });
+      else await database.write((transaction) => finish(change(transaction)), { isDeletion });
       if (index > history.acknowledged) history.acknowledged = index;
       if (database.state.committedEtag > history.etag) history.etag = database.state.committedEtag;
       return true;
