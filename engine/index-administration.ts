@@ -418,8 +418,8 @@ export class IndexAdministration {
 }
 
 /**
- * Refuses an index that would read its own output, directly or through other indexes. @throws EngineError
- * index-creation
+ * Refuses an index that would read its own output, directly or through other indexes.
+ * @throws EngineError index-creation
  */
 function refuseOutput(
   name: string,

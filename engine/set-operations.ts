@@ -402,8 +402,8 @@ class SetOperation {
   }
 
   /**
-   * Reads the records of a batch that are not in memory. @returns the end of the documents that are resident; infinite:
-   * all are
+   * Reads the records of a batch that are not in memory.
+   * @returns the end of the documents that are resident; infinite: all are
    */
   async #gather(batch: Uint32Array, from: number): Promise<number> {
     const { documents, log } = this.#database.state;

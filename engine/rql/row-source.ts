@@ -27,8 +27,9 @@ export interface RowSource {
   /** Orders by lower-cased ids. */
   compareIds(left: number, right: number): number;
   /**
-   * Points `row` at the document's record. @returns false when the document no longer exists, or its record must first
-   * be read from the disk; `pending()` is then the promise to await before retrying.
+   * Points `row` at the document's record.
+   * @returns false when the document no longer exists, or its record must first be read from the disk; `pending()` is
+   * then the promise to await before retrying.
    */
   read(docNum: number, row: StoredRow): boolean;
   /** As `read` for element `at` of a list whose next elements are read soon. */
