@@ -1,5 +1,5 @@
 /**
- * Optional bytes for each entry of a store, in chunks: stored texts are off the heap of the garbage collector.
+ * Optional bytes for each entry of a store, in chunks: stored texts stay out of the garbage-collected heap.
  *
  *   place of an entry: 0 for none, else chunk * 2^32 + offset + 1
  *   in the chunk:      | length u32 | bytes |
