@@ -161,7 +161,7 @@ export class IndexAdministration {
   /**
    * Deploys indexes, all or none: creates new ones, and builds a replacement beside each that differs, which is swapped
    * in when it has caught up. Resolves when the definitions are durable.
-   * @param mayBeCSharp false: C# is refused unread
+   * @param mayBeCSharp false: C# is refused without being parsed
    * @param deployer named in the history of the indexes
    * @returns the names in the order of `definitions`
    * @throws EngineError invalid-argument, invalid-format, index-compilation, index-creation, not-supported,

@@ -26,7 +26,7 @@ import type { Transaction } from "./transaction.ts";
 
 /** The origin of a deployment. */
 export interface Deployer {
-  /** The name of a machine, an address, or a part of the server. */
+  /** The name of a machine, an address, or a component of the server. */
   readonly source: string;
   /** The index of the command; 0: none. */
   readonly commandIndex: number;

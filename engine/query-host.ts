@@ -40,7 +40,7 @@ export interface QueryOptions {
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;
   readonly waitForNonStale?: boolean;
-  /** Milliseconds; 15,000 when left out. */
+  /** Milliseconds; 15,000 when omitted. */
   readonly timeoutMs?: number | undefined;
   readonly metadataOnly?: boolean;
   readonly projectionBehavior?: ProjectionBehavior | undefined;

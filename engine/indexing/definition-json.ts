@@ -143,7 +143,7 @@ function optionsRow(options: FieldOptions): object {
   };
 }
 
-/** A definition without the analyzers of its fields, which are specific to this server. */
+/** A definition whose fields use only this server's default analyzers. */
 export function withoutAnalyzers(definition: JsonObject): JsonObject {
   const fields = Object.entries((definition["Fields"] ?? {}) as Record<string, object>);
   const rows = fields.map(([name, options]) => [name, { ...options, Analyzer: null }]);

@@ -3,12 +3,12 @@
  *
  * Terms by type of value (measured on RavenDB 7.2.7 with debug=entries):
  *   string        its text in lower case (exact: as it is; search: its words); a date in its normal form
- *   number        its digits as written, zeros at the end of a fraction cut; beside them its double
+ *   number        its digits as written, trailing zeros of the fraction removed; and its double
  *   true, false   the word
  *   null          the null marker
- *   array         each element, arrays in it too; an empty one is nothing
- *   object        the object marker; of what a deployed index maps its text
- *   nothing       nothing. A path with `[]` gives null for an element that lacks the rest of the path,
+ *   array         each element, nested arrays too; none for an empty one
+ *   object        the object marker; in a deployed index its text
+ *   missing       none. A path with `[]` gives null for an element that lacks the rest of the path,
  *                 and the element itself when it is neither object nor array.
  *
  * Knows nothing of entries, collections or queries.

@@ -144,7 +144,7 @@ class Execution {
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
   readonly #highlighters: readonly Highlighter[];
-  /** By field, then by document id, or by the group key of a reduced row. */
+  /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
   #scannedCount = 0;
   /** Cost of evaluating `filter` on a row. */
@@ -236,7 +236,7 @@ class Execution {
     };
   }
 
-  /** Releases the memory it holds in the budget. */
+  /** Releases what its budget holds. */
   close(): void {
     this.#budget.close();
   }

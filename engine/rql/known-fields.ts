@@ -1,6 +1,6 @@
 /**
- * Checks that a query may use a deployed index: the index must be trustworthy, and may have every field that the query
- * names.
+ * Checks that a query may use a deployed index: the index must not be marked as errored, and the query may only name
+ * fields that the index can have.
  */
 import { EngineError } from "../errors.ts";
 import { visitFields } from "./analyze-index.ts";

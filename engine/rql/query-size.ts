@@ -2,7 +2,7 @@
 import { EngineError } from "../errors.ts";
 import { workLimits } from "../work-budget.ts";
 
-/** Words, values and signs allowed for each permitted condition: `a = 1 or`. */
+/** Tokens allowed for each permitted condition: `a = 1 or`. */
 const tokensPerClause = 4;
 
 /** Maximum number of tokens of a text. */

@@ -45,7 +45,7 @@ export interface QueryOutcome {
   readonly seriesIncludes: ReadonlyMap<string, readonly SeriesInclude[]> | null;
   /** Field -> document id -> fragments. */
   readonly highlightings: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> | null;
-  /** Document id, or group key of a reduced row -> explanation of its score; null: not requested. */
+  /** Document id, or identifier of a reduced row -> explanation of its score; null: not requested. */
   readonly explanations: ReadonlyMap<string, readonly string[]> | null;
   /** Microseconds since 1970; 0 = never. */
   readonly indexTimestamp: number;

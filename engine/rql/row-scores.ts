@@ -13,7 +13,7 @@ export interface PlacedCursor {
 }
 
 export class RowScores {
-  /** By document id, or group key of a reduced row: the explanation of its score. */
+  /** By document id, or by the identifier of a reduced row: the explanation of its score. */
   readonly explanations = new Map<string, string[]>();
   readonly #cursor: PlacedCursor;
   readonly #explained: ExplainedScores;

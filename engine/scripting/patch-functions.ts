@@ -61,7 +61,7 @@ function writable(run: Run): ScriptHost {
 const hostCallUnits = 50;
 /** Cost of a change: it is validated, staged, logged, committed, and reported to listeners. */
 const changeUnits = 1_000;
-/** Each byte of a document costs parsing and serializing it once more. */
+/** Cost per byte of a document: it is parsed and serialized once more. */
 const unitsPerByte = 1;
 /** Bytes that a change takes until it is durable, besides the data written. */
 const changeBytes = 512;

@@ -225,7 +225,7 @@ function newInstance(run: Run, type: ScriptFunction): ScriptObject {
   return made;
 }
 
-/** The slot of a named function expression's own name, or -1. */
+/** The slot for the name of a named function expression, or -1. */
 function selfSlot(node: FunctionNode, scope: Scope): number {
   if (node.type !== "FunctionExpression" || !node.id) return -1;
   const binding = scope.bindings.get(node.id.name);

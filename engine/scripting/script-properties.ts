@@ -2,7 +2,7 @@
  * The only access to properties: reading, writing, deleting, calling and iterating by names from a script.
  *
  * Reads follow the reference's lenient rules: a property of undefined or null is null, and so on. Methods come from
- * tables by the kind of value (`registerMethods`), never from host prototypes.
+ * tables by the kind of value (`methodTables`), never from host prototypes.
  *
  * Invariants:
  * - no host object is indexed by a name from a script: names go to `positionOf`, to a `Map`, or are checked to be array

@@ -283,7 +283,7 @@ export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): 
   }
 }
 
-/** The factor by which a run may exceed its estimated time: the host compiles and collects garbage concurrently. */
+/** The factor by which a run may exceed `msMax`: the host's compiler and garbage collector use processor time too. */
 const lateFactor = 1.5;
 /** Allocations are reported to the process's account in steps of at least this size. */
 const heldStepBytes = 1024 * 1024;

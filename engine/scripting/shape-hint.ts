@@ -133,7 +133,7 @@ export class KeyNode {
     return this.longer;
   }
 
-  /** Unread slots: one for each key and `more`, always the same number. To be copied. */
+  /** Unread slots: one for each key, plus `more`, which must be the same in every call. To be copied. */
   blank(more: number): readonly Slot[] {
     this.slots ??= new Array<Slot>(this.count + more).fill(LAZY);
     return this.slots;
