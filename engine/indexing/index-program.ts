@@ -87,7 +87,6 @@ export interface IndexProgram {
   readonly referencedCollections: readonly (string | null)[];
   /** Names of the fields; null when known only at run time. */
   readonly fieldNames: ReadonlySet<string> | null;
-  /** Whether the index has a reduce. */
   readonly isReduce: boolean;
   /** @throws RecordAwaited */
   map(row: StoredRow): MapResult;

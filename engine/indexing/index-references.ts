@@ -42,7 +42,6 @@ export class IndexReferences {
     if (term >= 0) yield* this.#documentsOfTerm(term);
   }
 
-  /** All referenced names. */
   *names(): Generator<string> {
     const { dictionary } = this.#column;
     for (let term = firstTerm; term < dictionary.count; term++) {

@@ -5,7 +5,6 @@
  * words below can never begin an unquoted path or be an alias.
  */
 
-/** One piece of query text. */
 export interface Token {
   readonly kind: TokenKind;
   /** As written, unless the kind specifies otherwise. */

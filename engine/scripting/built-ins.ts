@@ -41,5 +41,4 @@ function addRandom(math: Value): void {
   math.values.push(builtIn("random", 0, (run) => (run.context as ScriptContext).host.random()));
 }
 
-/** Every global of scripts, by name. */
 export const globals: ReadonlyMap<string, Value> = makeGlobals();

@@ -3,7 +3,7 @@
  *
  * - A double with an integral value is boxed, because 7 / 2 is 3 and 7.0 / 2 is 3.5; other numbers need no mark.
  * - A date is its text, as in documents: `2020-01-02T03:04:05.0000000Z`; a span is `1.02:03:04.0000000`.
- * - undefined is a missing value, null a null: in an index, the first produces no term, the second one.
+ * - undefined is a missing value, null a null: in an index, the first produces no term, the second produces one.
  *
  * Missing values in indexes, measured on RavenDB 7.2.7: a member or a method of one is missing too, `x + null` is x,
  * `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.

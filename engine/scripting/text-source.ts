@@ -126,7 +126,6 @@ export class TextSource implements Source {
     return this.stored !== null;
   }
 
-  /** The entire text. */
   wholeText(): string {
     this.text ??= this.isAscii
       ? this.bytes.latin1Slice(this.from, this.to)
