@@ -1,10 +1,10 @@
 /**
- * The indexes of one database as they are administered: deployed, replaced, locked, paused, and kept over restarts.
- * Definitions are durable; entries are in memory, and in snapshots (index-snapshots.ts).
+ * Administration of one database's indexes: deploy, replace, lock, pause, and persist across restarts. Definitions are
+ * durable; entries are in memory, and in snapshots (index-snapshots.ts).
  *
  * Invariants:
- * - What `deploy` and the other changes resolved for is found again after a restart.
- * - Tombstones above `lastDeletionEtagNeeded` are still to be read by some index.
+ * - When `deploy` or another change resolves, its effect survives a restart.
+ * - Some index has yet to read the tombstones above `lastDeletionEtagNeeded`.
  */
 
 import type { Clock, Timer } from "./environment.ts";
@@ -41,13 +41,13 @@ import { automaticIndexName } from "./rql/auto-index-name.ts";
 import type { Store } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** How often unused indexes are looked for. */
+/** Interval of the check for unused indexes. */
 const tidyMs = 60_000;
 
-/** Deploys where no server is. */
+/** The deployer when there is no server. */
 const embeddedDeployer: Deployer = { source: "Jackdaw", commandIndex: 0 };
 
-/** What is stored of an index. */
+/** The stored form of an index. */
 type StoredIndex = (
   | { readonly kind: "automatic"; readonly definition: IndexDefinition }
   | { readonly kind: "static"; readonly definition: StaticDefinition }
@@ -55,7 +55,7 @@ type StoredIndex = (
   readonly priority: IndexPriority;
   readonly lockMode: IndexLockMode;
   readonly isDisabled: boolean;
-  /** Left out by versions that did not keep it. */
+  /** Missing in records of versions that did not keep it. */
   readonly createdAtMicros?: number;
 };
 
@@ -74,16 +74,16 @@ export class IndexAdministration {
   readonly #snapshots: IndexSnapshots | null;
   #tidyTimer: Timer | null = null;
   readonly #stopListening: () => void;
-  /** The last write of a definition. */
+  /** The last write of a definition, in progress or done. */
   #writing: Promise<void> = Promise.resolve();
-  /** Writes of the change that is being made, for whoever awaits it. */
+  /** Writes of the current change, for its caller to await. */
   #awaited: Promise<unknown>[] | null = null;
   #isRestoring = true;
   #isClosed = false;
   #hasIndexes = false;
   #isPaused = false;
 
-  /** `place`: where snapshots are kept; null: nowhere. */
+  /** `place`: where snapshots are kept; null: none are. */
   constructor(
     database: Store,
     clock: Clock,
@@ -123,12 +123,15 @@ export class IndexAdministration {
     this.#tidyLater();
   }
 
-  /** Deletions up to this etag are taken in by all indexes that they concern: no index needs their tombstones. */
+  /**
+   * The tombstone watermark: every index concerned has processed the deletions up to this etag, so none needs their
+   * tombstones.
+   */
   get lastDeletionEtagNeeded(): number {
     const { tombstones } = this.#database.state.keyspaces;
     let needed = Number.MAX_SAFE_INTEGER;
     for (const index of this.indexes.all()) {
-      // One that has failed reads no more: only building it again makes it another.
+      // A failed index reads no more: only a rebuild creates a working one.
       if (index.failure !== null || index.invalidity !== null) continue;
       const saved = this.#snapshots?.deletionEtagsOf(index) ?? [];
       for (const { collection, deletionEtag } of [...index.index.sources, ...saved]) {
@@ -139,12 +142,12 @@ export class IndexAdministration {
     return needed;
   }
 
-  /** Null when every index has what it had before a restart. */
+  /** Null when every index is restored. */
   get restored(): Promise<void> | null {
     return this.#snapshots?.restored ?? null;
   }
 
-  /** Have all indexes been told to stop? Until they are told otherwise, or a restart. */
+  /** Whether all indexes are paused, which lasts until they are resumed or the server restarts. */
   get isPaused(): boolean {
     return this.#isPaused;
   }
@@ -156,10 +159,10 @@ export class IndexAdministration {
   }
 
   /**
-   * Deploys indexes, all or none: makes those that are new, and builds beside those that differ another one that takes their
-   * place when it has caught up. Resolves when the definitions are durable.
-   * @param mayBeCSharp false: C# is not even looked at
-   * @param deployer whom the history of the indexes names
+   * Deploys indexes, all or none: creates new ones, and builds a replacement beside each that differs, which is swapped
+   * in when it has caught up. Resolves when the definitions are durable.
+   * @param mayBeCSharp false: C# is refused without being parsed
+   * @param deployer named in the history of the indexes
    * @returns the names in the order of `definitions`
    * @throws EngineError invalid-argument, invalid-format, index-compilation, index-creation, not-supported,
    * access-refused
@@ -178,7 +181,7 @@ export class IndexAdministration {
     return deployments.map(({ definition }) => definition.name);
   }
 
-  /** Would deploying this change the index of its name? @throws EngineError invalid-argument, invalid-format */
+  /** Whether deploying this would change the index of its name. @throws EngineError invalid-argument, invalid-format */
   hasChanged(json: JsonObject): boolean {
     const definition = parseStaticDefinition(json);
     const { lockMode, priority } = parseDeploymentOptions(json);
@@ -188,7 +191,7 @@ export class IndexAdministration {
     return !isSame || known.lockMode !== lockMode || known.priority !== priority;
   }
 
-  /** Resolves when it is durable. @returns false when there is none @throws EngineError index-deletion */
+  /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */
   async delete(name: string): Promise<boolean> {
     const index = this.indexes.byName(name);
     if (index === undefined) return false;
@@ -207,7 +210,7 @@ export class IndexAdministration {
     return true;
   }
 
-  /** Puts the replacement of an index into its place before it has caught up. @throws EngineError index-missing */
+  /** Swaps in the replacement of an index before it has caught up. @throws EngineError index-missing */
   async replace(name: string): Promise<void> {
     const replacement = this.indexes.byName(replacementPrefix + name);
     if (replacement === undefined) {
@@ -222,15 +225,15 @@ export class IndexAdministration {
     await this.#durably(() => this.indexes.replace(replacement));
   }
 
-  /** Keeps an index's lock mode, priority and state over a restart. Resolves when they are durable. */
+  /** Persists an index's lock mode, priority and state. Resolves when they are durable. */
   async save(index: OpenIndex): Promise<void> {
     await this.#durably(() => this.#write([[index.name, index]]));
   }
 
-  /** Stops the indexes. Definitions that are being written still are. `withSnapshots`: what the indexes have is kept. */
+  /** Stops the indexes. Definitions being written still are. `withSnapshots`: the contents of the indexes are saved. */
   async close(withSnapshots: boolean): Promise<void> {
     this.#isClosed = true;
-    // A timer that goes on keeps all of a database in memory.
+    // A pending timer would keep the whole database in memory.
     this.#tidyTimer?.cancel();
     this.#stopListening();
     this.indexes.close();
@@ -274,7 +277,7 @@ export class IndexAdministration {
     }
   }
 
-  /** May it store reduced objects in the collection that it names? @throws EngineError index-creation */
+  /** Checks that it may store reduced objects in its output collection. @throws EngineError index-creation */
   #requireOutput({ definition, program }: Deployment): void {
     const { name, output = null, reduce } = definition;
     if (output === null || reduce === null) return;
@@ -295,7 +298,7 @@ export class IndexAdministration {
     );
   }
 
-  /** As it is kept: with the number that its documents have in their ids. */
+  /** The definition as stored: with the number used in the ids of its output documents. */
   #numbered(definition: StaticDefinition, known: OpenIndex | undefined): StaticDefinition {
     const { output = null } = definition;
     if (output === null) return definition;
@@ -325,7 +328,7 @@ export class IndexAdministration {
     this.#keep({ ...revision, definition: numbered });
   }
 
-  /** Takes down in the history of an index what was deployed. */
+  /** Records a deployed definition in the index's history. */
   #keep(revision: IndexRevision): void {
     const countMax = revisionsKept(this.documents.setting("Indexing.History.NumberOfRevisions"));
     this.#change((transaction) => keepRevision(transaction, revision, countMax));
@@ -349,7 +352,7 @@ export class IndexAdministration {
     if (indexes.length > 0) this.#snapshots?.restore(indexes, () => this.indexes.wake());
   }
 
-  /** A definition that does not compile any more is an index that does not run. */
+  /** A definition that no longer compiles becomes an index that does not run. */
   #restoreStatic(definition: StaticDefinition): StaticIndex {
     let program = noProgram;
     let failure: Error | null = null;
@@ -366,14 +369,14 @@ export class IndexAdministration {
   }
 
   #added(index: OpenIndex): void {
-    // It may have taken the place of one of its name.
+    // It may have replaced an index of the same name.
     if (!this.#isRestoring) this.#snapshots?.prune();
     this.#hasIndexes = true;
     index.isPaused = this.#isPaused;
     this.#write([[index.name, index]]);
   }
 
-  /** Makes changes whose writes the caller awaits. @throws EngineError when they cannot be written */
+  /** Makes changes and waits for their writes. @throws EngineError when they cannot be written */
   async #durably(change: () => void): Promise<void> {
     this.#awaited = [];
     change();
@@ -382,7 +385,10 @@ export class IndexAdministration {
     await Promise.all(writes);
   }
 
-  /** What nobody awaits and cannot be written (a full disk) is not kept: it is made again when it is needed. */
+  /**
+   * A write that nobody awaits may fail (a full disk): the index is then not persisted, and is created again when
+   * needed.
+   */
   #write(changes: readonly (readonly [string, OpenIndex | null])[]): void {
     if (this.#isRestoring || this.#isClosed) return;
     const { indexDefinitions } = this.#database.state.keyspaces;
@@ -411,7 +417,10 @@ export class IndexAdministration {
   }
 }
 
-/** Nothing may feed on itself, not through others either. @throws EngineError index-creation */
+/**
+ * Refuses an index that would read its own output, directly or through other indexes.
+ * @throws EngineError index-creation
+ */
 function refuseOutput(
   name: string,
   collection: string,
@@ -480,7 +489,7 @@ function storedOf(index: OpenIndex): StoredIndex | undefined {
   return { kind: "static", definition: { ...index.definition, name: index.name }, ...kept };
 }
 
-/** Stands for texts that do not compile. */
+/** Placeholder for definitions that do not compile. */
 const noProgram: IndexProgram = {
   collections: [],
   referencedCollections: [],

@@ -1,14 +1,14 @@
 /**
- * Contents of attachments while the map of one document is run. Maps are synchronous and contents are in files: a content that
- * is not here is awaited, and then the map is run again from its beginning.
+ * Contents of attachments while the map of one document runs. Maps are synchronous and contents are in files: a content
+ * that is not in memory is awaited, and the map is then rerun from its beginning.
  *
- * Invariant: after the map has succeeded or failed nothing is kept.
+ * Invariant: nothing is kept after the map has succeeded or failed.
  */
 import type { BlobStore } from "./blob-store.ts";
 import { EngineError } from "./errors.ts";
 import { indexedContentBytesMax } from "./limits.ts";
 
-/** A map needs a content that must be read first. */
+/** Thrown when a map needs a content that must first be read. */
 export class ContentAwaited extends Error {
   readonly hash: string;
 
@@ -20,7 +20,7 @@ export class ContentAwaited extends Error {
 
 export class IndexContents {
   readonly #blobs: BlobStore;
-  /** By hash: the content, or why there is none. */
+  /** By hash: the content, or the error of reading it. */
   readonly #contents = new Map<string, Buffer | EngineError>();
   #bytes = 0;
 
@@ -28,7 +28,7 @@ export class IndexContents {
     this.#blobs = blobs;
   }
 
-  /** @throws ContentAwaited, EngineError record-damaged, too-large for more than a map may look at */
+  /** @throws ContentAwaited, EngineError record-damaged, too-large when a map exceeds its quota */
   get(hash: string, size: number): Buffer {
     const known = this.#contents.get(hash);
     if (known instanceof EngineError) throw known;
@@ -42,7 +42,7 @@ export class IndexContents {
     throw new ContentAwaited(hash);
   }
 
-  /** Reads what a map awaits. That it cannot be read is for the map to say. */
+  /** Reads the content that a map awaits. A read error is kept for the map to throw. */
   async load({ hash }: ContentAwaited): Promise<void> {
     try {
       const reader = await this.#blobs.open(hash);

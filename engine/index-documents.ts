@@ -1,8 +1,8 @@
 /**
- * The documents and deletions of a database as its indexes follow them: committed ones, in the order of etags. Knows
- * nothing of what indexes make of them.
+ * The documents and deletions of a database as its indexes follow them: committed ones, in etag order. Knows nothing of
+ * index contents.
  *
- * Cursors read the table as it is, so one is good for a single turn of the event loop.
+ * Cursors read the table in its current state, so each is valid for a single turn of the event loop.
  */
 
 import type { DatabaseState } from "./database-state.ts";
@@ -38,12 +38,12 @@ import type { Store } from "./store.ts";
 
 const noExtra = Buffer.alloc(0);
 
-/** Who keeps the definitions of indexes. */
+/** Persists the definitions of indexes. */
 export interface DefinitionListener
   extends Pick<IndexHost, "indexChanged" | "indexDropped" | "indexReplaced"> {
-  /** An index has taken in something. */
+  /** An index has made progress. */
   indexAdvanced(name: string): void;
-  /** Indexes may have something to do. */
+  /** Indexes may have work to do. */
   wake(): void;
 }
 
@@ -99,7 +99,7 @@ export class IndexedDocuments implements IndexHost {
     return new TombstoneCursor(tombstones, this.#state);
   }
 
-  /** Documents as they are now, for an index that has taken in these collections so far. */
+  /** The current documents, for an index with this progress in its collections. */
   presentTo(followed: readonly FollowedCollection[]): PresentDocuments {
     const { documents, keyspaces } = this.#state;
     const ofAll = followed.find(({ collection }) => collection === null);

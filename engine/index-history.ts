@@ -1,9 +1,9 @@
 /**
- * The history of indexes: for each name the last definitions that somebody deployed, who, and when. A definition that says
- * what the newest one says is not taken down again. Behaves as RavenDB 7.2.7 does: it goes with the index, stays when that
- * is reset, and does not tell of changed lock modes and priorities.
+ * The history of indexes: for each name the last deployed definitions, with deployer and time. A definition equal to
+ * the newest revision is not recorded again. Behaves as RavenDB 7.2.7 does: the history is deleted with the index,
+ * survives a reset, and does not record changes of lock mode and priority.
  *
- * Knows neither which indexes there are nor how they are built.
+ * Knows neither which indexes exist nor how they are built.
  *
  * Invariants:
  * - The revisions of an index take at most `indexHistoryLengthMax`, but the newest one is always kept.
@@ -24,11 +24,11 @@ import {
 import { indexHistoryLengthMax, indexRevisionsDefault } from "./limits.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Who deploys. */
+/** The origin of a deployment. */
 export interface Deployer {
-  /** The name of a machine, an address, or what of the server did it. */
+  /** The name of a machine, an address, or a component of the server. */
   readonly source: string;
-  /** The index of the command; 0: it has none. */
+  /** The index of the command; 0: none. */
   readonly commandIndex: number;
 }
 
@@ -38,13 +38,13 @@ export interface IndexRevision extends Deployer {
   readonly createdAtMicros: number;
 }
 
-/** How many revisions a value of the setting `Indexing.History.NumberOfRevisions` asks for. */
+/** The number of revisions for a value of the setting `Indexing.History.NumberOfRevisions`. */
 export function revisionsKept(setting: unknown): number {
   const text = String(setting ?? "");
   return /^\d{1,9}$/.test(text) ? Number(text) : indexRevisionsDefault;
 }
 
-/** Takes down what is deployed. `countMax`: revisions of the index that are kept. */
+/** Records a deployed definition in the index's history. `countMax`: revisions of the index that are kept. */
 export function keepRevision(
   transaction: Transaction,
   revision: IndexRevision,
@@ -68,7 +68,7 @@ export function keepRevision(
   }
 }
 
-/** Forgets an index. */
+/** Deletes the history of an index. */
 export function dropRevisions(transaction: Transaction, name: string): void {
   const { indexHistories } = transaction.keyspaces;
   const prefix = indexHistoryPrefix(name);
@@ -77,7 +77,7 @@ export function dropRevisions(transaction: Transaction, name: string): void {
   }
 }
 
-/** The revisions of each index by its name, the newest first. */
+/** The revisions of each index by its name, newest first. */
 export function historiesOf({ keyspaces }: DatabaseState): Map<string, IndexRevision[]> {
   const histories = new Map<string, IndexRevision[]>();
   for (const [, value] of keyspaces.indexHistories.withPrefix("")) {
@@ -90,7 +90,7 @@ export function historiesOf({ keyspaces }: DatabaseState): Map<string, IndexRevi
   return histories;
 }
 
-/** What a definition says, to be kept. @throws EngineError invalid-format */
+/** The revision that records a definition. @throws EngineError invalid-format */
 export function revisionOf(
   definition: StaticDefinition,
   json: JsonObject,

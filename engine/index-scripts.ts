@@ -1,11 +1,10 @@
 /**
- * Compiles the JavaScript and the C# of deployed indexes, and runs it for the stages of indexing/: values come from stored
- * documents and go as JSON texts.
+ * Compiles the JavaScript and the C# of deployed indexes and runs it for the stages of indexing/: input comes from
+ * stored documents, output goes out as JSON texts.
  *
  * Invariants:
- * - What a map loads is in the result's references, whether or not it is there.
- * - Functions of an index keep nothing from one run to the next for long: what they keep in variables of their own is
- *   forgotten after `runsPerDeclaration` runs.
+ * - Every document that a map loads is in the result's references, whether or not it exists.
+ * - The functions of an index keep no state for long: their own variables are reset every `runsPerDeclaration` runs.
  */
 
 import { collectionIdOf, idOf } from "./document-record.ts";
@@ -75,18 +74,18 @@ import { valueOfText } from "./scripting/text-source.ts";
 import type { Store } from "./store.ts";
 import { RecordNotResident } from "./transaction.ts";
 
-/** Runs after which the functions are made anew. */
+/** Runs after which the functions are declared anew. */
 const runsPerDeclaration = 1_024;
-/** C# counts no statements: what a map may cost is bounded by its work. */
+/** C# maps have no statement limit; this bounds their work instead. */
 const csharpStepsMax = 1_000_000;
-/** Runs of a map that take too long by the clock before the document is one that failed. */
+/** Timed-out runs of a map before its document counts as failed. */
 const lateRunsMax = 4;
-/** What an entry of an index costs, and each of its fields: terms are made of it, found and counted. */
+/** Cost of an index entry, and of each of its fields: terms are extracted, looked up and counted. */
 const entryUnits = 60;
 const fieldUnits = 60;
-/** Of the memory of a script, the part that the values of one reduce may be: they are texts, which are read. */
+/** Share of a script's memory that the values of one reduce may take: they are JSON texts still to be parsed. */
 const reducedShare = 1 / 8;
-/** What one more value that is reduced may cost. */
+/** Steps allowed for each further value of a reduce. */
 const stepsPerValue = 200;
 
 /**
@@ -101,7 +100,7 @@ export function compileIndex(
   return new ScriptProgram(definition, database, clock);
 }
 
-/** A text with what it declares, which is declared anew now and then. */
+/** A compiled script with its declarations, which are renewed periodically. */
 class Declared<Declaration> {
   readonly script: CompiledScript;
   readonly #read: (script: CompiledScript) => Declaration;
@@ -131,14 +130,14 @@ class ScriptProgram implements IndexProgram {
   readonly #maps: readonly Declared<readonly IndexMap[]>[];
   readonly #reduce: Declared<IndexReduce> | null;
   readonly #hint = new ShapeHint();
-  /** How what functions gave is written; of C# what is not there differs from what is null. */
+  /** Writes the results of functions; in C# a missing value differs from null. */
   readonly #writer: ValueWriter;
   readonly #limits: ScriptLimits;
-  /** Of the document that is being mapped: its maps, and the keys of what they give, share one. */
+  /** Of the document being mapped: its maps, and the keys of their results, share one account. */
   #account: Run | null = null;
-  /** The last row whose maps took too long, and how often. */
+  /** The last row whose maps timed out, and how often. */
   #late = { docNum: -1, etag: 0, count: 0 };
-  /** Is what is not there found as null? Then an entry without fields is one. */
+  /** Whether missing values are found as null; an entry without fields is then kept. */
   readonly #keepsEmpty: boolean;
 
   constructor(definition: StaticDefinition, database: Store, clock: Clock) {
@@ -209,7 +208,7 @@ class ScriptProgram implements IndexProgram {
     return items === undefined ? result : { ...result, items };
   }
 
-  /** May a map that took too long be tried again, in another turn of the event loop? */
+  /** Whether a timed-out map may be retried in a later turn of the event loop. */
   #mayTryAgain({ docNum, etag }: StoredRow): boolean {
     const late = this.#late;
     if (late.docNum !== docNum || late.etag !== etag) this.#late = { docNum, etag, count: 1 };
@@ -217,7 +216,7 @@ class ScriptProgram implements IndexProgram {
     return this.#late.count < lateRunsMax;
   }
 
-  /** Maps each counter of a document; one that fails leaves the others alone. */
+  /** Maps each counter of a document; a failing one does not affect the others. */
   #mapCounters(
     row: StoredRow,
     collection: string,
@@ -327,7 +326,7 @@ class ScriptProgram implements IndexProgram {
   #keyed(run: Run, output: ScriptObject): ReducedValue {
     const { script, current } = this.#reduce as Declared<IndexReduce>;
     const value = script.continue(run, current.groupBy, [output]);
-    // A key that is not there is one that is null.
+    // A missing key counts as null.
     const { plainText, objectText } = this.#writer;
     const key = isObject(value) ? objectText(run, value) : plainText(run, value);
     return { key, text: objectText(run, output) };
@@ -341,7 +340,7 @@ class ScriptProgram implements IndexProgram {
   }
 }
 
-/** What functions of indexes reach; takes down what they look at. */
+/** The host of index functions; records what they read. */
 class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, AttachmentScriptHost {
   isTracking = true;
   references = new Set<string>();
@@ -396,13 +395,13 @@ function limitsFor(base: ScriptLimits, count: number): ScriptLimits {
 
 type Property = "Maps" | "Reduce" | "AdditionalSources";
 
-/** The texts of a definition, compiled, and what is known of them without running them. */
+/** The compiled texts of a definition, and their static properties. */
 interface IndexTexts {
   readonly maps: readonly CompiledScript[];
   readonly reduce: CompiledScript | null;
-  /** Collections that they load documents of; null in it: any. */
+  /** Collections whose documents they load; null as a member: any. */
   readonly loads: ReadonlySet<string | null>;
-  /** Null: only running them tells. */
+  /** Null: known only at run time. */
   readonly fields: ReadonlySet<string> | null;
 }
 
@@ -440,7 +439,7 @@ function csharpTexts(definition: StaticDefinition): IndexTexts {
     try {
       return compileScript(script, { kind: "csharp-index" });
     } catch (cause) {
-      // What was written is right; there is only so much that may stand in each other.
+      // The C# itself is valid; only its nesting is limited.
       if (!(cause instanceof EngineError) || cause.code !== "script-syntax") throw cause;
       const message = `Failed to compile index '${definition.name}': It is too long or nested too deeply`;
       throw new EngineError("index-compilation", message, { cause });
@@ -455,7 +454,7 @@ function csharpTexts(definition: StaticDefinition): IndexTexts {
   };
 }
 
-/** A mistake in a text as the index's, with the text. */
+/** Reports an error in a text as the index's, with the text. */
 function explained<Result>(
   name: string,
   property: Property,
@@ -485,7 +484,7 @@ function explained<Result>(
   }
 }
 
-/** What is wrong with a text and where, in the words of the engine that RavenDB 7.2.7 runs scripts with. */
+/** What is wrong with a text and where, in the wording of RavenDB 7.2.7's script engine. */
 function faultText(text: string, { message, details }: EngineError): string {
   const { line, column, reason } = details ?? {};
   if (typeof reason !== "string" || typeof line !== "number" || typeof column !== "number") {
@@ -502,7 +501,7 @@ function faultText(text: string, { message, details }: EngineError): string {
   return `${isToken ? what : reason} (<anonymous>:${line}:${column})`;
 }
 
-/** Looks into the functions beside the maps: what they load, too, is followed. */
+/** Scans the additional functions: documents they load are tracked, too. */
 function readFunctions(
   name: string,
   functions: readonly string[],
@@ -517,14 +516,14 @@ function readFunctions(
   }
 }
 
-/** What `boost(value, factor)` was called with; 1: it was not. */
+/** Undoes `boost(value, factor)`; factor 1: there was none. */
 function unboosted(value: Value): { readonly value: Value; readonly factor: number } {
   const factor = isObject(value) ? getOwn(value, "$boost") : undefined;
   if (typeof factor !== "number" || !isObject(value)) return { value, factor: 1 };
   return { value: getOwn(value, "$value"), factor };
 }
 
-/** One entry. What is undefined is no field; a value with `$name` is a field of that name. */
+/** One entry. An undefined value is no field; a value with `$name` is a field of that name. */
 function mappedEntry(
   run: Run,
   output: ScriptObject,
@@ -548,7 +547,7 @@ function mappedEntry(
   return { fields, boosts: boosts.size === 0 ? null : boosts };
 }
 
-/** The values with a name of their own that a value is or lists, or null when it is none. */
+/** The dynamically named values that a value is or lists, or null when it is neither. */
 function dynamicFields(value: Value): ScriptObject[] | null {
   if (isDynamic(value)) return [value];
   if (!isArray(value) || value.items.length === 0) return null;
@@ -587,7 +586,7 @@ function dynamicOptions(options: Value): DynamicFieldOptions {
   return { indexing: indexing ?? null, isStored };
 }
 
-/** What a map of counters is given. */
+/** The argument of a counter map. */
 function counterObject(documentId: string, name: string, value: string): ScriptObject {
   const counter = newObject();
   setOwn(counter, "Value", Number(value));
@@ -596,7 +595,7 @@ function counterObject(documentId: string, name: string, value: string): ScriptO
   return counter;
 }
 
-/** What a map gave as rows show it: values alone, without how they are indexed. */
+/** The result of a map as rows show it: values only, without their indexing options. */
 function shownText(run: Run, object: ScriptObject): string {
   const shown = newObject();
   for (const key of ownKeys(object)) {
@@ -606,7 +605,7 @@ function shownText(run: Run, object: ScriptObject): string {
   return objectText(run, shown);
 }
 
-/** An object whose members are all there: what is undefined is null. */
+/** An object with all members: undefined is written as null. */
 function objectText(run: Run, object: ScriptObject): string {
   const members = ownKeys(object).map(
     (key) => `${JSON.stringify(key)}:${plainText(run, getOwn(object, key))}`,
@@ -618,7 +617,7 @@ function plainText(run: Run, value: Value): string {
   return value === undefined || isFunction(value) ? "null" : valueText(run, value);
 }
 
-/** JSON texts of what functions gave. */
+/** Writes the results of functions as JSON texts. */
 interface ValueWriter {
   /** The value of one field of an entry. */
   fieldText(run: Run, value: Value): string;

@@ -1,16 +1,16 @@
 /**
- * Keeps what is in the indexes of one database in files, so that they go on after a restart where they were: a snapshot of each
- * (log/snapshot-file.ts) in the folder `indexes`. It is an index's own and no part of the log: without it, or when it is damaged or
- * was made by another definition or version, the index is built anew from the documents.
+ * Saves the contents of one database's indexes to files, so that indexing resumes where it was after a restart: one
+ * snapshot for each index (log/snapshot-file.ts) in the folder `indexes`. Snapshots are not part of the log: when one
+ * is missing, damaged, or made by another definition or version, the index is rebuilt from the documents.
  *
- * A snapshot is written beside traffic when the work since the last one comes to several times the work of writing it, now and
- * then when there was less, and when the database is closed.
+ * A snapshot is written in the background when the work since the last one is several times the work of writing it,
+ * after an interval when there was less, and when the database is closed.
  *
  * Invariants:
- * - A snapshot under its final name is whole and on the device.
- * - What an index has after its snapshot was read is what it had for the documents that have not changed since, and how far
- *   it was; it follows from there.
- * - Nobody sees an index that is half read.
+ * - A snapshot under its final name is complete and on the device.
+ * - A restored index holds its saved entries of the documents that have not changed since, and its saved progress; it
+ *   continues from there.
+ * - A partly restored index is not visible to queries.
  */
 import { BackgroundTask } from "./background-task.ts";
 import type { Clock, FileSystem, Report } from "./environment.ts";
@@ -27,24 +27,24 @@ import { Throttle } from "./log/throttle.ts";
 import { processMemory } from "./memory-budget.ts";
 import type { Store } from "./store.ts";
 
-/** Another one for entries that are made or kept in another way: then all indexes are built anew. */
+/** Incremented when entries are computed or stored differently: all indexes are then rebuilt. */
 const entriesVersion = 1;
-/** The work since a snapshot that a crash makes vain, at most, in the work of writing one. */
+/** The most indexing work that a crash can lose, as a multiple of the work of writing a snapshot. */
 const workFactor = 5;
 /** See `IndexSnapshotsOptions`. */
 const defaultWorkMsMin = 250;
-/** Milliseconds that writing a byte takes, about. */
+/** Approximate milliseconds to write a byte. */
 const writingMsPerByte = 2e-6;
 const retryMs = 1_000;
 const documentsSection = "documents";
 const fileNamePattern = /^\d{10}\.idx$/;
 
-/** What a snapshot says of its index. */
+/** The header of a snapshot. */
 interface IndexHead {
   readonly entriesVersion: number;
   readonly name: string;
   readonly fingerprint: string;
-  /** Collections that it maps, and how far. */
+  /** The collections it maps, with its progress in each. */
   readonly followed: readonly FollowedCollection[];
   readonly hasCaughtUp: boolean;
   readonly indexedAtMicros: number;
@@ -53,24 +53,24 @@ interface IndexHead {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** What is known of the newest snapshot of an index. */
+/** The newest snapshot of an index. */
 interface Saved {
-  /** Number of its file. */
+  /** Number of the file. */
   readonly number: number;
-  /** By the clock that never goes backward. */
+  /** Monotonic clock. */
   readonly atMs: number;
   readonly bytes: number;
-  /** As the index had them then. */
+  /** The index's values at the time of the snapshot. */
   readonly changeCount: number;
   readonly indexingMs: number;
-  /** How far it was in everything that it looks at. */
+  /** Its progress in every source it reads. */
   readonly sources: readonly FollowedCollection[];
 }
 
 export interface IndexSnapshotsOptions {
-  /** Milliseconds after a change until a snapshot is written, however little changed. */
+  /** Milliseconds from a change until a snapshot is written, however small the change. */
   readonly intervalMs?: number;
-  /** Milliseconds of indexing that are not worth a snapshot of their own. */
+  /** Milliseconds of indexing below which no snapshot is written. */
   readonly workMsMin?: number;
 }
 
@@ -88,12 +88,12 @@ export class IndexSnapshots {
   readonly #openedMs: number;
   #throttle: Throttle | null = null;
   #nextNumber = 1;
-  /** There were snapshots when the database was opened. */
+  /** Whether snapshots existed when the database was opened. */
   #hadFiles = false;
   #isClosed = false;
-  /** Resolves when all snapshots that were there at the start are read. */
+  /** Resolves when all snapshots found at the start are read. */
   #restored: Promise<void> | null = null;
-  /** Files that are being removed. */
+  /** Pending removals of files. */
   #removals: Promise<void> = Promise.resolve();
   readonly #indexes: () => readonly OpenIndex[];
 
@@ -121,14 +121,14 @@ export class IndexSnapshots {
     );
   }
 
-  /** Null when every index has what its snapshot had. */
+  /** Null when every index is restored. */
   get restored(): Promise<void> | null {
     return this.#restored;
   }
 
   /**
-   * Reads the snapshots of these indexes, which have taken in nothing. Until one is read, its index is `isRestoring`.
-   * `done` is called for each index when it can go on.
+   * Restores these indexes, which are empty, from their snapshots. An index is `isRestoring` until its snapshot is
+   * read. `done` is called for each index when it can continue.
    */
   restore(indexes: readonly OpenIndex[], done: () => void): void {
     for (const index of indexes) index.isRestoring = true;
@@ -142,14 +142,14 @@ export class IndexSnapshots {
     );
   }
 
-  /** The index has taken in something. Cost: a few comparisons. */
+  /** Called when the index has made progress; schedules a snapshot. Cost: a few comparisons. */
   advanced(index: OpenIndex): void {
     if (this.#isClosed) return;
     if (this.#isWorthIt(index)) this.#task.runSoon();
     else if (this.#hasChanged(index)) this.#task.armIn(this.#intervalMs);
   }
 
-  /** Removes the files of indexes that are gone. */
+  /** Removes the files of dropped indexes. */
   prune(): void {
     const indexes = new Set(this.#indexes());
     for (const [index, { number }] of this.#saved) {
@@ -160,14 +160,14 @@ export class IndexSnapshots {
   }
 
   /**
-   * Collections that the maps of an index load documents of, as far as its newest snapshot has taken them in: later deletions must be
-   * told of again after a crash.
+   * The collections whose documents the maps of an index load, with the progress recorded in its newest snapshot: after
+   * a crash, later deletions must be reported again.
    */
   deletionEtagsOf(index: OpenIndex): readonly FollowedCollection[] {
     return this.#saved.get(index)?.sources.slice(index.index.followed.length) ?? [];
   }
 
-  /** Writes what is not written yet. Nothing is written after it. The indexes must be at rest. */
+  /** Writes the outstanding snapshots, and nothing afterward. The indexes must be idle. */
   async close(isWhole: boolean): Promise<void> {
     this.#isClosed = true;
     this.#throttle?.hurry();
@@ -196,14 +196,14 @@ export class IndexSnapshots {
     );
   }
 
-  /** Would a crash make more work vain than writing a snapshot is? */
+  /** Whether a crash would lose more work than writing a snapshot costs. */
   #isWorthIt(index: OpenIndex): boolean {
     const { indexingMs = 0, bytes = 0 } = this.#saved.get(index) ?? {};
     const worthMs = Math.max(this.#workMsMin, workFactor * bytes * writingMsPerByte);
     return index.indexingMs - indexingMs >= worthMs;
   }
 
-  /** One index that works much does not have all others written, too. */
+  /** Saves only the indexes that are due: one busy index does not cause all others to be written. */
   async #saveDue(): Promise<void> {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const index of this.#indexes()) {
@@ -218,7 +218,7 @@ export class IndexSnapshots {
     if (nextMs < Number.POSITIVE_INFINITY) this.#task.armIn(nextMs);
   }
 
-  /** When there is no room, or the device fails, there is none: what is there stays. */
+  /** On a full disk or a device error no snapshot is written; the existing one stays. */
   async #save(index: OpenIndex, bytesPerSecond: number): Promise<void> {
     if (this.#database.isDiskFull || index.index.isBusy === true) return;
     const number = this.#nextNumber++;
@@ -243,7 +243,7 @@ export class IndexSnapshots {
       const before = this.#saved.get(index);
       this.#saved.set(index, { ...saved, bytes });
       if (before !== undefined) this.#remove(before.number);
-      // It may have gone while it was written.
+      // The index may have been dropped during the write.
       this.prune();
     } catch (error) {
       for (const name of [temporary, path]) await this.#files.unlink(name).catch(() => undefined);
@@ -252,7 +252,7 @@ export class IndexSnapshots {
     }
   }
 
-  /** Everything that goes into a snapshot, as it is now. */
+  /** The contents of a snapshot, as of now. */
   #capture(
     index: OpenIndex,
     number: number,
@@ -301,7 +301,7 @@ export class IndexSnapshots {
     }
   }
 
-  /** Numbers of the files, the newest first; what is no whole file is removed. */
+  /** Numbers of the files, newest first; incomplete files are removed. */
   async #findFiles(): Promise<number[]> {
     if (!(await this.#files.exists(this.#folder))) return [];
     const numbers: number[] = [];
@@ -315,7 +315,7 @@ export class IndexSnapshots {
     return numbers;
   }
 
-  /** @returns the index that has now what the file has; null when it is of none of these, or cannot be used */
+  /** @returns the index restored from the file; null when the file belongs to none of these or is unusable */
   async #restoreFrom(
     number: number,
     known: ReadonlyMap<string, OpenIndex>,
@@ -358,7 +358,7 @@ export class IndexSnapshots {
     }
   }
 
-  /** Gives an index what its snapshot has. @throws UnusableSnapshot */
+  /** Restores an index from its snapshot. @throws UnusableSnapshot */
   async #fill(
     index: OpenIndex,
     head: IndexHead,
@@ -394,12 +394,12 @@ export class IndexSnapshots {
   }
 }
 
-/** As they are now: an index moves its own on. */
+/** A copy: an index advances its own in place. */
 function copied(sources: readonly FollowedCollection[]): readonly FollowedCollection[] {
   return sources.map((source) => ({ ...source }));
 }
 
-/** An index keeps its entries when it takes the place of the one that it was built beside. */
+/** Equal for an index and its side-by-side replacement, which keeps its entries when it is swapped in. */
 function keyOf(name: string, fingerprint: string): string {
   const base = name.startsWith(replacementPrefix) ? name.slice(replacementPrefix.length) : name;
   return `${base.toLowerCase()}\n${fingerprint}`;

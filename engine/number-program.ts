@@ -1,6 +1,6 @@
 /**
- * Arithmetic over numbers that stand in a record, as steps over registers: nothing is called and no number becomes an
- * object on the way. Knows nothing of bytes: the caller puts the numbers of `inputs` into the first registers.
+ * Arithmetic over the numbers of a record, as steps over registers: without calls, and without boxing numbers. Knows
+ * nothing of bytes: the caller loads the numbers of `inputs` into the first registers.
  *
  *   registers (f64): number of each input | constants | result of each step
  *   steps (i32):     operator | left | right | operator | ...
@@ -8,7 +8,7 @@
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - It gives what the script gives when every input is a number (test/engine/byte-patch.test.ts).
+ * - When every input is a number, the result equals the script's (test/engine/byte-patch.test.ts).
  */
 import type { SimpleExpression, SimpleOperator } from "./scripting/script-reading.ts";
 
@@ -21,7 +21,7 @@ const operators: Readonly<Record<SimpleOperator, number>> = {
 };
 const wordsPerStep = 3;
 
-/** What is assigned, in the order of the text, to properties known by number; and what names mean. */
+/** Assignments in text order to properties given by number, with name resolution. */
 export interface NumberAssignments {
   readonly values: readonly SimpleExpression[];
   /** The target of each value. */
@@ -34,16 +34,16 @@ export interface NumberAssignments {
 }
 
 export class NumberProgram {
-  /** Fields whose numbers are to be in the first registers before `run`. */
+  /** Fields whose numbers must be in the first registers before `run`. */
   readonly inputs: readonly number[];
   readonly registers: Float64Array;
-  /** By target: the register of its value after `run`, and the one that has its number before it, or -1. */
+  /** By target: the register of its value after `run`, and the register of its number before it, or -1. */
   readonly results: readonly number[];
   readonly before: readonly number[];
   readonly #steps: Int32Array;
   /** The register of the first step. */
   readonly #first: number;
-  /** Registers of all that is assigned. */
+  /** Registers of all assigned values. */
   readonly #assigned: readonly number[];
 
   /** Use `compileNumbers`. */
@@ -61,7 +61,7 @@ export class NumberProgram {
     this.before = draft.targetFields.map((field) => inputs.indexOf(field));
   }
 
-  /** Computes all registers. @returns false when an assigned one is not finite. Hot. */
+  /** Computes all registers. @returns false when an assigned value is not finite. Hot. */
   run(): boolean {
     const { registers } = this;
     const steps = this.#steps;
@@ -95,7 +95,7 @@ function computed(operator: number, left: number, right: number): number {
   }
 }
 
-/** A program while it is made. */
+/** A program under construction. */
 interface Draft {
   readonly inputs: number[];
   readonly constants: number[];
@@ -103,7 +103,7 @@ interface Draft {
   readonly targetFields: readonly number[];
 }
 
-/** The program of assignments that are nothing but arithmetic; null when one reads or has anything but numbers. */
+/** The program for assignments that are pure arithmetic; null when one uses anything but numbers. */
 export function compileNumbers(assignments: NumberAssignments): NumberProgram | null {
   const { values, targets, targetFields } = assignments;
   const draft: Draft = { inputs: [], constants: [], steps: [], targetFields };
@@ -117,7 +117,7 @@ export function compileNumbers(assignments: NumberAssignments): NumberProgram | 
   return new NumberProgram(draft, assigned, targets);
 }
 
-/** Finds the inputs and constants. @returns false when it is not arithmetic over numbers of top-level properties. */
+/** Collects inputs and constants. @returns false unless it is arithmetic over numbers of top-level properties. */
 function gather(value: SimpleExpression, assignments: NumberAssignments, draft: Draft): boolean {
   switch (value.kind) {
     case "literal":
@@ -147,7 +147,7 @@ function constantOf(
 }
 
 class StepMaker {
-  /** The registers of fields that were assigned so far. */
+  /** The registers of the fields assigned so far. */
   readonly current = new Map<number, number>();
   readonly #assignments: NumberAssignments;
   readonly #draft: Draft;

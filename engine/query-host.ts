@@ -2,8 +2,7 @@
  * Queries of one database: wires rql/, indexing/ and scripting/ to its documents.
  *
  * Invariants:
- * - A reply's etag is of the documents before the first of them was read: what it says may be older than the reply,
- *   never newer.
+ * - A reply's etag is taken before the first document is read: it may be older than the rows, never newer.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./environment.ts";
@@ -34,33 +33,33 @@ import { searchEngineOf } from "./search-engine.ts";
 import type { Store } from "./store.ts";
 import { WorkBudget } from "./work-budget.ts";
 
-/** How a query is asked, beside its text. */
+/** The options of a query besides its text. */
 export interface QueryOptions {
-  /** JSON text of the parameters' object; null: there are none. Longs in it are exact. */
+  /** JSON text of the parameters' object; null: none. Longs in it are exact. */
   readonly parametersText?: string | null;
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;
   readonly waitForNonStale?: boolean;
-  /** Milliseconds; 15,000 when left out. */
+  /** Milliseconds; 15,000 when omitted. */
   readonly timeoutMs?: number | undefined;
   readonly metadataOnly?: boolean;
   readonly projectionBehavior?: ProjectionBehavior | undefined;
   readonly skipDuplicateChecking?: boolean;
-  /** The etag of an answer that the caller has: when it is still good, nothing is run. */
+  /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
-  /** Aborted when nobody wants the answer any more: then the query ends. */
+  /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: AbortSignal | undefined;
-  /** Told the reply's etag before the first row. Not called when documents may change under it. */
+  /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
   readonly onEtag?: (etag: number) => void;
 }
 
-/** The index that fits a query best, and what others lack. */
+/** The index that fits a query best, and why others do not. */
 export interface IndexExplanation {
   readonly indexName: string;
   readonly reasons: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** Thrown to stop a query whose answer the caller has already. */
+/** Thrown to stop a query whose answer the caller already has. */
 class NotModified extends Error {
   readonly etag: number;
 
@@ -77,7 +76,7 @@ export class DatabaseQueries {
   readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
-  /** Makes etags of stale answers different from all others. */
+  /** Makes the etags of stale answers unique. */
   #staleCount = 0;
 
   /** `place` and `options`: see `IndexAdministration`. */
@@ -97,7 +96,7 @@ export class DatabaseQueries {
     return this.administration.indexes;
   }
 
-  /** Parses and analyses. @throws query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */
+  /** Parses and analyzes. @throws query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */
   compile(
     text: string,
     kind: QueryKind,
@@ -108,7 +107,7 @@ export class DatabaseQueries {
     return this.#compiler.compile(text, kind, parameters, { start, pageSize });
   }
 
-  /** As `compile` with the options' parameters, in slices. */
+  /** As `compile` with the parameters from `options`, in slices. */
   async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
     const { parametersText = null, start, pageSize, signal } = options;
     const budget = new WorkBudget(signal);
@@ -129,7 +128,7 @@ export class DatabaseQueries {
 
   /**
    * Runs a query; rows go to `sink`, each the JSON text of an object.
-   * @returns null when `options.unlessEtag` still holds: then there were no rows.
+   * @returns null when `options.unlessEtag` is still valid: no rows were sent.
    * @throws index-missing, query-invalid, not-supported, script-failed, record-damaged
    */
   async execute(
@@ -174,8 +173,8 @@ export class DatabaseQueries {
   }
 
   /**
-   * Numbers of the documents that a query finds, each once, in its order: those of its page. Of an index query at once,
-   * however stale the index is. The caller holds the numbers.
+   * Numbers of the documents on the query's page, each once, in its order. An index query does not wait, however stale
+   * the index is. The caller holds the numbers.
    * @throws index-missing, query-invalid, not-supported
    */
   async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
@@ -223,11 +222,11 @@ export class DatabaseQueries {
     }
   }
 
-  /** What the query reads, as one number that changes when that does. */
+  /** A hash of the state that the query reads; changes when that state does. */
   fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
     const read = query.moments.reduce(safeHash, this.#readBy(query));
-    // Another index may have taken its place, and its maps may have read compare-exchange values, whose changes are
-    // counted from the opening on.
+    // The index may have been replaced, and its maps may have read compare-exchange values, whose changes are counted
+    // since the database was opened.
     if (index?.isStatic !== true) return read;
     const { compareExchangeChanges } = this.administration.documents;
     const mapped = safeHash(safeHash(read, index.openedAtMicros), compareExchangeChanges);
@@ -260,8 +259,8 @@ export class DatabaseQueries {
   }
 
   /**
-   * `debug=entries`: what an index knows of the documents that a query finds.
-   * @throws index-missing when no index fits: none is made for it
+   * `debug=entries`: the index entries of the documents that a query finds.
+   * @throws index-missing when no index fits: none is created for it
    */
   async entries(text: string, options: QueryOptions): Promise<EntriesOutcome> {
     const query = await this.prepare(text, "read", options);
@@ -296,13 +295,13 @@ export class DatabaseQueries {
     return this.#automatics().find((index) => covers(index.definition, definition));
   }
 
-  /** The query as it is understood, written in one way. @throws query-syntax, query-invalid */
+  /** The query in canonical form. @throws query-syntax, query-invalid */
   canonicalText(text: string): string {
     return printServerSide(parseQuery(text));
   }
 
   /**
-   * Which index a query would use, and why others do not fit. Makes none. A query that names its index is refused.
+   * Which index a query would use, and why others do not fit. Creates none. A query that names its index is refused.
    * @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation
    */
   async explain(text: string, options: QueryOptions): Promise<IndexExplanation> {
@@ -329,7 +328,7 @@ export class DatabaseQueries {
     return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
   }
 
-  /** As RavenDB 7.2.7 answers: the widest index of the collection, though no index is needed. */
+  /** As RavenDB 7.2.7 answers: the widest index of the collection, although no index is needed. */
   #explainCollection(collection: string): IndexExplanation {
     const lower = collection.toLowerCase();
     const [widest, ...others] = this.#automatics()
@@ -343,12 +342,12 @@ export class DatabaseQueries {
     };
   }
 
-  /** Stops the indexes; `withSnapshots`: what they have is kept. */
+  /** Stops the indexes; `withSnapshots`: their contents are saved. */
   async close(withSnapshots: boolean): Promise<void> {
     await this.administration.close(withSnapshots);
   }
 
-  /** Waits for what a query must find: indexes that are being read, new documents in the order of ids. */
+  /** Waits for the query's prerequisites: indexes being restored, and new documents sorted by id. */
   async #settle({ access }: AnalyzedQuery): Promise<void> {
     if (access.kind !== "collection") await this.administration.restored;
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
@@ -357,8 +356,8 @@ export class DatabaseQueries {
 }
 
 /**
- * Hands out indexes, and takes the reply's etag whenever it does: the last time is right before entries are looked up, in
- * the same turn.
+ * Provides indexes, and computes the reply's etag each time: the last time is right before the entry lookup, in the
+ * same turn.
  */
 class EtagMarker implements IndexProvider {
   etag = 0;
@@ -409,7 +408,7 @@ class EtagMarker implements IndexProvider {
   }
 }
 
-/** Takes down which documents a query of an index comes to, and shows it none of them. */
+/** Records the numbers of the documents that an index query visits, and returns none of the documents. */
 class NumberRows extends QueryRows {
   readonly numbers: number[] = [];
 
@@ -423,7 +422,7 @@ class NumberRows extends QueryRows {
   }
 }
 
-/** Is a field compared with what is stored under a compare-exchange key? */
+/** Whether a field is compared with the value of a compare-exchange key. */
 function readsCompareExchange(condition: Condition): boolean {
   switch (condition.kind) {
     case "and":
@@ -440,7 +439,7 @@ function readsCompareExchange(condition: Condition): boolean {
   }
 }
 
-/** Documents of a collection, all or by an id condition, in the order in which a query gives them. */
+/** Documents of a collection, all or by an id condition, in the order of the query's rows. */
 function collectionNumbers(database: Store, { access, source }: AnalyzedQuery): number[] {
   assert(access.kind === "collection", "it is a query of a collection");
   const { documents } = database.state;

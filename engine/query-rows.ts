@@ -1,9 +1,9 @@
 /**
- * The documents of a database as a query reads them: by number, by id, in the order of etags or ids. Made for one query
- * and closed after it.
+ * The documents of a database as a query reads them: by number, by id, in the order of etags or ids. Created for one
+ * query and closed after it.
  *
- * A walk over a collection sees the documents of one moment, through a view. Single documents are read as they are now.
- * Rows lie in images of segments, or in blocks (record-reader.ts): no object is made for each.
+ * A walk over a collection sees the documents of one moment, through a view. Single documents are read in their current
+ * version. Rows point into images of segments, or into blocks (record-reader.ts): no object is allocated for each.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -26,12 +26,12 @@ export { nextTurn } from "./turns.ts";
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 const batchRows = 256;
-/** Gives document numbers in some order, a batch at a time. */
+/** A source of document numbers in some order, a batch at a time. */
 interface NumberCursor {
   fill(batch: Uint32Array, limit: number): number;
 }
 
-/** A walk over documents. Each is taken as `reader` has it when the walk comes to it. */
+/** A walk over documents. Each is read in the version that `reader` has when the walk reaches it. */
 export class DocumentCursor implements RowCursor {
   readonly row: StoredRow;
   pending: Promise<void> | null = null;
@@ -43,7 +43,7 @@ export class DocumentCursor implements RowCursor {
   #count = 0;
   #isLast = false;
 
-  /** `row`: that of an earlier walk by the same reader, which is over. */
+  /** `row`: reused from an earlier, finished walk of the same reader. */
   constructor(
     documents: DocumentReader,
     numbers: NumberCursor,
@@ -83,7 +83,7 @@ export class DocumentCursor implements RowCursor {
     }
   }
 
-  /** Lets go of what it holds. To be called when a walk is not gone to its end. */
+  /** Releases its pins. Required when a walk ends early. */
   end(): void {
     this.#records.rest();
     this.row.block?.release();
@@ -120,7 +120,7 @@ export class QueryRows implements RowSource {
     this.#records = new RecordReader(database);
   }
 
-  /** Lets go of what walks needed. No cursor is used after it. */
+  /** Releases what the walks used. No cursor may be used afterward. */
   close(): void {
     this.#records.close();
     for (const view of this.#views) view.release();
@@ -257,7 +257,7 @@ export class QueryRows implements RowSource {
   }
 }
 
-/** No collection has this number: a row's has 16 bits. */
+/** No collection has this number: those in rows have 16 bits. */
 export const missingCollection = 0x1_0000;
 
 /** The number of a collection, or `missingCollection`. */
@@ -277,8 +277,9 @@ export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buff
 }
 
 /**
- * A safe integer for what the documents of a collection (null: all) are: as long as it is the same, so are they. The
- * greatest etag that any ever had and their number say it: with no write the documents can only become fewer.
+ * A safe integer that identifies the state of a collection's documents (null: all documents): as long as it is equal,
+ * so are they. It combines the greatest etag ever assigned in the collection with the number of documents: without a
+ * write, documents can only become fewer.
  */
 export function fingerprintOf(state: DatabaseState, collection: string | null): number {
   const { documents } = state;

@@ -1,6 +1,6 @@
 /**
- * Scripts inside queries: `select { … }`, calls of declared functions, and conditions of `filter` that call what only
- * scripts know. They read documents as they are now and change nothing.
+ * Scripts inside queries: `select { … }`, calls of declared functions, and conditions of `filter` that call functions
+ * only scripts have. They read documents in their current version and change nothing.
  */
 
 import { assert } from "./assert.ts";
@@ -52,13 +52,13 @@ import { valueOfText } from "./scripting/text-source.ts";
 import { RecordNotResident } from "./transaction.ts";
 import type { WorkBudget } from "./work-budget.ts";
 
-/** The name of the document in scripts of queries without an alias; no query can write it. */
+/** The name of the document in scripts of queries without an alias; queries cannot use it. */
 const rowName = "__document";
 
-/** Reads the record that a script missed, in bytes of its own. */
+/** Reads the record that a script missed, into its own buffer. */
 export type FetchRecord = (missing: RecordNotResident) => Promise<Buffer>;
 
-/** Records fetched for scripts that are kept from row to row. */
+/** Fetched records that scripts keep from row to row. */
 const fetchedMax = 64;
 
 export class DatabaseScripts implements ScriptProvider {
@@ -119,7 +119,7 @@ class ScriptsOfQuery implements QueryScripts {
     });
   }
 
-  /** A row is done: what was fetched for it is most often in the cache too. */
+  /** Called after a row: its fetched records are usually in the cache as well. */
   #dropFetched(): void {
     if (this.#host.fetched.size > fetchedMax) this.#host.fetched.clear();
   }
@@ -147,7 +147,7 @@ class ScriptsOfQuery implements QueryScripts {
     return isPassed;
   }
 
-  /** To a filter a document that is not there is undefined, and null where the document has null for an id. */
+  /** A filter sees a missing document as undefined, or as null where its id is null. */
   #filterText(filter: Expression): string {
     const [root = rowName] = this.#names;
     let text = `(${conditionText(filter, new Set(this.#names))})`;
@@ -169,7 +169,7 @@ class ScriptsOfQuery implements QueryScripts {
     return scriptCache.get(text, { kind: "projection", parameters: this.#names, functions });
   }
 
-  /** `takesLists`: several documents under a plain alias are a list and no mistake. */
+  /** `takesLists`: several documents under a plain alias are a list, not an error. */
   #run(script: CompiledScript, input: ScriptInput, takesLists = false) {
     const args: Value[] = [this.#documentOf(input, script.hint).root];
     for (const { alias, isArray: isList } of this.#query.load) {
@@ -186,7 +186,7 @@ class ScriptsOfQuery implements QueryScripts {
   }
 }
 
-/** What the index keeps stands before what the document has; booleans are texts, as in RavenDB 7.2.7. */
+/** Stored fields take precedence over the document's; booleans become strings, as in RavenDB 7.2.7. */
 function showStored({ root }: ScriptDocument, stored: string): void {
   const kept = valueOfText(stored);
   if (!isObject(kept)) return;
@@ -196,7 +196,10 @@ function showStored({ root }: ScriptDocument, stored: string): void {
   }
 }
 
-/** What `key()`, `count()` and `sum(x => x.F)` give in a script over groups: members of the reduced object. */
+/**
+ * The functions `key()`, `count()` and `sum(x => x.F)` for a script over groups: they read members of the reduced
+ * object.
+ */
 function groupFunctions(name: string, keys: readonly string[]): string[] {
   const members = keys.map((key) => `${JSON.stringify(key)}: ${name}[${JSON.stringify(key)}]`);
   const [only] = keys;
@@ -213,7 +216,7 @@ function functionText({ name, parameters, body }: Declaration): string {
   return `function ${name}(${parameters}) ${body.text}`;
 }
 
-/** The rows of what a projection gave: a document that was left as it was stays one. */
+/** The rows of a projection's result: an unchanged document stays a document. */
 function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
   if (isArray(value)) {
     return value.items.flatMap((item) => resultsOf({ value: (item ?? null) as Value, run }));
@@ -238,7 +241,7 @@ function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boo
     return new ScriptArray(present.map((text) => loadedValue(text, alias, false)));
   }
   const { "@metadata": metadata } = JSON.parse(loaded) as { "@metadata"?: { "@id"?: string } };
-  // The server composed the text: its metadata is the last member.
+  // The server composed the text: `@metadata` is the last member.
   const at = loaded.lastIndexOf(',"@metadata":{');
   const open = at < 0 ? loaded.indexOf('"@metadata":{') : at + 1;
   const body = at < 0 ? "{}" : `${loaded.slice(0, at)}}`;
@@ -246,7 +249,7 @@ function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boo
   return ScriptDocument.fromText(body, metadataText, metadata?.["@id"] ?? null).root;
 }
 
-/** The expression whose value is the row. */
+/** The expression that computes the row. */
 function projectionText(projection: AnalyzedQuery["projection"], root: string): string {
   if (projection.kind === "script") return projection.script.text;
   assert(projection.kind === "call", "a script makes the rows");
@@ -285,7 +288,7 @@ function valueText(value: ProjectedValue, root: string): string {
   }
 }
 
-/** `["A"]["B"]`; each `[]` is a walk over the elements. */
+/** `["A"]["B"]`; each `[]` becomes a `map` over the elements. */
 function membersText(path: readonly PathPart[]): string {
   let text = "";
   for (const [at, { name, arrays }] of path.entries()) {
@@ -296,7 +299,7 @@ function membersText(path: readonly PathPart[]): string {
   return text;
 }
 
-/** A query that selects what a declared function returns, with a script that returns it: then null is no row. */
+/** Rewrites a projection that is a call as a script that returns its result; null is then no row. */
 export function callAsScript(query: AnalyzedQuery): AnalyzedQuery {
   const { projection, source } = query;
   if (projection.kind !== "call") return query;
@@ -304,7 +307,7 @@ export function callAsScript(query: AnalyzedQuery): AnalyzedQuery {
   return { ...query, projection: { kind: "script", script: { kind: "script", offset: 0, text } } };
 }
 
-/** A query whose columns call declared functions, with one script that makes all of them. */
+/** Rewrites columns that call declared functions as one script that computes all columns. */
 export function withCallsAsScript(query: AnalyzedQuery): AnalyzedQuery {
   const { projection, source } = query;
   if (projection.kind !== "fields") return query;
@@ -316,7 +319,7 @@ export function withCallsAsScript(query: AnalyzedQuery): AnalyzedQuery {
   return { ...query, projection: { kind: "script", script: { kind: "script", offset: 0, text } } };
 }
 
-/** `filter` as a script's expression. */
+/** `filter` as a script expression. */
 function conditionText(node: Argument, roots: ReadonlySet<string>): string {
   const text = (operand: Argument) => conditionText(operand, roots);
   switch (node.kind) {
@@ -355,13 +358,13 @@ function fieldText({ path }: Field, roots: ReadonlySet<string>): string {
   return `${rowName}${membersText(path)}`;
 }
 
-/** What scripts of queries may do: read. */
+/** The read-only host of query scripts. */
 export class ReadingScriptHost implements ScriptHost {
   readonly readOnly = true;
   readonly included = { documents: new Set<string>(), compareExchange: new Set<string>() };
   readonly #state: DatabaseState;
   readonly #source: RowSource;
-  /** Records that a run missed and that were read for the next, by position. */
+  /** Records that a run missed, fetched for the next run, by position. */
   readonly fetched = new Map<Position, Buffer>();
 
   constructor(state: DatabaseState, source: RowSource) {

@@ -1,12 +1,12 @@
 /**
- * Stores the reduced objects of one index as documents of a collection, and documents that refer to them. They are artificial:
- * they get no revisions, and are left out of dumps. Behaves as RavenDB 7.2.7 does, but for the hash in the ids, and that a
- * pattern formats dates.
+ * Stores the reduced objects of one index as documents of a collection, together with documents that refer to them.
+ * They are artificial: they get no revisions, and are left out of dumps. Behaves as RavenDB 7.2.7 does, except for the
+ * hash in the ids and for patterns, which format dates.
  *
  * Invariants:
- * - A document whose text is already that of its object is not written again.
- * - What could not be stored for want of room is stored later.
- * - A document of another collection that has such an id is nobody's here: it stays as it is.
+ * - A document whose text already equals that of its object is not written again.
+ * - Objects that could not be stored for lack of space are stored later.
+ * - A document of another collection that has such an id is left untouched.
  */
 import { createHash } from "node:crypto";
 import { bodyTextOf, documentFlags } from "./document-record.ts";
@@ -33,7 +33,7 @@ import { deleteDocument, putParsed } from "./writes/documents.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Rest after a write that had no room; other indexes go on meanwhile. */
+/** Milliseconds before retrying a write that had no space; other indexes continue meanwhile. */
 const retryMs = 1_000;
 const artificial = documentFlags.Artificial | documentFlags.FromIndex;
 
@@ -42,21 +42,21 @@ export class ReduceOutputs implements OutputSink {
   readonly #output: ReduceOutput;
   readonly #wake: () => void;
   readonly #prefix: string;
-  /** By id: the object as text, null when it is gone. What is still to be stored. */
+  /** Objects still to be stored, by id: the text, null when deleted. */
   #changed = new Map<string, string | null>();
-  /** Lower-cased ids of all objects, with the document that refers to each. */
+  /** Lower-cased ids of all objects, with the referring document of each. */
   readonly #live = new Map<string, string | null>();
   /** By id of a referring document: the ids of the objects. */
   readonly #references = new Map<string, Set<string>>();
   #touched = new Set<string>();
-  /** Lower-cased ids of objects whose documents were written after what was restored, or are not there. */
+  /** Lower-cased ids of objects whose documents were written after the restored state, or are missing. */
   readonly #doubtful = new Set<string>();
   #isClean = false;
-  /** What is on its way to the disk is in none of these lists. */
+  /** A write is in progress; what it writes is in none of these lists. */
   #isStoring = false;
   #isResting = false;
 
-  /** @param wake begins what waits: called when a failed write may be tried again */
+  /** @param wake resumes indexing: called when a failed write may be retried */
   constructor(database: Store, output: ReduceOutput, wake: () => void) {
     this.#database = database;
     this.#wake = wake;
@@ -124,7 +124,7 @@ export class ReduceOutputs implements OutputSink {
     yield* this.#doubt(parts.get<number>("etag"));
   }
 
-  /** Finds what is not as it was at this etag. */
+  /** Finds the objects whose documents have changed since this etag. */
   *#doubt(etag: number): Generator<void> {
     const { documents } = this.#database.state;
     for (const id of this.#writtenSince(this.#output.collection, etag)) this.#doubtful.add(id);
@@ -194,7 +194,7 @@ export class ReduceOutputs implements OutputSink {
     for (const [id, text] of some) this.#refer(id, text);
   }
 
-  /** Takes down which document refers to an object. */
+  /** Records which document refers to an object. */
   #refer(id: string, text: string | null): void {
     const key = id.toLowerCase();
     const { pattern } = this.#output;
@@ -232,7 +232,7 @@ export class ReduceOutputs implements OutputSink {
     }
   }
 
-  /** Documents of definitions before this one, and of objects that are gone since the last start. */
+  /** Deletes documents of earlier definitions, and of objects that vanished since the last start. */
   async #deleteOthers(): Promise<void> {
     const { collection, formerCollection } = this.#output;
     for (const name of [collection, formerCollection]) {
@@ -254,7 +254,7 @@ export class ReduceOutputs implements OutputSink {
     );
   }
 
-  /** Deletes artificial documents of a collection. `isBody`: what their bodies must be. */
+  /** Deletes artificial documents of a collection. `isBody`: the test that their bodies must pass. */
   async #deleteOf(
     collection: string,
     isId: (lowerId: string) => boolean,
@@ -285,8 +285,8 @@ export class ReduceOutputs implements OutputSink {
 }
 
 /**
- * The id of the document that refers to an object. Null: the object has none, or its values make no id of a document
- * (too long, or one that asks for another to be made).
+ * The id of the document that refers to an object. Null: the object has none, or its values form no valid document id
+ * (too long, or one that requests a generated id).
  */
 function referenceOf(pattern: string, text: string): string | null {
   const id = referenceId(pattern, JSON.parse(text) as Json);
@@ -299,7 +299,7 @@ function referenceOf(pattern: string, text: string): string | null {
   }
 }
 
-/** The body of a document that an index made; null: there is none. @throws RecordNotResident */
+/** The body of a document created by an index, or null. @throws RecordNotResident */
 function artificialBody(transaction: Transaction, id: string): string | null {
   const document = transaction.find(id);
   if (document < 0 || (transaction.flagsOf(document) & artificial) !== artificial) return null;

@@ -1,6 +1,6 @@
 /**
- * Compiled scripts by their text and use: a script is compiled once, however often it is sent. The least recently
- * used ones go first.
+ * A cache of compiled scripts by text and use: a repeated script is compiled once. The least recently used ones are
+ * evicted first.
  */
 import { compiledScriptsMax } from "./limits.ts";
 import { type CompiledScript, compileScript, type ScriptOptions } from "./scripting/script.ts";
@@ -19,7 +19,7 @@ export class ScriptCache {
     ]);
     const known = this.#scripts.get(key);
     if (known !== undefined) {
-      // Maps keep the order of insertion: the oldest key is the one not used for longest.
+      // Maps keep insertion order: the first key is the least recently used.
       this.#scripts.delete(key);
       this.#scripts.set(key, known);
       return known;
@@ -34,5 +34,5 @@ export class ScriptCache {
   }
 }
 
-/** One for the process: what a script compiles to does not depend on the database. */
+/** One for the process: compiled scripts do not depend on the database. */
 export const scriptCache = new ScriptCache();

@@ -1,6 +1,6 @@
 /**
- * Which of RavenDB's two engines an index is asked to answer like. There is one engine here, which answers like Corax; of
- * what Lucene tells beside, it tells the scores of documents.
+ * Which of RavenDB's two engines an index is configured to emulate. There is a single engine here, which answers like
+ * Corax; for Lucene it additionally reports the scores of documents.
  */
 import type { OpenIndex } from "./indexing/open-index.ts";
 import { StaticIndex } from "./indexing/static-index.ts";
@@ -8,7 +8,7 @@ import type { JsonObject } from "./json/json-object.ts";
 
 export type SearchEngine = "Corax" | "Lucene";
 
-/** @param record the database's record: its settings say it, or the index's own configuration does. */
+/** @param record the database record. Its settings apply unless the index has a configuration of its own. */
 export function searchEngineOf(record: JsonObject, index: OpenIndex): SearchEngine {
   const key = `Indexing.${index.isStatic ? "Static" : "Auto"}.SearchEngineType`;
   const own = index instanceof StaticIndex ? index.definition.configuration[key] : undefined;

@@ -1,12 +1,12 @@
 /**
- * Patching and deleting by query, in the background. What a query of a collection finds is walked in the order of etags up
- * to the etag of the start, what an index finds is gathered first; both are changed in transactions of a few
- * milliseconds and at most `setBatchMax` documents.
+ * Patching and deleting by query, in the background. The results of a collection query are walked in etag order up to
+ * the etag at the start; those of an index are collected first. Both are changed in transactions of a few milliseconds
+ * and at most `setBatchMax` documents.
  *
  * Invariants:
- * - A document of a collection that was written after the start is not touched: neither a new one, nor what the operation
- *   itself or somebody else has just written.
- * - A transaction is durable as a whole; when one fails, those before it stand.
+ * - A document of a collection that was written after the start is not changed: neither a new one, nor one just written
+ *   by the operation itself or by another client.
+ * - A transaction is durable as a whole; when one fails, the earlier ones remain.
  */
 import { type BytePatch, compileBytePatch, type PatchRange } from "./byte-patch.ts";
 import { EngineError } from "./errors.ts";
@@ -29,46 +29,46 @@ import type { Transaction } from "./transaction.ts";
 import { deleteDocument, storedIdOf } from "./writes/documents.ts";
 import { ScriptPatch, type WatchedPatch } from "./writes/script-patch.ts";
 
-/** How an operation is to be run. */
-/** A store that queries find their way in, and that keeps what runs for long. */
+/** Options of an operation. */
+/** A store with queries and a registry of long-running operations. */
 export type QueriedStore = Store & {
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
 };
 
 export interface SetOperationOptions {
-  /** JSON text of the query's parameters' object. */
+  /** JSON text of the object of query parameters. */
   readonly parametersText: string | null;
-  /** Use an index that has not taken in all documents yet. */
+  /** Use an index that has not processed all documents yet. */
   readonly allowsStale: boolean;
   /** Milliseconds to wait for the index; undefined: it must be up to date at once. */
   readonly staleTimeoutMs: number | undefined;
   /** Documents a second; undefined: no limit. */
   readonly operationsPerSecondMax: number | undefined;
-  /** Tell of each document that an index found. */
+  /** Report each document that an index found. */
   readonly hasDetails: boolean;
-  /** Scripts may run for longer. */
+  /** Raises the time limit of scripts. */
   readonly liftsLimits: boolean;
-  /** One that `Operations.nextId` gave for it; undefined: the next. */
+  /** An id from `Operations.nextId`; undefined: the next one. */
   readonly operationId?: number | undefined;
 }
 
-/** UTF-16 units of a query that an operation remembers, to be shown. */
+/** UTF-16 units of the query text that an operation keeps for display. */
 const shownQueryLengthMax = 4096;
 
-/** Documents of one transaction. */
+/** Documents per transaction. */
 const setBatchMax = 1024;
-/** Milliseconds of work before the event loop gets a turn. */
+/** Milliseconds of work before yielding to the event loop. */
 const setSliceMs = 1;
-/** The same while somebody else is served too: so short that they hardly notice. */
+/** The slice while other requests are served: too short for them to notice. */
 const sharedSliceMs = 0.1;
-/** How long somebody who was served is thought to come again, in milliseconds; and somebody to come at the start. */
+/** Milliseconds for which the database counts as shared after another request was served, and at the start. */
 const sharedForMs = 50;
 const sharedAtStartMs = 10;
-/** Documents between two looks at the clock, when they are patched by bytes and when a script is run. */
+/** Documents between two checks of the clock, for byte patches and for scripts. */
 const byteStride = 64;
 const scriptStride = 4;
-/** Transactions that are on their way to the disk while the next is made; what is ready is committed in one turn. */
+/** Transactions in flight to the disk while the next is prepared; those that are ready are committed in one turn. */
 const inFlightMax = 32;
 const sharedInFlightMax = 4;
 /** Batches a second when the rate is limited. */
@@ -76,26 +76,27 @@ const pacedBatchesPerSecond = 25;
 const newIndexWaitMs = 15_000;
 const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
 
-/** What is done to a document. @returns a row of the details, or null when nobody asked for them. */
+/** The change made to a document. @returns a row of the details, or null when none were requested. */
 interface DocumentChange {
   readonly isDeletion: boolean;
-  /** Does many at once, up to the first that only `apply` can do; null: there is nothing quicker than `apply`. */
+  /** Changes many documents at once, up to the first that requires `apply`; null: `apply` is the only way. */
   readonly bytes: BytePatch | null;
-  /** Did the last `apply` take so long that the clock must be looked at? */
+  /** Whether the last `apply` took so long that the clock must be checked. */
   readonly isLong: boolean;
   apply(transaction: Transaction, document: number, hasDetails: boolean): object | null;
 }
 
-/** Documents by number, a batch at a time. */
+/** Document numbers, a batch at a time. */
 interface NumberSource {
   readonly total: number;
-  /** Documents with a greater etag are passed over. */
+  /** Documents with a greater etag are skipped. */
   readonly etagMax: number;
   fill(batch: Uint32Array, limit: number): number;
 }
 
 /**
- * Starts patching what a query finds. Mistakes in the text are told at once, missing parameters by the operation.
+ * Starts patching the documents that a query finds. Errors in the text are thrown at once; the operation reports
+ * missing parameters.
  * @throws query-syntax, query-invalid, not-supported, script-syntax, invalid-operation
  */
 export async function startPatchByQuery(
@@ -106,7 +107,7 @@ export async function startPatchByQuery(
   return await start(database, "patch", text, options);
 }
 
-/** Starts deleting what a query finds. @throws as `startPatchByQuery` */
+/** Starts deleting the documents that a query finds. @throws as `startPatchByQuery` */
 export async function startDeleteByQuery(
   database: QueriedStore,
   text: string,
@@ -115,7 +116,7 @@ export async function startDeleteByQuery(
   return await start(database, "delete", text, options);
 }
 
-/** What a patch by query would do to one document; null when there is none of this id. Nothing of it happens. */
+/** Dry run of a patch by query on one document; null when no document has this id. Nothing is written. */
 export async function tryPatchByQuery(
   database: QueriedStore,
   text: string,
@@ -170,7 +171,7 @@ async function start(
   });
 }
 
-/** A parameter that conditions need has no value: the one mistake that RavenDB 7.2.7 finds when it is running. */
+/** Whether a parameter of the conditions has no value: the one error that RavenDB 7.2.7 finds only at run time. */
 function isMissingParameter(error: unknown): boolean {
   if (!(error instanceof EngineError) || error.code !== "query-invalid") return false;
   return /^(The query is parametrized but|Value of parameter '.*' was not provided)/.test(
@@ -253,11 +254,11 @@ class SetOperation {
   readonly #reader: RecordReader;
   readonly #newest: RecordTable;
   readonly #place = newPlace();
-  /** Documents that were changed, or need no change, durably. */
+  /** Documents that were changed durably or needed no change. */
   #durableCount = 0;
   #hasDetails = false;
   #servedCount = 0;
-  /** Until when others are thought to be served; at first nobody knows. */
+  /** Until when the database counts as shared with other requests; unknown at the start. */
   #sharedUntilMs: number;
 
   constructor(
@@ -314,7 +315,7 @@ class SetOperation {
     return bulkResult({ total: this.#durableCount }, this.#details);
   }
 
-  /** Changes a batch in as many transactions as it takes to give the event loop its turns. */
+  /** Changes a batch in as many transactions as the time slices require. */
   async #changeAll(
     batch: Uint32Array,
     etagMax: number,
@@ -337,7 +338,7 @@ class SetOperation {
           for (const row of slice.details) this.#details.push(row);
           progress(this.#durableCount);
         });
-      written.catch(() => undefined); // it is awaited below, perhaps after another one failed
+      written.catch(() => undefined); // awaited below, possibly after another write failed
       if (!slice.isDone) await written;
       at = slice.end;
       this.#inFlight.push(written);
@@ -347,7 +348,7 @@ class SetOperation {
     }
   }
 
-  /** Was anybody else served since the last slice, or lately? A slice itself is served once. */
+  /** Whether another request was served since the last slice, or recently. A slice itself counts as one. */
   #isShared(): boolean {
     const { servedCount, clock } = this.#database;
     const others = servedCount - this.#servedCount - 1;
@@ -373,7 +374,7 @@ class SetOperation {
     return new CollectionSource(this.#database, collection, etagMax, skip, take);
   }
 
-  /** @throws index-missing, invalid-operation when it is map-reduce or stale */
+  /** @throws index-missing, invalid-operation when the index is map-reduce or stale */
   async #indexSource(): Promise<NumberSource> {
     const { access } = this.#query;
     const { queries } = this.#database;
@@ -400,7 +401,10 @@ class SetOperation {
     return new ListSource(await queries.findNumbers(this.#query), Number.MAX_SAFE_INTEGER);
   }
 
-  /** Reads records of a batch that are not in memory. @returns up to which document they are there; infinite: all are */
+  /**
+   * Reads the records of a batch that are not in memory.
+   * @returns the end of the documents that are resident; infinite: all are
+   */
   async #gather(batch: Uint32Array, from: number): Promise<number> {
     const { documents, log } = this.#database.state;
     if (log.isInMemory()) return Number.POSITIVE_INFINITY;
@@ -420,7 +424,7 @@ class SetOperation {
     throw new EngineError("operation-cancelled", "The operation was stopped.");
   }
 
-  /** Returns early when the operation is stopped. */
+  /** Returns early when the operation is aborted. */
   #waitUntil(ms: number): Promise<void> {
     const { clock } = this.#database;
     const left = ms - clock.monotonicMs();
@@ -444,7 +448,7 @@ function mapReduce(): EngineError {
   );
 }
 
-/** Which documents a slice begins with, and for how long it may go on. */
+/** The documents a slice starts with, and its time limit. */
 interface SlicePart {
   readonly batch: Uint32Array;
   readonly at: number;
@@ -452,16 +456,16 @@ interface SlicePart {
   readonly ms: number;
 }
 
-/** One transaction: documents of a batch from `at` on, until the time is up. It may be run again from its beginning. */
+/** One transaction: documents of a batch from `at` on, until the time is up. May be rerun from its beginning. */
 class Slice {
   readonly #database: QueriedStore;
   readonly #change: DocumentChange;
   readonly #part: SlicePart;
   readonly #hasDetails: boolean;
   details: object[] = [];
-  /** The first document that was left out. */
+  /** The first document not processed. */
   end: number;
-  /** Documents that were there to be changed. */
+  /** Documents that existed and were processed. */
   count = 0;
   isDone = false;
 
@@ -500,7 +504,7 @@ class Slice {
     this.isDone = true;
   }
 
-  /** Changes the next document, whatever it takes. */
+  /** Changes the next document, however long it takes. */
   #apply(transaction: Transaction, range: PatchRange): void {
     const document = range.batch[range.at++] as number; // below its end
     if (transaction.etagOf(document) > range.etagMax) return;
@@ -510,7 +514,7 @@ class Slice {
   }
 }
 
-/** Documents that were found before. */
+/** Documents found beforehand. */
 class ListSource implements NumberSource {
   readonly total: number;
   readonly etagMax: number;
@@ -532,8 +536,8 @@ class ListSource implements NumberSource {
 }
 
 /**
- * A collection in the order of etags, as it was at the start: what was written later has a greater etag, what was
- * rewritten has lost its old one. Of all documents, those that clients keep their id ranges in are left out.
+ * A collection in etag order as of the start: documents written later have a greater etag, and a rewritten document has
+ * lost its old one. For all documents, the collection that holds clients' id ranges is left out.
  */
 class CollectionSource implements NumberSource {
   readonly total: number;

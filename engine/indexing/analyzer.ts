@@ -1,10 +1,10 @@
 /**
- * Text to words, for full-text fields, and the analyzers that a definition may name.
+ * Tokenizes text for full-text fields, and holds the analyzers that a definition may name.
  *
- * The standard analyzer splits as Lucene's StandardTokenizer: runs of letters and digits, with host names, e-mail
+ * The standard analyzer splits like Lucene's StandardTokenizer: runs of letters and digits, with host names, e-mail
  * addresses, acronyms, company names (`at&t`), names with apostrophes and numbers with `. , - _ /` kept whole; each
- * Chinese or Japanese character is a word. Words are lower-cased, English stop words are left out, and an `'s` at
- * the end falls off. RavenDB 7.2.7 was asked where documents were silent (words over 255 characters are dropped).
+ * Chinese or Japanese character is a word. Words are lower-cased, English stop words are dropped, and a trailing `'s`
+ * is removed. Undocumented behavior was measured on RavenDB 7.2.7 (words over 255 characters are dropped).
  *
  * Knows nothing of fields, indexes or queries.
  */
@@ -13,14 +13,14 @@ import { EngineError } from "../errors.ts";
 import { searchPhraseLengthMax } from "../limits.ts";
 import type { Work, WorkBudget } from "../work-budget.ts";
 
-/** Called for each word in order. Words that are not indexed keep no place: "war peace" finds "war and peace". */
+/** Called for each word in order. Words that are not indexed take no position: "war peace" finds "war and peace". */
 export type WordVisitor = (word: string) => void;
 
-/** Splits a text into the words that are indexed. */
+/** Splits a text into indexed words. */
 export type Analyzer = (text: string, visit: WordVisitor) => void;
 
 const wordLengthMax = 255;
-/** Parts joined into one word, at most: bounds the look-ahead of a text like `a-a-a-a-…`. */
+/** Maximum number of parts joined into one word: bounds the look-ahead on a text like `a-a-a-a-…`. */
 const partCountMax = 64;
 
 const stopWords: ReadonlySet<string> = new Set(
@@ -35,7 +35,7 @@ const digitPattern = /\p{Nd}/u;
 const singlePattern =
   /[\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3300-\u337f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff65-\uff9f]/;
 
-/** What a character is to the tokenizer. */
+/** Character classes of the tokenizer. */
 const otherClass = 0;
 const letterClass = 1;
 const digitClass = 2;
@@ -63,7 +63,7 @@ interface Part {
   readonly end: number;
   readonly hasDigit: boolean;
   readonly isAlpha: boolean;
-  /** Behind it, when another part follows at once; else empty. */
+  /** The character after it, when another part follows at once; else empty. */
   separator: string;
 }
 
@@ -77,7 +77,7 @@ interface Match {
 
 const separators = new Set(["'", "&", "@", ".", "-", "_", "/", ","]);
 
-/** The invariant lower-case form: character by character, none ever becomes two. */
+/** The invariant lower-case form: character by character, never one into two. */
 export function lowerInvariant(text: string): string {
   if (!/[\u0130\u03a3]/.test(text)) return text.toLowerCase();
   let lower = "";
@@ -159,7 +159,7 @@ function propose(match: Match, end: number, form: WordForm): void {
   match.form = form;
 }
 
-/** How many parts from the first on are joined by one of `joints`, and fulfil `isFit`. */
+/** The number of leading parts that are joined by one of `joints` and satisfy `isFit`. */
 function chainLength(
   parts: readonly Part[],
   joints: string,
@@ -188,7 +188,7 @@ function matchApostrophe(parts: readonly Part[], match: Match): void {
   if (count >= 2) propose(match, (parts[count - 1] as Part).end, "apostrophe");
 }
 
-/** Letters or words each followed by a point: `U.S.A.`, and the mistaken `example.com.`. */
+/** Letters or words, each followed by a point: `U.S.A.`, and, mistakenly, `example.com.`. */
 function matchAcronym(text: string, parts: readonly Part[], match: Match): void {
   const count = chainLength(parts, ".", isAny);
   if (count < 2) return;
@@ -283,15 +283,15 @@ const analyzers: ReadonlyMap<string, Analyzer> = new Map([
   ["ngramanalyzer", gramAnalyzer],
 ]);
 
-/** The analyzer of a name, with or without a namespace before it, in any case; undefined when there is none. */
+/** Finds an analyzer by name, with or without a namespace, in any case; undefined when there is none. */
 export function findAnalyzer(name: string): Analyzer | undefined {
   const plain = name.split(",")[0]?.trim() ?? "";
   return analyzers.get(plain.slice(plain.lastIndexOf(".") + 1).toLowerCase());
 }
 
-/** What it costs to begin with a piece of a search text. */
+/** Base cost of a piece of a search text. */
 const pieceUnits = 16;
-/** Bytes that it takes, beside its text. */
+/** Bytes that a piece takes besides its text. */
 const pieceBytes = 256;
 
 /** A piece of a search text. */
@@ -306,8 +306,8 @@ export type SearchPiece =
     };
 
 /**
- * The pieces of a search text: split at white space, `"…"` is one piece, `\` takes the next character as it is.
- * A piece with a star at an end is a wildcard; any other is analysed, and left out when no word remains. Each is there once.
+ * The pieces of a search text: split at white space; `"…"` is one piece; `\` escapes the next character. A piece with a
+ * star at an end is a wildcard; any other is analyzed, and omitted when no word remains. Duplicates are removed.
  */
 export function* parseSearchText(
   text: string,
@@ -339,7 +339,7 @@ function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): Sear
   return words.length > 0 ? { kind: "words", words } : null;
 }
 
-/** The words of a text that is analysed at once. @throws EngineError work-limit */
+/** The words of a text, analyzed at once. @throws EngineError work-limit */
 export function wordsOfPhrase(text: string, analyze: Analyzer): string[] {
   if (text.length > searchPhraseLengthMax) {
     throw new EngineError(
@@ -352,7 +352,7 @@ export function wordsOfPhrase(text: string, analyze: Analyzer): string[] {
   return words;
 }
 
-/** The words of a text of any length, by the standard analyzer, for which no word goes on behind white space. */
+/** The words of a text of any length by the standard analyzer, in whose grammar white space always ends a word. */
 export function* standardWords(text: string, budget: WorkBudget): Work<string[]> {
   const words: string[] = [];
   for (const [piece] of text.matchAll(/\S+/gu)) {

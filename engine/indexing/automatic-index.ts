@@ -1,6 +1,4 @@
-/**
- * One automatic index: what a query needed, over one collection.
- */
+/** An automatic index: the fields that queries needed, over one collection. */
 import type { FollowedCollection } from "./collection-follower.ts";
 import { GroupIndex } from "./group-index.ts";
 import { type IndexDefinition, indexType } from "./index-definition.ts";
@@ -14,7 +12,7 @@ export class AutomaticIndex extends OpenIndex {
   readonly isStatic = false;
   readonly stored = null;
   readonly invalidity = null;
-  /** Replaced by another index, which has or will have its fields. */
+  /** The index that replaces this one; it covers its fields, or will. */
   successor: AutomaticIndex | null = null;
 
   constructor(name: string, definition: IndexDefinition, host: IndexHost) {
@@ -30,7 +28,7 @@ export class AutomaticIndex extends OpenIndex {
       : new MapIndex(definition.collection, new FieldMapper(definition, host), host);
   }
 
-  /** All that decides what is in its entries. */
+  /** Everything that determines the contents of its entries. */
   get fingerprint(): string {
     return JSON.stringify(this.definition);
   }

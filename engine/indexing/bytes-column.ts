@@ -1,5 +1,5 @@
 /**
- * Some bytes, or none, for each entry of a store, in chunks: texts that an index keeps are nothing that the collector has to see.
+ * Optional bytes for each entry of a store, in chunks: stored texts stay out of the garbage-collected heap.
  *
  *   place of an entry: 0 for none, else chunk * 2^32 + offset + 1
  *   in the chunk:      | length u32 | bytes |
@@ -25,19 +25,19 @@ export class BytesColumn implements StoreColumn {
   /** By chunk: bytes in use. */
   readonly #used: number[] = [];
   #pending = 0;
-  /** The bytes that were reserved or found last: `chunk[at, at + length)`. */
+  /** The bytes last reserved or found: `chunk[at, at + length)`. */
   chunk: Buffer = noBytes;
   at = 0;
   length = 0;
-  /** Entries that have bytes. */
+  /** Number of entries with bytes. */
   #filled = 0;
 
-  /** Has any entry bytes, living or dead? */
+  /** Whether no entry, live or dead, has bytes. */
   get isEmpty(): boolean {
     return this.#filled === 0;
   }
 
-  /** Makes room for the bytes of the entry that `endEntry` will end: in `chunk` from `at` on, to be filled at once. */
+  /** Reserves the bytes of the entry that `endEntry` will end: in `chunk` from `at` on, to be filled immediately. */
   reserve(length: number): void {
     const needed = lengthBytes + length;
     let number = this.#chunks.length - 1;
@@ -97,7 +97,7 @@ export class BytesColumn implements StoreColumn {
   }
 
   save(parts: PartWriter): void {
-    // Most indexes keep nothing.
+    // Most indexes store nothing.
     const isEmpty = this.#filled === 0;
     parts.add("places", this.#places.subarray(0, isEmpty ? 0 : this.entryCount));
     parts.add("bytes", ...this.#chunks.map((chunk, at) => chunk.subarray(0, this.#used[at])));
@@ -129,7 +129,7 @@ export class BytesColumn implements StoreColumn {
   }
 
   #chunk(number: number): Buffer {
-    return this.#chunks[number] as Buffer; // places name chunks that are there
+    return this.#chunks[number] as Buffer; // places refer to existing chunks
   }
 }
 

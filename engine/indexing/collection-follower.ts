@@ -1,43 +1,43 @@
 /**
- * Follows collections for one index: tells its target of every document that was stored and every one that was deleted, in
- * the order of etags, in slices. What the target makes of a document it does not know.
+ * Follows collections for one index: passes every stored and every deleted document to its target, in etag order, in
+ * slices. Independent of what the target does with them.
  *
  * Invariants:
- * - Of each source all documents up to `documentEtag` and deletions up to `deletionEtag` are taken in, and none after.
- * - Deletions come before documents: a number that was given to another id is then free.
+ * - For each source, exactly the documents up to `documentEtag` and the deletions up to `deletionEtag` are processed.
+ * - Deletions are processed before documents, so that a reused document number is free.
  */
 import type { RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
-/** One collection, null: all documents; and how far it is taken in. */
+/** One collection (null: all documents), with the progress in it. */
 export interface FollowedCollection {
   readonly collection: string | null;
   documentEtag: number;
   deletionEtag: number;
 }
 
-/** What a snapshot keeps of a `FollowedCollection`. */
+/** The part of a `FollowedCollection` kept in snapshots. */
 export type SavedProgress = Pick<FollowedCollection, "documentEtag" | "deletionEtag">;
 
 export interface DocumentTarget {
   remove(docNum: number): void;
   /**
-   * A document is new or has changed.
-   * @returns a promise when something must be read from the disk first: then nothing was done, and it is asked again.
+   * Called for a new or changed document.
+   * @returns a promise when something must first be read from the disk: nothing was done, and the call is repeated.
    */
   take(row: StoredRow): Promise<void> | null;
 }
 
 export class CollectionFollower {
   readonly sources: readonly FollowedCollection[];
-  /** Documents and deletions that were taken in. */
+  /** Number of documents and deletions processed. */
   changeCount = 0;
   readonly #target: DocumentTarget;
   readonly #host: IndexHost;
   readonly #reader: RowReader;
   readonly #stride: number;
 
-  /** `stride`: documents between two looks at the clock. */
+  /** `stride`: documents between two checks of the clock. */
   constructor(
     collections: readonly (string | null)[],
     target: DocumentTarget,
@@ -59,7 +59,10 @@ export class CollectionFollower {
     return progressOf(this.sources);
   }
 
-  /** Goes on from what was restored: deletions that came later are known, those before are among the documents that are gone. */
+  /**
+   * Continues from a snapshot: later deletions are replayed from their tombstones; the documents deleted before are
+   * among those that are gone.
+   */
   resume(progress: readonly SavedProgress[], { deletionEtagOf }: RestoredDocuments): void {
     for (const [i, source] of this.sources.entries()) {
       source.documentEtag = (progress[i] as SavedProgress).documentEtag;
@@ -76,8 +79,8 @@ export class CollectionFollower {
   }
 
   /**
-   * Takes in documents and deletions until `isTimeUp` or there are no more.
-   * @returns a promise when a record must be read from the disk first, else null.
+   * Processes documents and deletions until `isTimeUp` or none are left.
+   * @returns a promise when a record must first be read from the disk, else null.
    */
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     for (const source of this.sources) this.#takeDeletions(source);
@@ -123,7 +126,7 @@ export function progressOf(sources: readonly FollowedCollection[]): SavedProgres
   return sources.map(({ documentEtag, deletionEtag }) => ({ documentEtag, deletionEtag }));
 }
 
-/** The names of collections as an index follows them: each once, null for all when any of them is null. */
+/** The collections that an index follows, without duplicates; a single null (all documents) when any is null. */
 export function followedCollections(names: readonly (string | null)[]): (string | null)[] {
   if (names.includes(null)) return [null];
   const found = new Map<string, string>();

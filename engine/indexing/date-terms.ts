@@ -1,22 +1,22 @@
 /**
- * Dates inside documents: which texts are dates, the instant each names, and its term.
+ * Dates inside documents: which texts are dates, their instants, and their terms.
  *
- * Knows nothing of fields or indexes. A date is a moment in UTC; text without a zone is taken as UTC.
- * Recognised: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven digits of a second, of which there are
- * none or at least three before an offset, and `24:00:00` as the end of a day: RavenDB 7.2.7 does so.
+ * Knows nothing of fields or indexes. A date is a moment in UTC; text without a zone is taken as UTC. Recognized, as in
+ * RavenDB 7.2.7: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven fraction digits (before an
+ * offset none or at least three), and `24:00:00` as the end of a day.
  *
  * Invariants:
- * - Two texts name the same instant exactly when `milliseconds` and `ticks` are equal.
- * - `term` is the text itself for a day, else it has seven digits, and `Z` when the text had a zone.
+ * - Two texts denote the same instant exactly when `milliseconds` and `ticks` are equal.
+ * - `term` is the text itself for a day, else it has seven fraction digits, and `Z` when the text had a zone.
  */
 
-/** A moment. */
+/** A point in time. */
 export interface Instant {
   /** Whole milliseconds since 1970-01-01, may be negative. */
   readonly milliseconds: number;
   /** 100 ns units beyond the milliseconds, 0 to 9999. */
   readonly ticks: number;
-  /** The normalised text. */
+  /** The normalized text. */
   readonly term: string;
 }
 
@@ -26,7 +26,7 @@ const monthDays = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const millisecondsPerDay = 86_400_000;
 const millisecondsPerMinute = 60_000;
 
-/** The instant that `text` names, or null when it is no date. */
+/** The instant that `text` denotes, or null when it is no date. */
 export function parseInstant(text: string): Instant | null {
   const length = text.length;
   if (length < 10 || length > 33 || text.charCodeAt(4) !== 0x2d) return null;
@@ -64,8 +64,8 @@ export function parseInstant(text: string): Instant | null {
 }
 
 /**
- * The JSON text of a value as a projection or group shows it: a string that is a time without an offset gets its seven
- * digits (RavenDB 7.2.7 does so), everything else stays.
+ * The JSON text of a value as projections and groups show it: a string that is a time without an offset is extended to
+ * seven fraction digits, as in RavenDB 7.2.7; everything else is unchanged.
  */
 export function normalDate(text: string): string {
   const isTime = text.length >= 21 && text.length <= 30 && text.charCodeAt(11) === 0x54;
@@ -74,7 +74,7 @@ export function normalDate(text: string): string {
   return instant === null ? text : `"${instant.term}"`;
 }
 
-/** All terms that a value of this instant may have been indexed as. */
+/** All terms under which this instant may be indexed. */
 export function termsOfInstant(instant: Instant): string[] {
   const whole = instantTerm(instant.milliseconds, instant.ticks);
   const terms = [whole, `${whole}Z`];
@@ -98,7 +98,7 @@ function isLeapYear(year: number): boolean {
   return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
 }
 
-/** Days from 1970-01-01 to a day of the Gregorian calendar; eras of 400 years that begin in March. */
+/** Days from 1970-01-01 to a day of the Gregorian calendar; computed in eras of 400 years that begin in March. */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);

@@ -1,6 +1,6 @@
 /**
- * The definition of an index as the interface has it, in replies, records of databases and dumps. The order of keys is that
- * of RavenDB 7.2.7.
+ * The definition of an index in the JSON form of the HTTP interface, for replies, database records and dumps. Keys are
+ * in the order of RavenDB 7.2.7.
  */
 import type { JsonObject } from "../json/json-object.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
@@ -14,7 +14,7 @@ import {
 } from "./static-definition.ts";
 import { StaticIndex } from "./static-index.ts";
 
-/** A definition, with options that nobody set as `null`. */
+/** A definition, with unset options as `null`. */
 export function definitionJson(index: OpenIndex): JsonObject {
   const { type, source, lockMode, priority, state } = index.statistics();
   const texts = textsOf(index);
@@ -27,7 +27,7 @@ export function definitionJson(index: OpenIndex): JsonObject {
     ArchivedDataProcessingBehavior: null,
     SchemaDefinitions: null,
     Priority: priority,
-    // What was done to it after its deployment is no part of a definition.
+    // State changes after the deployment are not part of the definition.
     State: index.isStatic ? "Normal" : state,
     OutputReduceToCollection: output?.collection ?? null,
     DeploymentMode: null,
@@ -44,8 +44,7 @@ export function definitionJson(index: OpenIndex): JsonObject {
 }
 
 /**
- * A definition as the record of a database has it: options as they were sent. `commandIndex`: of the command that
- * deployed it.
+ * A definition as in a database record: with the options as sent. `commandIndex`: that of the command that deployed it.
  */
 export function recordedDefinitionJson(
   definition: StaticDefinition,
@@ -144,7 +143,7 @@ function optionsRow(options: FieldOptions): object {
   };
 }
 
-/** A definition whose fields have the analyzers of this server alone. */
+/** A definition whose fields use only this server's default analyzers. */
 export function withoutAnalyzers(definition: JsonObject): JsonObject {
   const fields = Object.entries((definition["Fields"] ?? {}) as Record<string, object>);
   const rows = fields.map(([name, options]) => [name, { ...options, Analyzer: null }]);

@@ -1,5 +1,5 @@
 /**
- * A set of documents' numbers that knows how many it has: a bit for each number up to the greatest.
+ * A set of document numbers with its size: a bit for each number up to the greatest.
  *
  * Invariants:
  * - `count` is the number of bits that are set.
@@ -34,7 +34,7 @@ export class DocumentBits {
     return this.#words.slice();
   }
 
-  /** The numbers whose bits `words` gave, ascending. */
+  /** The numbers in a bitmap from `words`, ascending. */
   static *numbersOf(words: Uint32Array): Generator<number> {
     for (let at = 0; at < words.length; at++) {
       for (let word = words[at] as number; word !== 0; word &= word - 1) {

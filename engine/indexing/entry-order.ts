@@ -1,9 +1,10 @@
 /**
- * Sorting entries by a field: each entry gets a small number, and numbers are sorted by radix.
+ * Sorting entries by a field: each entry gets a small rank, and ranks are radix-sorted.
  *
- * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values; a field that has dates sorts
- * by instants; as long or double a field sorts by its numbers. When such a field has text besides, then missing, null and text
- * tie in front. An array sorts by its first element. With several keys missing and null tie. Descending is the mirror; ties keep the order of entries.
+ * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values; a field that has dates
+ * sorts by instants; as long or double a field sorts by its numbers. When such a field also has text, then missing,
+ * null and text tie in front. An array sorts by its first element. With several keys missing and null tie. Descending
+ * is the mirror; ties keep the order of entries.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -19,21 +20,21 @@ export interface FieldSort {
   readonly form: SortForm;
   readonly isDescending: boolean;
   readonly nulls: "first" | "last" | null;
-  /** No other key: missing and null are told apart. */
+  /** It is the only key: missing and null are distinguished. */
   readonly isOnly: boolean;
 }
 
-/** Ranks of entries that have no value to sort by. */
+/** Ranks of entries without a sortable value. */
 const missingRank = 0;
 const nullRank = 1;
 const valueRank = 2;
-/** What it costs to put a term into a set, and to compare two alphanumerically. */
+/** Cost of adding a term to a set, and of comparing two alphanumerically. */
 const setUnits = 4;
 const alphaNumericUnits = 64;
-/** A term in this many of a dictionary at least must be sought, before its whole order is made for it. */
+/** The whole order of a dictionary is built only when at least one in this many of its terms is needed. */
 const orderShare = 16;
 
-/** The sort key of each of `entries`, by position: ascending keys are the order that `sort` asks for. */
+/** The sort key of each of `entries`, by position: ascending keys give the order of `sort`. */
 export function* fieldSortKeys(
   column: FieldColumn | undefined,
   entries: Uint32Array,
@@ -47,7 +48,7 @@ export function* fieldSortKeys(
   return directed(keys, sort);
 }
 
-/** Keys that sort by any numbers, by position, descending when asked for; NaN sorts as the smallest. */
+/** Sort keys for arbitrary numbers, by position, optionally descending; NaN sorts as the smallest. */
 export function* numberSortKeys(
   values: Float64Array,
   isDescending: boolean,
@@ -73,7 +74,7 @@ function compareNumbers(left: number, right: number): number {
   return left < right ? -1 : 1;
 }
 
-/** Positions 0 … n-1 in the order of several keys, the first of which decides; ties keep positions' order. */
+/** Positions 0 … n-1 sorted by several keys, most significant first; the sort is stable. */
 export function* sortPositions(
   count: number,
   keys: readonly Uint32Array[],
@@ -102,7 +103,7 @@ export function mirrored(keys: Uint32Array): Uint32Array {
 function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
   const isNullsMoved = sort.nulls !== null && (sort.nulls === "last") !== sort.isDescending;
   if (isNullsMoved) {
-    // They stand at the end that the direction would not give them.
+    // Moves them to the end opposite to the default for the direction.
     let max = 0;
     for (let i = 0; i < keys.length; i++) if ((keys[i] as number) > max) max = keys[i] as number;
     for (let i = 0; i < keys.length; i++) {
@@ -153,7 +154,7 @@ function orderKind(column: FieldColumn, form: SortForm): OrderKind {
 
 type Ranks = (term: number) => number;
 
-/** The rank of a term in an order; -1 when the order has no such term. */
+/** The rank of a term in an order; -1 when the term is not in it. */
 function* termRanks(
   column: FieldColumn,
   sought: Uint32Array,
@@ -193,7 +194,7 @@ function kindTest(column: FieldColumn, kind: OrderKind): (term: number) => boole
   return (term) => dictionary.kindOf(term) === 2;
 }
 
-/** Ranks of the terms that occur, by comparing them. */
+/** Ranks only the terms that occur, by comparison. */
 function* localRanks(
   sought: Uint32Array,
   fits: (term: number) => boolean,
@@ -214,7 +215,7 @@ function* localRanks(
   return (term) => ranks.get(term) ?? -1;
 }
 
-/** The terms with a text among `terms`, each once, in the order in which they come. */
+/** The distinct terms with a text among `terms`, in order of first occurrence. */
 function* distinctTerms(terms: Uint32Array, budget: WorkBudget): Work<Uint32Array> {
   const seen = new Set<number>();
   for (const term of terms) {
@@ -242,9 +243,9 @@ function* alphaNumericRanks(
   );
 }
 
-/** Orders texts by runs: digits as numbers, everything else by UTF-16 units; digits before letters. */
+/** Compares texts by runs: digits as numbers, everything else by UTF-16 units; digits before letters. */
 export function compareAlphaNumeric(left: string, right: string): number {
-  // No text at all comes behind digits and before letters.
+  // The empty text sorts after digits and before letters.
   if (left === "" || right === "") return compareEmpty(left, right);
   const a = left.match(/\d+|\D+/g) ?? [];
   const b = right.match(/\d+|\D+/g) ?? [];

@@ -1,13 +1,13 @@
 /**
- * A set of entry numbers of one index: the value of a condition. Small sets are sorted lists, large ones bitmaps.
+ * A set of entry numbers of one index: the result of a condition. Small sets are sorted lists, large ones bitmaps.
  * Knows nothing of what entries are.
  *
  * Invariants:
- * - A set is never changed once an operation has returned it.
- * - `list` is ascending without repeats; bits at and above the size of the index are 0.
+ * - A set is immutable once an operation has returned it.
+ * - `list` is strictly ascending; bits at and above the size of the index are 0.
  */
 
-/** A set with more than one element in this many of the index becomes a bitmap. */
+/** A set with more than one in this many of the index's entries becomes a bitmap. */
 const sparseFactor = 64;
 
 export class EntrySet {
@@ -24,12 +24,12 @@ export class EntrySet {
 
   static readonly empty = new EntrySet(new Uint32Array(0), null, 0);
 
-  /** Takes the array over; it must be ascending without repeats. */
+  /** Takes ownership of the array, which must be strictly ascending. */
   static ofSorted(list: Uint32Array): EntrySet {
     return list.length === 0 ? EntrySet.empty : new EntrySet(list, null, list.length);
   }
 
-  /** Takes the bitmap over. */
+  /** Takes ownership of the bitmap. */
   static ofWords(words: Uint32Array): EntrySet {
     return new EntrySet(null, words, countBits(words));
   }
@@ -49,7 +49,7 @@ export class EntrySet {
   }
 }
 
-/** Collects entries in any order, with repeats, and makes a set of them. */
+/** Builds a set from entries in any order, with repeats. */
 export class EntrySetBuilder {
   readonly #wordCount: number;
   readonly #sparseMax: number;
@@ -82,7 +82,7 @@ export class EntrySetBuilder {
     this.#list[this.#count++] = entry;
   }
 
-  /** Adds all of a set. */
+  /** Adds all entries of a set. */
   addSet({ list, words: added }: EntrySet): void {
     if (added === null) {
       for (const entry of list as Uint32Array) this.add(entry);
@@ -143,7 +143,7 @@ export function union(left: EntrySet, right: EntrySet): EntrySet {
   return EntrySet.ofWords(words);
 }
 
-/** What is in `left` and not in `right`. */
+/** The entries of `left` that are not in `right`. */
 export function difference(left: EntrySet, right: EntrySet): EntrySet {
   if (right.count === 0 || left.count === 0) return left;
   if (left.list !== null) return restricted(left.list, right, false);

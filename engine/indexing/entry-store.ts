@@ -1,13 +1,13 @@
 /**
- * The entries of one index: which document each came from, which are alive, and what columns have of them. A document that
- * changes gets new entries at the end, so entries are in the order of last writes; a removed entry is only marked.
- * When many are dead, the living are copied to a new store in slices while reads and writes go on.
+ * The entries of one index: the document of each, which are live, and their values in columns. A changed document gets
+ * new entries at the end, so entries are in the order of last writes; a removed entry is only marked dead. When many
+ * are dead, the live ones are copied to a new store in slices while reads and writes go on.
  *
- * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. What it calls a document may be
- * anything with a number, such as a group.
+ * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. A "document" here
+ * may be anything with a number, such as a group.
  *
  * Invariants:
- * - Entries of one document stand together; `firstOf(document)` is the first of them, while it has any.
+ * - Entries of one document are adjacent; `firstOf(document)` is the first of them, while it has any.
  * - Every column has as many entries as the store.
  * - `liveCount` is the number of bits in `live`.
  */
@@ -18,12 +18,12 @@ import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride, type StoreColumn } from "./store-column.ts";
 
-/** A store is compacted when more entries are dead than alive, and more than this. */
+/** A store is compacted when it has more dead entries than live ones, and more than this. */
 const deadCountMin = 1024;
-/** Entries copied between two looks at the clock. */
+/** Entries copied between two checks of the clock. */
 const copyStride = 256;
 
-/** Documents that a snapshot names, by entry; those of dead entries mean nothing. */
+/** Document numbers in a snapshot, by entry; undefined for dead entries. */
 export interface SavedDocuments {
   readonly documents: Uint32Array;
   /** One bit for each entry. */
@@ -32,7 +32,7 @@ export interface SavedDocuments {
 
 export class EntryStore {
   readonly columns: FieldColumn[];
-  /** What is kept of each entry beside its fields. */
+  /** Data stored for each entry besides its fields. */
   readonly extras: readonly StoreColumn[];
   /** Entry numbers are below this. */
   entryCount = 0;
@@ -41,7 +41,7 @@ export class EntryStore {
   documents: Uint32Array = new Uint32Array(16);
   /** One bit for each entry. */
   live: Uint32Array = new Uint32Array(1);
-  /** Some document has, or had, more than one entry. */
+  /** Whether some document has, or had, more than one entry. */
   hasSeveral = false;
   /** By document: its first entry plus one; 0 when it has none. */
   #firsts: Uint32Array = new Uint32Array(16);
@@ -56,17 +56,17 @@ export class EntryStore {
     return ((this.live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
   }
 
-  /** Adds a column in which the entries so far have nothing. Between entries only. @returns its position */
+  /** Adds a column that is empty for the existing entries. Only between entries. @returns its position */
   addColumn(): number {
     const column = new FieldColumn();
     while (column.entryCount < this.entryCount) column.endEntry();
     this.columns.push(column);
-    // A copy under way lacks the column: it begins again.
+    // A compaction in progress lacks the column: it restarts.
     this.#compaction = null;
     return this.columns.length - 1;
   }
 
-  /** All living entries. */
+  /** All live entries. */
   all(): EntrySet {
     return EntrySet.ofWords(this.live.slice(0, (this.entryCount + 31) >>> 5));
   }
@@ -92,7 +92,7 @@ export class EntryStore {
     return entry;
   }
 
-  /** The entry behind the last of those that begin with `first` and belong to the same document. */
+  /** The end (exclusive) of the run of entries from `first` on that belong to the same document. */
   endOf(first: number): number {
     const document = this.documents[first];
     let entry = first + 1;
@@ -122,8 +122,8 @@ export class EntryStore {
   }
 
   /**
-   * Copies living entries to a new store until `isTimeUp`. @returns the new store when it is complete, to be used from
-   * then on in place of this one.
+   * Copies live entries to a new store until `isTimeUp`.
+   * @returns the new store when complete, which then replaces this one.
    */
   compact(isTimeUp: () => boolean): EntryStore | null {
     this.#compaction ??= new Compaction(this);
@@ -133,8 +133,8 @@ export class EntryStore {
   }
 
   /**
-   * Gives the entries as they are now, the living and the dead. Cost: a copy of a bit for each entry.
-   * @returns what names documents in it
+   * Saves the current entries, live and dead. Cost: a copy of a bit for each entry.
+   * @returns its references to documents
    */
   save(parts: PartWriter): SavedDocuments {
     const documents = this.documents.subarray(0, this.entryCount);
@@ -149,8 +149,8 @@ export class EntryStore {
   }
 
   /**
-   * Takes what `save` gave, in steps, into a store without entries.
-   * @param documentOf the document that a number of the snapshot stands for now; asked for living entries
+   * Restores the output of `save`, in steps, into an empty store.
+   * @param documentOf maps a document number of the snapshot to the current one; called for live entries
    */
   *restore(parts: PartReader, documentOf: (number: number) => number): Generator<void> {
     const entryCount = parts.get<number>("entryCount");
@@ -170,7 +170,7 @@ export class EntryStore {
     }
   }
 
-  /** Hot: as many as there are documents. */
+  /** Hot: runs once for each document. */
   #restoreEntries(from: number, to: number, documentOf: (number: number) => number): void {
     const { documents, live } = this;
     let firsts = this.#firsts;
@@ -211,7 +211,10 @@ export class EntryStore {
   }
 }
 
-/** A copy under way. Entries appended meanwhile are reached by the cursor; those removed behind it are removed there too. */
+/**
+ * A compaction in progress. The cursor reaches entries appended meanwhile; entries removed behind it are removed from
+ * the copy too.
+ */
 class Compaction {
   readonly #source: EntryStore;
   readonly #target: EntryStore;
@@ -242,7 +245,7 @@ class Compaction {
     return this.#target;
   }
 
-  /** Called when an entry of the source dies. */
+  /** Called when an entry of the source is removed. */
   removed(entry: number): void {
     if (entry >= this.#next || (this.#copies[entry] ?? 0) === 0) return;
     this.#target.remove(this.#source.documents[entry] as number);

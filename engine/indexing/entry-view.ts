@@ -1,16 +1,16 @@
 /**
- * The entries of an index as they were at one moment: which there were, and which of them were alive. Entries are only
- * appended, and their values never change, so it needs no copy but that of which are alive; and that only when the
- * event loop is given back before the query is done with them (`freeze`).
+ * A snapshot of an index's entries: how many there were, and which of them were live. Entries are only appended, and
+ * their values never change, so only the live bits need copying; and those only when the query yields to the event loop
+ * before it has finished with them (`freeze`).
  *
  * Invariants:
- * - Until `freeze` nothing else has run since it was made.
+ * - Before `freeze`, no other code has run since the view was created.
  */
 import { EntrySet } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";
 
 export class EntryView {
-  /** Entry numbers are below it. */
+  /** Upper bound (exclusive) of the entry numbers. */
   readonly size: number;
   readonly #store: EntryStore;
   #live: Uint32Array;
@@ -37,13 +37,13 @@ export class EntryView {
     return ((this.#live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
   }
 
-  /** All living entries. */
+  /** All live entries. */
   all(): EntrySet {
     this.#all ??= EntrySet.ofWords(this.#live.slice(0, this.#wordCount));
     return this.#all;
   }
 
-  /** Other work is about to run, which may change the index. */
+  /** Called before yielding to other work, which may change the index. */
   freeze(): void {
     if (this.#isFrozen) return;
     this.#isFrozen = true;

@@ -1,15 +1,15 @@
 /**
- * One field of one index: for each entry the terms of its values, and for each term its entries. Packed, and only
- * ever appended to: what belongs to a removed entry stays until the index is compacted (entry-store.ts).
+ * One field of one index: for each entry the terms of its values, and for each term its posting list. Packed and
+ * append-only: the values of a removed entry stay until the index is compacted (entry-store.ts).
  *
  *   entry ──starts──► [term term term]   the entry's values, in the order of the document
  *   term ──first──► value ──next──► value …   the same values as one list for each term, ascending
  *
- * The position of a value inside its entry is the position of a word in a text; a gap keeps apart what must not
- * stand together.
+ * The position of a value inside its entry is the position of a word in a text; a gap separates values that must not
+ * match as a phrase.
  *
  * Invariants:
- * - Entries are appended in ascending order; the values of an entry stand together.
+ * - Entries are appended in ascending order; the values of an entry are adjacent.
  * - The list of a term is in ascending order of values, and so of entries.
  *
  * Hot: bench/query.bench.ts.
@@ -24,7 +24,7 @@ import { type OrderKind, TermOrder } from "./term-order.ts";
 
 export class FieldColumn implements StoreColumn {
   readonly dictionary = new TermDictionary();
-  /** Entries below this have been appended. */
+  /** Number of appended entries. */
   entryCount = 0;
   valueCount = 0;
   /** By entry: its values are [starts[e], starts[e + 1]). */
@@ -37,7 +37,7 @@ export class FieldColumn implements StoreColumn {
   /** By term: the first and last value, plus one; 0 when there is none. */
   firsts: Uint32Array = new Uint32Array(16);
   lasts: Uint32Array = new Uint32Array(16);
-  /** By term: how many values. Counts those of removed entries too. */
+  /** By term: number of values, including those of removed entries. */
   counts: Uint32Array = new Uint32Array(16);
   readonly #orders = new Map<OrderKind, TermOrder>();
 
@@ -69,7 +69,7 @@ export class FieldColumn implements StoreColumn {
     this.starts[entry + 1] = this.valueCount;
   }
 
-  /** The order of this kind with every term in it that is there now. */
+  /** The order of this kind, brought up to date with all terms. */
   *orderInSlices(kind: OrderKind, budget: WorkBudget): Work<TermOrder> {
     let order = this.#orders.get(kind);
     if (order === undefined) {
@@ -80,7 +80,7 @@ export class FieldColumn implements StoreColumn {
     return order;
   }
 
-  /** An order to compare terms with, without any in it. */
+  /** An order for comparing terms, containing none. */
   emptyOrder(kind: OrderKind): TermOrder {
     return new TermOrder(kind, this.dictionary);
   }
@@ -95,7 +95,7 @@ export class FieldColumn implements StoreColumn {
   }
 
   copierTo(target: FieldColumn): (entry: number) => void {
-    /** By term: what it is in the target; 0: not known yet. */
+    /** By term: its number in the target; 0: not copied yet. */
     let mapped: Uint32Array = new Uint32Array(this.dictionary.count);
     return (entry) => {
       if (mapped.length < this.dictionary.count) {
@@ -141,7 +141,7 @@ export class FieldColumn implements StoreColumn {
     }
   }
 
-  /** The lists of the terms of entries [from, to). Hot: a snapshot has millions of values. */
+  /** Rebuilds the posting lists of entries [from, to). Hot: a snapshot has millions of values. */
   #restoreLists(from: number, to: number): void {
     const { starts, terms, entries, nexts, firsts, lasts, counts } = this;
     let value = starts[from] as number;

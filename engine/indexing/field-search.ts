@@ -1,8 +1,8 @@
 /**
- * What a condition on one field of one index finds: from terms to entries. Only living entries come out.
+ * Evaluates a condition on one field of one index: from terms to entries. Returns only live entries.
  *
- * Knows nothing of queries' syntax: values come as text with what they are. What may look at many terms or entries is
- * work that pauses (work-budget.ts); terms and entries that come meanwhile are not seen.
+ * Knows nothing of query syntax: values arrive as typed text. Operations that may visit many terms or entries are work
+ * that pauses (work-budget.ts); terms and entries added meanwhile are not seen.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -30,26 +30,26 @@ export interface Bound {
   readonly isInclusive: boolean;
 }
 
-/** A value of a list, as text; null is null. `isText`: it is text that may be a date, and its case does not count. */
+/** A value of a list, as text; null is null. `isText`: a case-insensitive string, which may be a date. */
 export type ListedValue = { readonly text: string; readonly isText: boolean } | null;
 
 const kinds = [textKind, numberKind, dateKind];
 const nullTerms = [nullTerm];
-/** What it costs to look up a value of a list. */
+/** Cost of looking up a value of a list. */
 const listedUnits = 16;
 
 /** Characters of `yyyy-MM-dd`. */
 const dayLength = 10;
 
-/** Values of one term that are taken without a look at the budget. */
+/** Postings of one term that are read without checking the budget. */
 const valueStride = 4096;
-/** Terms, or values of an entry, between two looks at the budget. */
+/** Terms, or values of an entry, between two checks of the budget. */
 const stride = 256;
 
 export class FieldSearch {
   readonly #view: EntryView;
   readonly #column: FieldColumn;
-  /** Terms of this field keep their case. */
+  /** Whether the terms of this field are case-sensitive. */
   readonly #isExact: boolean;
   readonly #budget: WorkBudget;
 
@@ -80,17 +80,17 @@ export class FieldSearch {
     return builder.finish();
   }
 
-  /** A string: a date is compared as an instant, anything else as a term, whatever it was made from. */
+  /** A string: a date is compared as an instant, anything else as a term, whatever its original type. */
   equalsText(text: string): Work<EntrySet> {
     return this.#entriesOf(this.#termsOfText(text));
   }
 
-  /** Any term of exactly this text. */
+  /** Any term with exactly this text. */
   equalsTerm(text: string): Work<EntrySet> {
     return this.#entriesOf(this.#termsOf(text));
   }
 
-  /** Numbers whose whole part is this integer, given by its digits. */
+  /** Numbers whose whole part is this integer, given as digits. */
   equalsLong(digits: string): Work<EntrySet> {
     const { dictionary } = this.#column;
     if (!dictionary.hasInexact) {
@@ -105,7 +105,7 @@ export class FieldSearch {
     return this.rangeDouble({ text, isInclusive: true }, { text, isInclusive: true });
   }
 
-  /** Entries with one of the values of a list (`isAll`: with every one). */
+  /** Entries with any value of a list (`isAll`: with all of them). */
   *listed(values: Iterable<ListedValue>, isAll: boolean): Work<EntrySet> {
     let all: EntrySet | null = null;
     let builder = this.#builder();
@@ -149,7 +149,7 @@ export class FieldSearch {
     return this.#range("number", low, high, compare);
   }
 
-  /** Dates as instants when every bound is one, else all terms by their bytes. */
+  /** Dates are compared as instants when all bounds are dates, otherwise all terms by their bytes. */
   rangeText(low: Bound | null, high: Bound | null): Work<EntrySet> {
     const isDates = [low, high].every(
       (bound) => bound === null || parseInstant(bound.text) !== null,
@@ -175,7 +175,7 @@ export class FieldSearch {
     return this.#scanTerms((term) => dictionary.endsWith(term, suffix));
   }
 
-  /** Entries with a term whose text fulfils one of the tests. Cost: a call of each for each distinct term. */
+  /** Entries with a term whose text passes any of the tests. Cost: a call of each for each distinct term. */
   matching(...tests: readonly ((text: string) => boolean)[]): Work<EntrySet> {
     const { dictionary } = this.#column;
     const [first] = tests;
@@ -189,7 +189,7 @@ export class FieldSearch {
     });
   }
 
-  /** Full text: entries that any piece (`isAll`: every piece) is found in. */
+  /** Full text: entries that match any piece (`isAll`: every piece). */
   *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
     if (!isAll) return yield* this.#searchAny(pieces);
     let result: EntrySet | null = null;
@@ -201,7 +201,7 @@ export class FieldSearch {
     return result ?? EntrySet.empty;
   }
 
-  /** Everything that must walk over all terms does so in one walk. */
+  /** Pieces that must walk over all terms share one walk. */
   *#searchAny(pieces: readonly SearchPiece[]): Work<EntrySet> {
     const builder = this.#builder();
     const walked: WildcardPiece[] = [];
@@ -226,7 +226,7 @@ export class FieldSearch {
     return words.length === 1 ? this.equalsTerm(words[0] as string) : this.phrase(words, 0);
   }
 
-  /** Entries with the words one behind the other. With `slop`: moved by at most so much, see `#isNear`. */
+  /** Entries with the words in adjacent positions. With `slop`: displaced by at most that distance, see `#isNear`. */
   *phrase(words: readonly string[], slop: number): Work<EntrySet> {
     const { dictionary } = this.#column;
     let candidates: EntrySet | null = null;
@@ -261,7 +261,7 @@ export class FieldSearch {
     return builder.finish();
   }
 
-  /** Each value of the entry is looked at once (Knuth, Morris and Pratt). */
+  /** Visits each value of the entry once (Knuth, Morris and Pratt). */
   *#hasPhrase(entry: number, terms: readonly number[], fallbacks: Uint32Array): Work<boolean> {
     const column = this.#column;
     const start = column.starts[entry] as number;
@@ -280,8 +280,8 @@ export class FieldSearch {
   }
 
   /**
-   * Is there a place for each word so that they stand as in the phrase, but for moves that together go at most `slop` far?
-   * Two neighbours that changed places have moved by 2: as Lucene counts.
+   * Whether the words can be assigned to positions as in the phrase, with a total displacement of at most `slop`. Two
+   * swapped neighbors are displaced by 2, as in Lucene.
    */
   *#isNear(entry: number, terms: readonly number[], slop: number): Work<boolean> {
     const begins: Float64Array[] = [];
@@ -294,7 +294,7 @@ export class FieldSearch {
     return isNear;
   }
 
-  /** Where the phrase would begin if its word at `position` stood at each of the places of `term`. */
+  /** The starts of the phrase for which its word at `position` falls on an occurrence of `term`. */
   #placesOf(entry: number, term: number, position: number): Float64Array {
     const column = this.#column;
     const start = column.starts[entry] as number;
@@ -311,7 +311,7 @@ export class FieldSearch {
     return places;
   }
 
-  /** The narrowest range that holds a place of every word: whichever is the lowest moves on. */
+  /** Finds the narrowest range that holds an occurrence of every word, by advancing the lowest one. */
   *#hasNarrowRange(begins: readonly Float64Array[], slop: number): Work<boolean> {
     if (begins.some((places) => places.length === 0)) return false;
     const next = new Uint32Array(begins.length);
@@ -412,7 +412,7 @@ export class FieldSearch {
     return builder.finish();
   }
 
-  /** Entries with one of the terms; -1 is none. */
+  /** Entries with one of the terms; -1: no term. */
   *#entriesOf(terms: readonly number[]): Work<EntrySet> {
     const builder = this.#builder();
     for (const term of terms) if (term >= 0) yield* this.#addEntries(builder, term);
@@ -423,7 +423,7 @@ export class FieldSearch {
     return this.#addFrom(builder, this.#firstOf(term));
   }
 
-  /** Adds the entries of a term from one of its values on. */
+  /** Adds the entries of a term's posting list from one value on. */
   *#addFrom(builder: EntrySetBuilder, first: number): Work<void> {
     let at = first;
     while (at !== 0) {
@@ -437,7 +437,7 @@ export class FieldSearch {
     return this.#column.firsts[term] ?? 0;
   }
 
-  /** Adds the entries of some values of a term. @returns the value to go on with, plus one; 0: that was all */
+  /** Adds the entries of a stretch of a posting list. @returns the value to continue with, plus one; 0 at the end */
   #addStride(builder: EntrySetBuilder, first: number): number {
     const { nexts, entries } = this.#column;
     const { size, live } = this.#view;
@@ -472,7 +472,7 @@ export class FieldSearch {
     return termsOfInstant(instant).map((term) => dictionary.findText(dateKind, term));
   }
 
-  /** A date in a list is the term that it would be indexed as, so that a day is no moment. */
+  /** A date in a list is compared as the term it would be indexed as, so that a day does not match a time. */
   #termsOfListed(value: ListedValue): readonly number[] {
     if (value === null) return nullTerms;
     const { text, isText } = value;
@@ -489,7 +489,7 @@ export class FieldSearch {
   }
 }
 
-/** By count of matched words: how many are matched when the next one is another (Knuth, Morris and Pratt). */
+/** KMP failure function: by number of matched words, how many remain matched on a mismatch. */
 function fallbacksOf(terms: readonly number[]): Uint32Array {
   const fallbacks = new Uint32Array(terms.length);
   let matched = 0;
@@ -501,12 +501,12 @@ function fallbacksOf(terms: readonly number[]): Uint32Array {
   return fallbacks;
 }
 
-/** True for terms that have a text. */
+/** Whether the term has a text. */
 export function isTextTerm(term: number): boolean {
   return term !== gapTerm && term !== nullTerm && term !== objectTerm;
 }
 
-/** The whole part of a number's text, digits dropped towards zero. */
+/** The whole part of a number's text, truncated toward zero. */
 function wholePart(text: string): bigint {
   if (/^-?\d+(\.\d*)?$/.test(text)) return BigInt(text.split(".")[0] as string);
   const value = Math.trunc(Number(text));

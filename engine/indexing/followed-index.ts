@@ -1,16 +1,14 @@
-/**
- * What every kind of index is to whoever keeps it in step with its database and asks it for entries.
- */
+/** The interface of every kind of index toward the code that updates and queries it. */
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 
-/** A field's terms: those that conditions compare, in their own case, or as words. */
+/** The form of a field's terms: for comparisons, case-sensitive, or as words. */
 export type FieldForm = "lower" | "exact" | "words";
 
-/** What happened to the documents of an index. */
+/** Map statistics of an index. */
 export interface IndexCounters {
   mapAttempts: number;
   mapErrors: number;
@@ -24,18 +22,21 @@ export interface GroupOutputs {
   readonly keyNames: readonly string[];
 }
 
-/** What the scores of entries are multiplied by. */
+/** The factors that the scores of entries are multiplied by. */
 export interface EntryBoosts {
   boostOf(entry: number, field: string): number;
 }
 
-/** Where the documents of a snapshot are now. */
+/** Maps the documents of a snapshot to the current ones. */
 export interface RestoredDocuments {
-  /** The number of the document that has this one in the snapshot; one of `gone` when that document is not as it was. */
+  /** The current number of a document in the snapshot; one of `gone` when the document has changed or was deleted. */
   readonly documentOf: (saved: number) => number;
-  /** Numbers that belong to no document: of those that changed or are gone since. What the index has of them is to be removed. */
+  /**
+   * Placeholder numbers of documents that have changed or were deleted since the snapshot; their entries must be
+   * removed.
+   */
   readonly gone: Iterable<number>;
-  /** The newest deletion in a collection when looking for the documents began: all before it are known. */
+  /** The newest deletion of a collection when the lookup of documents began: all earlier ones are accounted for. */
   readonly deletionEtagOf: (collection: string | null) => number;
 }
 
@@ -43,44 +44,44 @@ export interface FollowedIndex {
   /** Replaced by another when it is compacted. */
   readonly store: EntryStore;
   readonly counters: IndexCounters;
-  /** Every collection whose changes it takes in, and how far. */
+  /** Every collection whose changes it follows, with its progress. */
   readonly sources: readonly FollowedCollection[];
-  /** Those of them that it maps, as far as they are taken in. */
+  /** Those of them that it maps, with its progress. */
   readonly followed: readonly FollowedCollection[];
-  /** Grows with everything that it takes in. */
+  /** Grows with everything that it processes. */
   readonly changeCount: number;
-  /** What was made of everything up to `sources` is stored where it belongs. Left out: it is. */
+  /** Whether the output for everything up to `sources` has been stored. Omitted: true. */
   readonly isStored?: boolean;
-  /** It is in the middle of something that lasts longer than a turn, and cannot be saved. Left out: never. */
+  /** In an operation that spans several turns, during which it cannot be saved. Omitted: never. */
   readonly isBusy?: boolean;
-  /** Changes of counters up to this etag are taken in; left out: it looks at none. */
+  /** Counter changes up to this etag are processed; omitted: the index reads no counters. */
   readonly counterEtag?: number | undefined;
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;
-  /** Left out when no map has boosted anything. */
+  /** Omitted when no map has used a boost. */
   readonly boosts?: EntryBoosts | undefined;
   readonly isStale: boolean;
-  /** It can do nothing for now, and wakes its set when it can. Left out: never. */
+  /** It cannot make progress now, and wakes its set when it can. Omitted: never. */
   readonly isResting?: boolean;
   /** The column of a field by its name (map-index.ts), or undefined. */
   column(name: string): FieldColumn | undefined;
-  /** The column to search a field in; undefined when the index has the field not in this form. */
+  /** The column for searching a field; undefined when the index lacks the field in this form. */
   formColumn(name: string, form: FieldForm): FieldColumn | undefined;
-  /** Are the terms of that column in their own case? */
+  /** Whether the terms of that column are case-sensitive. */
   keepsCase(name: string, form: FieldForm): boolean;
-  /** What makes terms of the text of a search in this field. */
+  /** The analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer;
   /**
-   * Takes in what is new until `isTimeUp` or there is no more.
-   * @returns a promise when a record must be read from the disk first, else null.
+   * Processes changes until `isTimeUp` or none are left.
+   * @returns a promise when a record must first be read from the disk, else null.
    */
   catchUp(isTimeUp: () => boolean): Promise<void> | null;
   /**
-   * Gives everything that it has, as it is now, and how far it is. Between two calls of `catchUp`. Cost: milliseconds
-   * @returns what names documents in it
+   * Saves its current contents and progress. Called between two calls of `catchUp`. Cost: milliseconds
+   * @returns its references to documents
    */
   save(parts: PartWriter): readonly SavedDocuments[];
-  /** Takes what `save` gave, in steps, into an index that has taken in nothing. */
+  /** Restores the output of `save`, in steps, into an empty index. */
   restore(parts: PartReader, documents: RestoredDocuments): Generator<void>;
 }

@@ -1,13 +1,13 @@
 /**
- * One automatic map-reduce index: groups of documents by keys, with a count and sums. What a document contributed is kept packed,
- * so that it can be taken back without reading the document again; each group is an entry with its keys and
- * aggregates as fields, replaced when the group changes.
+ * An automatic map-reduce index: groups of documents by keys, with a count and sums. The contribution of each document
+ * is kept packed, so that it can be subtracted without reading the document again; each group is an entry with its keys
+ * and aggregates as fields, replaced when the group changes.
  *
- * A sum is of all numbers of a group, and a double when one of them is. (RavenDB 7.2.7 leaves out those of the other kind
- * than the first: 4 + 4.5 = 4.)
+ * A sum includes all numbers of a group, and is a double when one of them is. (RavenDB 7.2.7 leaves out numbers of
+ * another kind than the first: 4 + 4.5 = 4.)
  *
  * Invariants:
- * - A group has an entry exactly when it has contributions and none of them is spoiled, once `settle` has run.
+ * - After `settle`, a group has an entry exactly when it has contributions and none of them is spoiled.
  */
 import { assert } from "../assert.ts";
 import { bodyStartOf } from "../document-record.ts";
@@ -46,9 +46,9 @@ interface Group {
   readonly sums: Float64Array;
   /** By sum: contributions with doubles. */
   readonly doubleCounts: Uint32Array;
-  /** Something was taken back from a sum with doubles since the sums were last made anew. */
+  /** A sum with doubles was subtracted from since the sums were last recomputed. */
   isInexact: boolean;
-  /** Contributions with something that is no number. */
+  /** Contributions with a value that is not a number. */
   spoiledCount: number;
   text: string;
 }
@@ -72,12 +72,12 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   readonly #fields: readonly OutputField[];
   readonly #columnNumbers: ReadonlyMap<string, number>;
   readonly #sumCount: number;
-  /** By number; those of groups that are gone are given to new ones. */
+  /** By number; those of deleted groups are reused. */
   readonly #groups: (Group | null)[] = [];
   readonly #freeNumbers: number[] = [];
   readonly #groupNumbers = new Map<string, number>();
   readonly #dirty = new Set<number>();
-  /** What documents contributed: an entry for each, with the number of its group and the amounts. */
+  /** Contributions of documents: an entry for each, with the number of its group and the amounts. */
   #contributions = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   #currentDocument = 0;
 
@@ -157,7 +157,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return pending;
   }
 
-  /** A contribution of the document that is being taken in; called by GroupValues. */
+  /** A contribution of the current document; called by GroupValues. */
   contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void {
     const key = keys.join("\u0000");
     const number = this.#groupNumbers.get(key) ?? this.#addGroup(key, [...keys]);
@@ -229,7 +229,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return this.#contributions.extras[1] as BytesColumn; // the second of both
   }
 
-  /** `sign` 1 adds a contribution, -1 takes it back; sums that had doubles are made anew in `settle`. */
+  /** `sign` 1 adds a contribution, -1 subtracts it; sums that had doubles are recomputed in `settle`. */
   #addTo(group: Group, at: number, sign: 1 | -1): void {
     group.count += sign;
     if (this.#sumCount === 0) return;
@@ -274,8 +274,8 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   }
 
   /**
-   * Adding and taking back doubles leaves rounding behind, so all is added anew in the order it came. Cost: in proportion to
-   * all contributions that the group had since the last compaction.
+   * Adding and subtracting doubles accumulates rounding errors, so everything is summed again in the original order.
+   * Cost: in proportion to all contributions of the group since the last compaction.
    */
   #resum(number: number, group: Group): void {
     const groupOf = this.#groupOf;
@@ -351,7 +351,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       if (!this.#contributions.isLive(at)) continue;
       this.#addTo(this.#groups[groupOf.numbers[at] as number] as Group, at, 1);
     }
-    // Sums of doubles in the order in which they came are what `#resum` gives.
+    // Sums of doubles in the original order equal the result of `#resum`.
     Object.assign(this.counters, parts.get<IndexCounters>("counters"));
     this.#follower.resume(parts.get<SavedProgress[]>("follower"), documents);
     let count = 0;

@@ -1,11 +1,10 @@
 /**
- * What one document contributes to the groups of a map-reduce index: for each of its elements, or once, the keys as JSON
- * text and the numbers to add.
+ * The contributions of one document to the groups of a map-reduce index: for each of its elements, or once, the keys as
+ * JSON text and the numbers to add.
  *
  * Measured on RavenDB 7.2.7: a missing key is null; a document whose array is empty belongs to no group, one that lacks
- * it, or has something else in its place, to the group of null; one with arrays in its array to no group.
- * `array(path)` is one key, and so is a path that leads through an array without `[]`. Numbers that are no numbers
- * spoil their group.
+ * it, or has another value in its place, to the group of null; one with arrays in its array to no group. `array(path)`
+ * is one key, and so is a path that leads through an array without `[]`. Values that are not numbers spoil their group.
  */
 import { byteArrayOpen, byteObjectOpen, byteQuote } from "../json/bytes.ts";
 import {
@@ -21,10 +20,10 @@ import type { FieldStep } from "./document-fields.ts";
 import type { IndexDefinition } from "./index-definition.ts";
 import { stepsOf } from "./map-index.ts";
 
-/** What a contribution adds to a sum. */
+/** The kind of number that a contribution adds to a sum. */
 export const numberKinds = { none: 0, integers: 1, doubles: 2 } as const;
 
-/** Takes one contribution. `sums[i]` is NaN when a value is no number; `kinds[i]`: see `numberKinds`. */
+/** Receives one contribution. `sums[i]` is NaN when a value is not a number; `kinds[i]`: see `numberKinds`. */
 export interface ContributionVisitor {
   contribute(keys: readonly string[], sums: Float64Array, kinds: Uint8Array): void;
 }
@@ -37,7 +36,7 @@ interface GroupPath {
 export class GroupValues {
   readonly #keys: readonly GroupPath[];
   readonly #sums: readonly GroupPath[];
-  /** Steps that all paths with `[]` share, up to their first `[]`; empty when there is none. */
+  /** The common steps of all paths with `[]`, up to their first `[]`; empty when there are none. */
   readonly #fanOut: readonly FieldStep[];
   readonly #sumValues: Float64Array;
   readonly #kinds: Uint8Array;
@@ -60,7 +59,7 @@ export class GroupValues {
     this.#kinds = new Uint8Array(this.#sums.length);
   }
 
-  /** Visits what the object that begins at `body` contributes. */
+  /** Visits the contributions of the object that begins at `body`. */
   visit(bytes: Buffer, body: number, visitor: ContributionVisitor): void {
     if (this.#fanOut.length === 0) {
       this.#contribute(bytes, body, -1, visitor);
@@ -75,7 +74,7 @@ export class GroupValues {
     } else this.#contribute(bytes, body, at >= 0 && isObject(bytes, at) ? at : -1, visitor);
   }
 
-  /** `element`: the begin of the array's element that paths through it start at; -1 when there is none. */
+  /** `element`: offset of the array element at which fanned-out paths start; -1 for none. */
   #contribute(bytes: Buffer, body: number, element: number, visitor: ContributionVisitor): void {
     const keys = this.#keys.map((key) => {
       if (key.isWholeArray) return wholeArray(bytes, body, key.steps);
@@ -150,7 +149,7 @@ function isObject(bytes: Buffer, at: number): boolean {
   return bytes[at] === byteObjectOpen;
 }
 
-/** True when an element of the array at `at` is an array. */
+/** Whether an element of the array at `at` is an array. */
 function holdsArray(bytes: Buffer, at: number): boolean {
   for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
     if (bytes[i] === byteArrayOpen) return true;
@@ -158,7 +157,7 @@ function holdsArray(bytes: Buffer, at: number): boolean {
   return false;
 }
 
-/** The value at a path of names; through an array, the list of those that its elements have. */
+/** The value at a path of names; through an array, the list of its elements' values. */
 function valueText(bytes: Buffer, at: number, steps: readonly FieldStep[], depth: number): string {
   const step = steps[depth];
   if (step === undefined) return normalDate(bytes.toString("utf8", at, skipValue(bytes, at)));
@@ -176,7 +175,7 @@ function valueText(bytes: Buffer, at: number, steps: readonly FieldStep[], depth
   return valueText(bytes, span.from, steps, depth + 1);
 }
 
-/** Where the value at a path of names begins, or -1. */
+/** Offset of the value at a path of names, or -1. */
 function findValue(bytes: Buffer, from: number, steps: readonly FieldStep[]): number {
   const span = new ValueSpan();
   let at = from;

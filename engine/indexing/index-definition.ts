@@ -1,19 +1,19 @@
 /**
- * What an automatic index covers, and how two definitions relate. Plain data; knows nothing of documents, nor how
- * indexes are named (rql/ does that).
+ * What an automatic index covers, and how two definitions relate. Plain data; knows nothing of documents, nor of index
+ * names (rql/ derives those).
  *
  * Invariants:
- * - Fields are in ordinal order of their names, no name twice.
+ * - Fields are in ordinal order of their names, without duplicates.
  */
 
-/** One name of a path, and how many `[]` follow it. */
+/** One name of a path, with the number of `[]` after it. */
 export interface DefinitionPart {
   readonly name: string;
   readonly arrays: number;
 }
 
 export interface DefinitionField {
-  /** As the index calls it: the path's text. */
+  /** The name in the index: the path's text. */
   readonly name: string;
   readonly path: readonly DefinitionPart[];
   readonly isQuoted: boolean;
@@ -49,12 +49,12 @@ export interface IndexDefinition {
 
 export const allDocuments = "@all_docs";
 
-/** The wire's name of an index's kind. */
+/** The name of an index's kind on the wire. */
 export function indexType(definition: IndexDefinition): "AutoMap" | "AutoMapReduce" {
   return definition.groupBy === null ? "AutoMap" : "AutoMapReduce";
 }
 
-/** True when the two follow the same collection and group by the same keys: they can be merged. */
+/** Whether both have the same collection and group keys, so that they can be merged. */
 export function isMergeable(left: IndexDefinition, right: IndexDefinition): boolean {
   if (left.collection.toLowerCase() !== right.collection.toLowerCase()) return false;
   const leftKeys = left.groupBy?.keys ?? [];
@@ -66,7 +66,7 @@ export function isMergeable(left: IndexDefinition, right: IndexDefinition): bool
   );
 }
 
-/** True when every query that `needed` was made for can be answered by `existing`. */
+/** Whether `existing` can answer every query that needs `needed`. */
 export function covers(existing: IndexDefinition, needed: IndexDefinition): boolean {
   if (!isMergeable(existing, needed)) return false;
   const aggregates = new Set((existing.groupBy?.aggregates ?? []).map((one) => one.name));
@@ -80,8 +80,8 @@ export function covers(existing: IndexDefinition, needed: IndexDefinition): bool
 }
 
 /**
- * What an index becomes that a query needs more of; they must be mergeable. A field that the query uses with options has those
- * alone, as RavenDB 7.2.7 does it: then the result does not cover `left`. Collection and keys are spelt as in `right`.
+ * Extends an index by what a query needs; they must be mergeable. A field that the query uses with options keeps only
+ * those, as in RavenDB 7.2.7: the result then does not cover `left`. Collection and keys are spelled as in `right`.
  */
 export function merged(left: IndexDefinition, right: IndexDefinition): IndexDefinition {
   return {

@@ -1,6 +1,6 @@
 /**
- * What went wrong while one index was made: the last errors with their documents, and whether so many of the attempts
- * failed that the index is not to be trusted.
+ * The errors of one index: the most recent ones with their documents, and whether so many attempts failed that the
+ * index is marked as errored.
  *
  * Invariants:
  * - At most `indexErrorsMax` errors are kept, the newest ones.
@@ -10,19 +10,19 @@ import { indexErrorsMax } from "../limits.ts";
 export interface IndexError {
   /** Microseconds since 1970. */
   readonly atMicros: number;
-  /** The document's id, or the key of what is reduced. */
+  /** The document's id, or the reduce key. */
   readonly document: string;
   readonly action: "Map" | "Reduce";
   readonly message: string;
 }
 
-/** More than this part of the attempts may not fail. */
+/** Maximum share of failed attempts. */
 const failureRateMax = 0.15;
-/** Fewer attempts than this say nothing unless all failed. */
+/** With fewer attempts, an index is only errored when all failed. */
 const attemptsMin = 10;
 const messageLengthMax = 4096;
 
-/** What a snapshot keeps. */
+/** The part kept in snapshots. */
 export type SavedErrors = Pick<
   IndexErrors,
   | "mapAttempts"
@@ -65,12 +65,12 @@ export class IndexErrors {
     this.#list = [...list];
   }
 
-  /** Forgets the errors; what was counted stays. */
+  /** Clears the errors; the counters remain. */
   clear(): void {
     this.#list = [];
   }
 
-  /** Why the index called `name` is not to be trusted, or null. */
+  /** Why the index called `name` is marked as errored, or null. */
   invalidity(name: string, isReduce: boolean): string | null {
     const attempts = this.mapAttempts + this.reduceAttempts;
     const errors = this.mapErrors + this.reduceErrors;

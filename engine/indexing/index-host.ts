@@ -1,9 +1,9 @@
 /**
- * What indexes need from the database that has them: its documents and deletions in the order of etags. The
- * database implements it; a test does so over arrays.
+ * What indexes need from their database: its documents and deletions in etag order. The database implements it; tests
+ * do so over arrays.
  *
- * A document has a dense number (`docNum`) that belongs to its id for as long as any index may still name it: a host
- * gives the number of a deleted document to another id only when `deletionsSince` tells of the deletion first.
+ * A document has a dense number (`docNum`) that belongs to its id for as long as any index may still refer to it: a
+ * host reuses the number of a deleted document for another id only when `deletionsSince` reports the deletion first.
  */
 
 import type { Shape } from "../keyspaces/shapes.ts";
@@ -15,21 +15,21 @@ export interface StoredRow {
   docNum: number;
   etag: number;
   bytes: Buffer;
-  /** Where the record begins in `bytes`. */
+  /** Offset of the record in `bytes`. */
   start: number;
-  /** What keeps the bytes as they are, and is held for this row. */
+  /** Pins the bytes for this row. */
   block?: RowBlock | null;
 }
 
-/** Memory that is not used for other records while somebody holds it. */
+/** Memory that is not reused for other records while it is pinned. */
 export interface RowBlock {
   hold(): void;
   release(): void;
 }
 
 /**
- * A walk over documents in ascending order of etags. Synchronous, so that a step costs nothing; when a record has to be
- * read from the disk first, `next` is false and `pending` resolves when it is worth asking again.
+ * A walk over documents in ascending etag order. Synchronous, so that a step costs nothing; when a record must first be
+ * read from the disk, `next` returns false and `pending` resolves when `next` is worth retrying.
  */
 export interface RowCursor {
   readonly row: StoredRow;
@@ -37,26 +37,28 @@ export interface RowCursor {
   next(): boolean;
 }
 
-/** A walk over the numbers of documents in ascending order of etags. */
+/** A walk over document numbers in ascending etag order. */
 export interface NumberCursor {
   docNum: number;
   etag: number;
   next(): boolean;
 }
 
-/** A walk over deletions in ascending order of etags. `docNum`: the number that the document had, -1 when nobody knows it any more. */
+/**
+ * A walk over deletions in ascending etag order. `docNum`: the document's former number, -1 when it is no longer known.
+ */
 export interface DeletionCursor extends NumberCursor {
   /** The lower-cased id. */
   lowerId: string;
 }
 
-/** A collection's newest etags; 0 when it has none. */
+/** A collection's newest etags; 0 for none. */
 export interface CollectionEtags {
   readonly document: number;
   readonly deletion: number;
 }
 
-/** What happens to an index, in the words of the interface. */
+/** Index events, as named by the HTTP interface. */
 export type IndexEvent =
   | "IndexAdded"
   | "IndexRemoved"
@@ -69,13 +71,13 @@ export type IndexEvent =
   | "PriorityChanged";
 
 /**
- * What one follower reads records with, one walk after the other, for as long as it follows: what was fetched from the disk
- * for a step that could not be made is there when the step is tried again, in another turn and by another cursor.
+ * Reads the records of one follower, one walk after another: records fetched from the disk for a step that could not
+ * complete stay available when the step is retried in a later turn by another cursor.
  */
 export interface RowReader {
-  /** Documents whose etag is above `etag`. Each document once, at its present etag. */
+  /** Documents whose etag is above `etag`. Each document once, at its current etag. */
   rowsSince(collection: string | null, etag: number): RowCursor;
-  /** Those of these documents that are there, in the order of the list. */
+  /** The existing ones of these documents, in the order of the list. */
   rowsOf(docNums: readonly number[]): RowCursor;
 }
 
@@ -84,50 +86,53 @@ export interface IndexHost {
   etagsOf(collection: string | null): CollectionEtags;
   newReader(): RowReader;
   deletionsSince(collection: string | null, etag: number): DeletionCursor;
-  /** Deletions up to this etag are not told of any more. */
+  /** Deletions up to this etag are no longer reported. */
   readonly deletionsPurgedThrough: number;
   /** How many documents of the collection have an etag above `etag`. */
   countSince(collection: string | null, etag: number): number;
-  /** The document's `@metadata` object as JSON text, composed. */
+  /** The document's `@metadata` object as composed JSON text. */
   metadataOf(row: StoredRow): Buffer;
-  /** The shape that a record names. */
+  /** The shape that a record refers to. */
   shapeOf(shapeId: number): Shape;
   /** Documents whose etag is above `etag`, without their records. */
   numbersSince(collection: string | null, etag: number): NumberCursor;
   /** The id as it was stored. */
   idOf(docNum: number): string;
   lowerIdOf(docNum: number): string;
-  /** A setting of the database (`Indexing.…`); undefined when it has none of the name. */
+  /** A setting of the database (`Indexing.…`); undefined when it is not set. */
   setting(name: string): unknown;
-  /** A number that is another one after every change of a compare-exchange value. */
+  /** Changes with every change of a compare-exchange value. */
   readonly compareExchangeChanges: number;
-  /** Grows with every change of the value of this lower-cased key; 0 when there is none. */
+  /** Grows with every change of the value of this lower-cased key; 0 when the key does not exist. */
   compareExchangeVersionOf(key: string): number;
-  /** From now on changes of counters are told of. @returns `counterEtag` */
+  /** Starts the tracking of counter changes. @returns `counterEtag` */
   followCounters(): number;
-  /** No change of a counter's value has a higher etag. Does not grow while nobody follows. */
+  /** The newest etag of a counter's value change. Does not grow while nothing tracks changes. */
   readonly counterEtag: number;
-  /** Documents with a counter whose value changed after this etag. When counters come or go, a reader's `rowsSince` has theirs. */
+  /**
+   * Documents with a counter whose value changed after this etag. Creation and deletion of counters appear in a
+   * reader's `rowsSince`.
+   */
   counterChangesSince(etag: number): NumberCursor;
-  /** Numbers of documents with a counter that was given a value after this etag. Cost: a look at every counter. */
+  /** Numbers of documents with a counter whose value was set after this etag. Cost: one check of every counter. */
   counterOwnersSince(etag: number): Iterable<number>;
-  /** Milliseconds of a clock that never goes backward. */
+  /** Milliseconds of a monotonic clock. */
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
-  /** Gives the event loop a turn. */
+  /** Yields to the event loop. */
   yieldTurn(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. */
   setTimer(ms: number, run: () => void): { cancel(): void };
-  /** Who stores the reduced objects of an index; left out: nobody can. */
+  /** Stores the reduced objects of an index; omitted: not supported. */
   outputSink?(output: ReduceOutput): OutputSink;
-  /** An index was made: what a restart must know. */
+  /** An index was created: persists it. */
   indexChanged(index: OpenIndex): void;
   indexDropped(name: string): void;
-  /** The index that was called `name` has taken the place of another, and its name. */
+  /** The index formerly named `name` has replaced another and taken over its name. */
   indexReplaced(name: string, index: OpenIndex): void;
-  /** Tells the operator of what goes wrong beside requests; left out: nobody is told. */
+  /** Reports background errors to the operator; omitted: no report. */
   report?(message: string, cause: unknown): void;
-  /** Something happened that who watches indexes is told. */
+  /** Reports an index event to its watchers. */
   indexEvent(type: IndexEvent, name: string): void;
 }

@@ -1,18 +1,18 @@
 /**
- * What the functions of a deployed index are to the stages that run them. Whoever compiles their texts implements it;
- * tests do so with plain functions. Values cross as JSON texts.
+ * The compiled functions of a deployed index, as the stages run them. Implemented by the compilers of their texts;
+ * tests use plain functions. Values are passed as JSON texts.
  */
 import type { EngineError } from "../errors.ts";
 import type { StoredRow } from "./index-host.ts";
 import type { FieldIndexing } from "./static-definition.ts";
 
-/** How a field is indexed whose name the map computes. */
+/** Indexing options of a field whose name the map computes. */
 export interface DynamicFieldOptions {
   readonly indexing: FieldIndexing | null;
   readonly isStored: boolean;
 }
 
-/** One field of one entry. `dynamic` null: its options are those of the definition. */
+/** One field of one entry. `dynamic` null: the options of the definition apply. */
 export interface MappedField {
   readonly name: string;
   /** JSON text. */
@@ -20,39 +20,39 @@ export interface MappedField {
   readonly dynamic: DynamicFieldOptions | null;
 }
 
-/** What the maps of an index are given. */
+/** The input of an index's maps. */
 export type MapSource = "Documents" | "Counters";
 
-/** One entry's fields, and by what its scores are multiplied. */
+/** The fields of one entry, and its score factors. */
 export interface MappedEntry {
   readonly fields: readonly MappedField[];
-  /** By field, "" for all of them; null: nothing is. */
+  /** By field, "" for all fields; null: none is boosted. */
   readonly boosts: ReadonlyMap<string, number> | null;
-  /** The JSON text of the whole object, where entries are no documents' own; else left out. */
+  /** The JSON text of the whole object, for entries that have no document of their own; otherwise omitted. */
   readonly text?: string;
 }
 
-/** What a map made of one document, and what it looked at beside it. */
+/** The output of a map for one document, and what it read besides the document. */
 export interface MapResult {
-  /** Empty for a map that is reduced. */
+  /** Empty in a map-reduce index. */
   readonly entries: readonly MappedEntry[];
-  /** What is to be reduced: JSON texts of a key and an object. */
+  /** Input of the reduce: JSON texts of a key and an object. */
   readonly values: readonly ReducedValue[];
-  /** Lower-cased ids of documents that were loaded, whether or not they are there. */
+  /** Lower-cased ids of loaded documents, existing or not. */
   readonly references: ReadonlySet<string>;
   /** Lower-cased keys of compare-exchange values that were loaded. */
   readonly compareExchangeKeys: ReadonlySet<string>;
-  /** Why the map failed, or null; then there are neither entries nor values. */
+  /** Why the map failed, or null; on failure there are neither entries nor values. */
   readonly failure: EngineError | null;
-  /** For maps of counters, else left out. What did not fail is in entries or values. */
+  /** Only for maps of counters. Results of successful items are in entries or values. */
   readonly items?: MappedItems;
 }
 
-/** What became of the counters of one document. */
+/** The outcome of mapping the counters of one document. */
 export interface MappedItems {
   readonly attempts: number;
   readonly failures: readonly ItemFailure[];
-  /** The most entries or values of one of them. */
+  /** The largest number of entries or values from one counter. */
   readonly outputsMax: number;
 }
 
@@ -68,7 +68,7 @@ export interface ReducedValue {
   readonly text: string;
 }
 
-/** A document that a map loads must be read from the disk first; then the map is run again. */
+/** A loaded document must first be read from the disk; the map is then rerun. */
 export class RecordAwaited extends Error {
   readonly wait: () => Promise<void>;
 
@@ -79,20 +79,20 @@ export class RecordAwaited extends Error {
 }
 
 export interface IndexProgram {
-  /** Left out: documents. */
+  /** Omitted: documents. */
   readonly source?: MapSource;
   /** Names of the collections that are mapped; null: all documents. */
   readonly collections: readonly (string | null)[];
-  /** Names of the collections that maps load documents of; null: any. */
+  /** Names of the collections whose documents the maps load; null: any. */
   readonly referencedCollections: readonly (string | null)[];
-  /** Names of the fields, null when only running the maps tells them. */
+  /** Names of the fields; null when known only at run time. */
   readonly fieldNames: ReadonlySet<string> | null;
-  /** True when the index has a reduce. */
   readonly isReduce: boolean;
   /** @throws RecordAwaited */
   map(row: StoredRow): MapResult;
   /**
-   * Reduces values of one key. @returns the JSON text of an object, or null when the reduce gives nothing
+   * Reduces values of one key.
+   * @returns the JSON text of an object, or null when the reduce returns nothing
    * @throws EngineError when it fails
    */
   reduce(key: string, values: readonly string[]): string | null;

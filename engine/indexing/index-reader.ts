@@ -1,6 +1,6 @@
 /**
- * One index as a query sees it: its entries, the fields to search and to sort by. Made for one query; whoever gives the
- * event loop back while it is in use calls `freeze` before and asks `isCurrent` afterwards.
+ * A query's view of one index: its entries, and the fields to search and sort by. Created for one query; a caller that
+ * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
 import { FreeBudget, type Work, type WorkBudget } from "../work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
@@ -12,10 +12,10 @@ import { FieldSearch } from "./field-search.ts";
 import type { EntryBoosts, FieldForm, FollowedIndex } from "./followed-index.ts";
 import { firstTerm, nullTerm } from "./term-dictionary.ts";
 
-/** What it costs to look at an id, and to show a term. */
+/** Cost of testing an id, and of listing a term. */
 const idUnits = 16;
 const termUnits = 16;
-/** How null is shown among terms. */
+/** The text of null among terms. */
 const nullText = "NULL_VALUE";
 
 export class IndexReader {
@@ -25,7 +25,7 @@ export class IndexReader {
   readonly #index: FollowedIndex;
   readonly #idOf: ((docNum: number) => string) | null;
 
-  /** `idOf`: the lower-cased id of the document of an entry, null where entries come from no document. */
+  /** `idOf`: the lower-cased id of an entry's document, null where entries come from no document. */
   constructor(
     index: FollowedIndex,
     idOf: ((docNum: number) => string) | null,
@@ -38,14 +38,14 @@ export class IndexReader {
     this.#idOf = idOf;
   }
 
-  /** False: the index was compacted meanwhile, and what was found so far is worth nothing. */
+  /** False: the index was compacted meanwhile, which invalidates all results so far. */
   get isCurrent(): boolean {
     return this.#index.store === this.store;
   }
 
   /**
-   * The entry that stands for one that was found, which may be gone by now: the one of its document, or of its group,
-   * that is at its place; -1: none is.
+   * The current entry for one found earlier, which may have been replaced: the entry at the same position within its
+   * document or group; -1: none.
    */
   currentOf(entry: number): number {
     const { store } = this.#index;
@@ -58,7 +58,7 @@ export class IndexReader {
     return first >= 0 && store.documents[first + place] === document ? first + place : first;
   }
 
-  /** Other work is about to run, which may change the index. */
+  /** Called before yielding to other work, which may change the index. */
   freeze(): void {
     this.view.freeze();
   }
@@ -71,7 +71,7 @@ export class IndexReader {
     return difference(this.all(), set);
   }
 
-  /** The field's terms. Undefined: the index has the field not, or not in this form. */
+  /** The field's terms. Undefined: the index lacks the field, or lacks it in this form. */
   field(name: string, form: FieldForm): FieldSearch | undefined {
     const column = this.column(name, form);
     if (column === undefined) return undefined;
@@ -82,17 +82,17 @@ export class IndexReader {
     return this.#index.formColumn(name, form);
   }
 
-  /** What makes terms of the text of a search in this field. */
+  /** The analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer {
     return this.#index.analyzerOf(name);
   }
 
-  /** What scores are multiplied by; undefined: nothing. */
+  /** The factors that scores are multiplied by; undefined: none. */
   get boosts(): EntryBoosts | undefined {
     return this.#index.boosts;
   }
 
-  /** Entries of the documents with these numbers; -1 is none. */
+  /** Entries of the documents with these numbers; -1 is skipped. */
   *ofDocuments(docNums: Iterable<number>): Work<EntrySet> {
     const builder = new EntrySetBuilder(this.view.size);
     if (this.#idOf === null) return builder.finish();
@@ -111,7 +111,7 @@ export class IndexReader {
     return entry < view.size && view.documents[entry] === docNum && view.isLive(entry);
   }
 
-  /** Entries whose document's lower-cased id fulfils `test`. Cost: one call for each entry. */
+  /** Entries whose document's lower-cased id passes `test`. Cost: one call for each entry. */
   *idsMatching(test: (id: string) => boolean): Work<EntrySet> {
     const builder = new EntrySetBuilder(this.view.size);
     if (this.#idOf === null) return builder.finish();
@@ -123,7 +123,7 @@ export class IndexReader {
     return builder.finish();
   }
 
-  /** An entry's fields with their terms, as JSON text: one term as itself, several as a list, in order. */
+  /** An entry's fields and terms as JSON text: a single term as itself, several as a list, in order. */
   entryText(entry: number): string {
     const members: string[] = [];
     if (this.#idOf !== null) {
@@ -140,8 +140,8 @@ export class IndexReader {
   }
 
   /**
-   * Terms of a field after `after` in the order of their bytes, at most `countMax`; undefined: no such field. Null is a
-   * term here as RavenDB 7.2.7 shows it.
+   * At most `countMax` terms of a field after `after`, in byte order; undefined: no such field. Null is a term here, in
+   * RavenDB 7.2.7's notation.
    */
   *termsOf(name: string, after: string, countMax: number): Work<string[] | undefined> {
     if (name === "id()" && this.#idOf !== null) return yield* this.#idTerms(after, countMax);

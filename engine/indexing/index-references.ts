@@ -1,9 +1,10 @@
 /**
- * Which documents of an index looked at which others: whoever is looked at changes what the index has of the first. Packed as
- * entries are: a name is a term, and what a document looked at is its entry.
+ * Cross-references of an index: which documents each document's map read. A change of a document that was read requires
+ * mapping the readers again. Packed like entries: a name is a term, and the names that a document's map read are its
+ * entry.
  *
  * Invariants:
- * - A name leads to a document exactly when the document's last look was at it.
+ * - A name leads to a document exactly when the document's last map read it.
  */
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -17,7 +18,7 @@ export class IndexReferences {
     return this.#store.liveCount === 0;
   }
 
-  /** Replaces what the document looked at. */
+  /** Replaces the references of a document. */
   set(docNum: number, names: ReadonlySet<string>): void {
     this.remove(docNum);
     if (names.size === 0) return;
@@ -33,13 +34,14 @@ export class IndexReferences {
     this.#store.remove(docNum);
   }
 
-  /** Numbers of the documents that looked at `name`. Cost: in proportion to how many ever did since the last compaction. */
+  /**
+   * Numbers of the documents that reference `name`. Cost: in proportion to all that ever did since the last compaction.
+   */
   *documentsOf(name: string): Generator<number> {
     const term = this.#column.dictionary.findText(textKind, name);
     if (term >= 0) yield* this.#documentsOfTerm(term);
   }
 
-  /** Every name that is looked at. */
   *names(): Generator<string> {
     const { dictionary } = this.#column;
     for (let term = firstTerm; term < dictionary.count; term++) {
@@ -47,7 +49,7 @@ export class IndexReferences {
     }
   }
 
-  /** Drops what is dead, a slice at a time. */
+  /** Compacts dead entries, a slice at a time. */
   compact(isTimeUp: () => boolean): void {
     if (this.#store.needsCompaction && !isTimeUp())
       this.#store = this.#store.compact(isTimeUp) ?? this.#store;

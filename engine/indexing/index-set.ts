@@ -1,11 +1,11 @@
 /**
- * The indexes of one database, kept in step with writes in slices of a few milliseconds.
+ * The indexes of one database, updated after writes in slices of a few milliseconds.
  *
- * Automatic ones are made when a query needs one, merged when a later query needs more, dropped when unused, and when there
- * are too many: then the one goes that was not queried for longest. One that a query
- * needs more of is replaced: a new one with the fields of both is built beside it, and the old one goes some time after
- * the new one has caught up. One that somebody deployed anew is built beside the old one as well, under a name of its
- * own, and takes its place at once when it has caught up.
+ * Automatic indexes are created when a query needs one, merged when a later query needs more, and dropped when unused;
+ * when there are too many, the least recently queried is dropped. An index that lacks a field a query needs is
+ * superseded: a new index with the fields of both is built beside it, and the old one is dropped some time after the
+ * new one has caught up. The replacement of a redeployed index is built beside the old one as well, under a name of its
+ * own, and is swapped in as soon as it has caught up.
  *
  * Invariants:
  * - No two indexes have the same name.
@@ -20,18 +20,18 @@ import type { IndexHost } from "./index-host.ts";
 import { deletedAfterMicros, idleAfterMicros, type OpenIndex } from "./open-index.ts";
 import { StaticIndex } from "./static-index.ts";
 
-/** A superseded index goes this long after its successor caught up. */
+/** Milliseconds from a successor's catching up until the superseded index is dropped. */
 const supersededMs = 15_000;
-/** Rest of an index whose documents could not be read. */
+/** Milliseconds before an index whose documents could not be read is retried. */
 const readRetryMs = 1_000;
-/** Begins the name of an index that takes the place of another when it has caught up. */
+/** Name prefix of an index that replaces another when it has caught up. */
 export const replacementPrefix = "ReplacementOf/";
 
 interface Waiter {
   readonly index: OpenIndex;
-  /** The newest etags of each of its sources when it began to wait: of a document and a deletion in turn. */
+  /** The newest etags of each of its sources when the wait began: a document's and a deletion's in turn. */
   readonly goal: readonly number[];
-  /** The newest etag of a change of a counter when it began to wait. */
+  /** The newest etag of a counter change when the wait began. */
   readonly counterGoal: number;
   readonly resolve: () => void;
 }
@@ -42,21 +42,21 @@ export class IndexSet {
   /** By lower-cased name. */
   readonly #indexes = new Map<string, OpenIndex>();
   readonly #waiters = new Set<Waiter>();
-  /** Whose documents could not be read. */
+  /** Indexes whose documents could not be read, until their retry. */
   readonly #resting = new Set<OpenIndex>();
-  /** Of superseded indexes that are to be dropped, and of those that rest. */
+  /** For dropping superseded indexes and for retries. */
   readonly #timers = new Set<{ cancel(): void }>();
   #isPumping = false;
   #pumping: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** `nameOf`: the name that follows from a definition. */
+  /** `nameOf`: derives the name from a definition. */
   constructor(host: IndexHost, nameOf: (definition: IndexDefinition) => string) {
     this.#host = host;
     this.#nameOf = nameOf;
   }
 
-  /** All indexes in the order of their names. */
+  /** All indexes, ordered by name. */
   all(): OpenIndex[] {
     return [...this.#indexes.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   }
@@ -65,12 +65,12 @@ export class IndexSet {
     return [...this.#indexes.values()].filter((index) => index instanceof AutomaticIndex);
   }
 
-  /** In any case; undefined when there is none. */
+  /** In any case; undefined when there is no such index. */
   byName(name: string): OpenIndex | undefined {
     return this.#indexes.get(name.toLowerCase());
   }
 
-  /** The index that answers queries of this definition, made or extended if need be. */
+  /** The index that answers queries of this definition, created or extended if needed. */
   automatic(needed: IndexDefinition): AutomaticIndex {
     let best: AutomaticIndex | null = null;
     for (const index of this.#automatics()) {
@@ -80,12 +80,12 @@ export class IndexSet {
     return best ?? this.#create(needed);
   }
 
-  /** Makes an index known from before a restart, without entries. */
+  /** Adds an automatic index known from before a restart, without entries. */
   restore(definition: IndexDefinition): AutomaticIndex {
     return this.#add(definition);
   }
 
-  /** @returns false when there is none of this name. */
+  /** @returns false when there is no index of this name. */
   drop(name: string): boolean {
     const index = this.byName(name);
     if (index === undefined) return false;
@@ -96,7 +96,7 @@ export class IndexSet {
     return true;
   }
 
-  /** Throws its entries away and builds it again. @returns false when there is none of this name. */
+  /** Discards the entries and rebuilds the index. @returns false when there is no index of this name. */
   reset(name: string): boolean {
     const index = this.byName(name);
     if (index === undefined) return false;
@@ -108,7 +108,7 @@ export class IndexSet {
     return true;
   }
 
-  /** Adds one that somebody deployed. One of the same name is dropped. */
+  /** Adds a deployed index. An existing one of the same name is dropped. */
   addStatic(index: StaticIndex): void {
     const known = this.byName(index.name);
     if (known !== undefined) this.#release(known);
@@ -118,7 +118,7 @@ export class IndexSet {
     this.wake();
   }
 
-  /** Puts the replacement of an index into its place. Whoever waits for either is let go. */
+  /** Swaps in the replacement of an index. Waiters for either are released. */
   replace(replacement: OpenIndex): void {
     const name = replacement.name.slice(replacementPrefix.length);
     const replaced = this.byName(name);
@@ -132,7 +132,7 @@ export class IndexSet {
     this.#release(replacement);
   }
 
-  /** Documents changed, or an index was resumed: catches up in the background. */
+  /** Called when documents changed or an index was resumed: catches up in the background. */
   wake(): void {
     if (this.#isPumping || this.#isClosed) return;
     this.#isPumping = true;
@@ -140,8 +140,8 @@ export class IndexSet {
   }
 
   /**
-   * Resolves when the index has passed what is stored now, has failed or is gone, or after `timeoutMs`.
-   * @returns false when the time was up before.
+   * Resolves when the index has processed what is stored now, has failed or was dropped, or after `timeoutMs`.
+   * @returns false on timeout.
    */
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
     const index = this.byName(name);
@@ -165,7 +165,7 @@ export class IndexSet {
     });
   }
 
-  /** Drops what nobody queried for days; called now and then. */
+  /** Drops indexes that were not queried for days; called periodically. */
   tidy(): void {
     const now = this.#host.nowMicros();
     const most = idleAfterMicros(this.#host) + deletedAfterMicros(this.#host);
@@ -180,7 +180,7 @@ export class IndexSet {
     for (const waiter of [...this.#waiters]) waiter.resolve();
   }
 
-  /** Resolves when nothing of them is at work any more, after `close`. */
+  /** Resolves when no background work is left, after `close`. */
   rested(): Promise<void> {
     return this.#pumping;
   }
@@ -196,7 +196,7 @@ export class IndexSet {
     let old: AutomaticIndex | null = null;
     for (const index of this.#automatics()) {
       if (index.successor !== null || !isMergeable(index.definition, needed)) continue;
-      // Queries of many different fields do not make one index larger and larger.
+      // Queries of many different fields must not grow one index without bound.
       if (index.definition.fields.length + needed.fields.length > automaticIndexFieldsMax) continue;
       if (old === null || isBetter(index, old, needed.collection)) old = index;
     }
@@ -209,7 +209,7 @@ export class IndexSet {
     return created;
   }
 
-  /** Drops automatic indexes while there are too many: those that have a successor first, then those unused for longest. */
+  /** Drops automatic indexes while there are too many: superseded ones first, then the least recently queried. */
   #makeRoom(created: AutomaticIndex): void {
     const others = this.#automatics().filter((index) => index !== created);
     others.sort(
@@ -233,7 +233,7 @@ export class IndexSet {
     return index;
   }
 
-  /** Those that have something to do and can. */
+  /** Stale indexes that can make progress. */
   #stale(): OpenIndex[] {
     const found: OpenIndex[] = [];
     for (const one of this.#indexes.values()) {
@@ -247,10 +247,10 @@ export class IndexSet {
     return found;
   }
 
-  /** Never rejects: a mistake in one index is that index's, and the others go on. */
+  /** Never rejects: an error in one index stops that index only. */
   async #pump(): Promise<void> {
     try {
-      // Whoever woke it is in the middle of a write or a query.
+      // The caller of `wake` is in the middle of a write or a query.
       await this.#host.yieldTurn();
       for (;;) {
         for (const index of this.all()) this.#noteCaughtUp(index);
@@ -282,7 +282,7 @@ export class IndexSet {
     }
   }
 
-  /** An index that met a mistake is left as it is; one whose documents could not be read just now goes on a little later. */
+  /** Stops an index that met an error; schedules a retry when its documents could not be read. */
   #failed(index: OpenIndex, error: unknown): void {
     if (error instanceof EngineError && error.code === "read-failed") {
       this.#resting.add(index);
@@ -352,7 +352,7 @@ export class IndexSet {
   }
 }
 
-/** One whose collection is spelt alike, then one that is up to date, then the one with more fields, then the newer. */
+/** Prefers the index whose collection is spelled alike, then an up-to-date one, then more fields, then the newer. */
 function isBetter(index: AutomaticIndex, other: AutomaticIndex, collection: string): boolean {
   const isAlike = index.definition.collection === collection;
   if (isAlike !== (other.definition.collection === collection)) return isAlike;

@@ -1,6 +1,6 @@
 /**
- * One automatic map index: follows the documents of a collection and keeps their fields as entries, one entry for each
- * document. What is in it is for its mapper.
+ * An automatic map index: follows the documents of a collection and keeps their fields as entries. The mapper
+ * determines the entries of a document.
  */
 import { bodyStartOf, fieldStartOf, shapeIdOf } from "../document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
@@ -29,16 +29,16 @@ import type { IndexHost, StoredRow } from "./index-host.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { goneStride } from "./store-column.ts";
 
-/** Documents between two looks at the clock. */
+/** Documents between two checks of the clock. */
 const documentStride = 64;
 
-/** Turns a document into entries: adds values to the store's columns and ends an entry, any number of times. */
+/** Converts a document to entries: adds values to the store's columns and ends an entry, any number of times. */
 export interface DocumentMapper {
   readonly columnNames: readonly string[];
   map(row: StoredRow, store: EntryStore): void;
 }
 
-/** The name of the column with a field's words, and of that with its terms in their own case. */
+/** The names of the columns with a field's words, and with its case-sensitive terms. */
 export function searchColumn(field: string): string {
   return `search(${field})`;
 }
@@ -47,7 +47,7 @@ export function exactColumn(field: string): string {
   return `exact(${field})`;
 }
 
-/** The name of the column that has a field in a form. */
+/** The column name of a field in a form. */
 export function columnNameOf(field: string, form: FieldForm): string {
   if (form === "lower") return field;
   return form === "exact" ? exactColumn(field) : searchColumn(field);
@@ -154,12 +154,14 @@ interface MappedField {
 
 const metadataName = "@metadata";
 
-/** One entry for each document: its fields in lower case, and as words or exactly where the definition asks for it. */
+/**
+ * One entry for each document: its fields in lower case, and also as words or exactly where the definition requires it.
+ */
 export class FieldMapper implements DocumentMapper {
   readonly columnNames: readonly string[];
   readonly #fields: readonly MappedField[];
   readonly #host: IndexHost;
-  /** The shape that was met last, and where it has the first name of each field: -1 for one that it lacks. */
+  /** The last shape, and the position of each field's first name in it: -1 for a missing one. */
   #shapeId = 0;
   #places: readonly number[] = [];
 
@@ -224,7 +226,7 @@ export class FieldMapper implements DocumentMapper {
   }
 }
 
-/** `@metadata.@id` is a key that RavenDB never finds. */
+/** RavenDB never finds the key `@metadata.@id`. */
 function isComputedMetadata(steps: readonly FieldStep[]): boolean {
   return steps[0]?.name.toString() === '"@id"';
 }

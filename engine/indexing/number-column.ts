@@ -1,6 +1,6 @@
 /**
- * One number for each entry of a store, and for each number the list of its entries, ascending. Numbers are dense: a
- * group's, counted from 0.
+ * One number for each entry of a store, and for each number the ascending list of its entries. Numbers are dense group
+ * numbers, from 0.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -40,7 +40,7 @@ export class NumberColumn implements StoreColumn {
     return (this.#firsts[number] ?? 0) - 1;
   }
 
-  /** The entry behind this one in its list, or -1. */
+  /** The next entry in the list, or -1. */
   nextOf(entry: number): number {
     return (this.nexts[entry] as number) - 1;
   }

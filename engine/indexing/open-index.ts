@@ -1,6 +1,6 @@
 /**
- * One index of a database as it is administered and queried, of any kind: its name, its state, its times and how far it
- * is. What is in it and how it is kept in step is for its `FollowedIndex`.
+ * An index of any kind as it is administered and queried: its name, state, times and progress. Its contents and their
+ * updates are up to its `FollowedIndex`.
  */
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../limits.ts";
 import type { WorkBudget } from "../work-budget.ts";
@@ -9,13 +9,13 @@ import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";
 import { IndexReader } from "./index-reader.ts";
 
-/** An automatic index that nobody queried for this long is idle. */
+/** Microseconds without a query after which an automatic index is idle. */
 export function idleAfterMicros(host: IndexHost): number {
   const name = "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin";
   return timeSetting(host, name, automaticIndexIdleMinutes) * 60_000_000;
 }
 
-/** One that is idle goes after this long. */
+/** Microseconds after which an idle index is deleted. */
 export function deletedAfterMicros(host: IndexHost): number {
   const name = "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs";
   return timeSetting(host, name, automaticIndexDeletionHours) * 3_600_000_000;
@@ -32,16 +32,16 @@ export type IndexLockMode = "Unlock" | "LockedIgnore" | "LockedError";
 export type StaticIndexType = "Map" | "MapReduce" | "JavaScriptMap" | "JavaScriptMapReduce";
 export type IndexType = "AutoMap" | "AutoMapReduce" | StaticIndexType;
 
-/** One collection that an index maps, and how far. `name`: `@all_docs` for all. */
+/** The progress of an index in one collection that it maps. `name`: `@all_docs` for all documents. */
 export interface CollectionProgress {
   readonly name: string;
   readonly lastDocumentEtag: number;
   readonly lastDeletionEtag: number;
-  /** Documents that are still to be taken in. */
+  /** Documents still to be processed. */
   readonly documentLag: number;
 }
 
-/** What the wire tells of an index. Times are microseconds since 1970, 0 = never. */
+/** The statistics of an index on the wire. Times are microseconds since 1970, 0 = never. */
 export interface IndexStatistics {
   readonly name: string;
   readonly type: IndexType;
@@ -60,44 +60,44 @@ export interface IndexStatistics {
   readonly queriedAtMicros: number;
 }
 
-/** Values that an index keeps to be projected, by entry. */
+/** Stored field values for projections, by entry. */
 export interface StoredFields {
-  /** Is the field kept? */
+  /** Whether the field is stored. */
   has(name: string): boolean;
-  /** An object's JSON text, or null when none of the entry's fields is kept. */
+  /** JSON text of an object, or null when the entry has no stored fields. */
   textOf(entry: number): string | null;
 }
 
 export abstract class OpenIndex {
   name: string;
-  /** Of the index that was made, over restarts; `openedAtMicros`: of this object. */
+  /** When the index was created, persistent over restarts; `openedAtMicros`: when this object was created. */
   createdAtMicros: number;
   readonly openedAtMicros: number;
   indexedAtMicros = 0;
-  /** Milliseconds of work so far. */
+  /** Total milliseconds of indexing. */
   indexingMs = 0;
   queriedAtMicros: number;
   priority: IndexPriority = "Normal";
   lockMode: IndexLockMode = "Unlock";
   isDisabled = false;
   isPaused = false;
-  /** Was up to date at some time. */
+  /** Whether it has ever been up to date. */
   hasCaughtUp = false;
-  /** What stopped it for good: a bug of ours. */
+  /** The bug that stopped it permanently. */
   failure: Error | null = null;
-  /** What it had before a restart is being read: until then it is without entries, and stale. */
+  /** Its snapshot is being read: until then it has no entries and is stale. */
   isRestoring = false;
   abstract index: FollowedIndex;
-  /** A text that is another one for an index whose entries would be others. Its name is not in it. */
+  /** A text that differs for indexes whose entries would differ. Does not include the name. */
   abstract readonly fingerprint: string;
-  /** Somebody deployed it: it is not dropped, and a field that it has not cannot be queried. */
+  /** Whether it was deployed: it is then never dropped automatically, and queries may use only its own fields. */
   abstract readonly isStatic: boolean;
   abstract readonly type: IndexType;
-  /** What its maps are given. */
+  /** The input of its maps. */
   get source(): MapSource {
     return "Documents";
   }
-  /** Made for a query that waits for it. */
+  /** Whether it was created for a query that is waiting for it. */
   abstract readonly isNew: boolean;
   abstract readonly stored: StoredFields | null;
   protected readonly host: IndexHost;
@@ -110,21 +110,21 @@ export abstract class OpenIndex {
     this.queriedAtMicros = this.openedAtMicros;
   }
 
-  /** A new index for `index`, without entries. */
+  /** A new, empty value for `index`. */
   abstract blank(): FollowedIndex;
 
-  /** May a query name this field? */
+  /** Whether a query may use this field. */
   abstract isKnownField(name: string): boolean;
 
-  /** Has an entry a list as the field's value? Nobody asks it of automatic indexes. */
+  /** Whether some entry has a list as the field's value. Not used for automatic indexes. */
   hasArrays(_name: string): boolean {
     return false;
   }
 
-  /** Why it answers no queries any more, or null. */
+  /** Why it no longer answers queries, or null. */
   abstract readonly invalidity: string | null;
 
-  /** Looks whether too much of it has failed. Called after each slice of work. */
+  /** Checks the failure rate. Called after each slice of work. */
   judge(): void {}
 
   get isStale(): boolean {
@@ -136,7 +136,7 @@ export abstract class OpenIndex {
     return !this.isDisabled && !this.isPaused && this.failure === null && this.invalidity === null;
   }
 
-  /** The newest etag that is taken in. */
+  /** The newest etag processed. */
   get lastEtag(): number {
     let last = this.index.counterEtag ?? 0;
     for (const { documentEtag, deletionEtag } of this.index.sources) {
@@ -150,7 +150,7 @@ export abstract class OpenIndex {
     return this.index.outputs;
   }
 
-  /** `budget`: of whoever reads. */
+  /** `budget`: the reader's. */
   reader(budget?: WorkBudget): IndexReader {
     this.queriedAtMicros = this.host.nowMicros();
     const { index } = this;

@@ -1,11 +1,11 @@
 /**
- * Typed arrays that grow, and a stable radix sort: the two tools that keep indexes out of the heap of objects.
- * Knows nothing of terms or documents.
+ * Growable typed arrays and a stable radix sort: the tools that keep indexes out of the object heap. Knows nothing of
+ * terms or documents.
  *
  * Hot: bench/query.bench.ts.
  */
 
-/** `source`, or a copy of it that holds at least `count` elements, twice as large. */
+/** `source` when it holds `count` elements, otherwise a copy of at least twice its length that does. */
 export function grownUint32(source: Uint32Array, count: number): Uint32Array {
   if (count <= source.length) return source;
   const larger = new Uint32Array(Math.max(count, source.length * 2, 16));
@@ -31,14 +31,14 @@ export function grownBytes(source: Buffer, count: number): Buffer {
 
 const radixBits = 16;
 const radixSize = 1 << radixBits;
-/** Below this many elements the passes over 65,536 buckets cost more than comparing. */
+/** Below this many elements, comparing is cheaper than passes over 65,536 buckets. */
 export const radixCountMin = 4096;
 
 const bucketCounts = new Uint32Array(radixSize);
 
 /**
- * Sorts `items[0, count)` by `keys[items[i]]`, ascending; equal keys keep their order.
- * Cost: two passes over items, one when all keys are below 65,536 or share their upper half.
+ * Sorts `items[0, count)` by `keys[items[i]]`, ascending and stable. Cost: two passes over items, one when all keys are
+ * below 65,536 or share their upper half.
  */
 export function sortByKey(items: Uint32Array, count: number, keys: Uint32Array): void {
   if (count < 2) return;
@@ -58,7 +58,7 @@ export function sortByKey(items: Uint32Array, count: number, keys: Uint32Array):
   if (source !== items) items.set(source.subarray(0, count));
 }
 
-/** One stable pass over 16 bits. @returns false, and nothing is moved, when all have the same 16 bits. */
+/** One stable pass over 16 bits. @returns false, without moving anything, when all keys have the same 16 bits. */
 function radixPass(
   source: Uint32Array,
   target: Uint32Array,

@@ -1,6 +1,6 @@
 /**
- * Reduced objects as documents: what a definition says of it, who stores them, and the ids of the documents that refer to them.
- * Pure but for the reading of a definition; storing is for the host.
+ * Reduced objects as documents: their part of a definition, the interface that stores them, and the ids of the
+ * documents that refer to them. Pure; the host does the storing.
  *
  *   <collection>/<number>/<hash of the key>   a reduced object
  *   <pattern, filled in>                      { "ReduceOutputs": [ids] } in a collection of its own
@@ -12,48 +12,48 @@ import type { PartReader, PartWriter } from "./saved-parts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Where the reduced objects of an index go. */
+/** Where an index stores its reduced objects. */
 export interface ReduceOutput {
   readonly collection: string;
-  /** Tells the documents of this definition from those of the one before. 0: not deployed yet. */
+  /** Distinguishes the documents of this definition from those of the previous one. 0: not deployed yet. */
   readonly number: number;
-  /** Ids of documents that refer to the reduced objects, `reports/{At:yyyy-MM}`; null: there are none. */
+  /** Id pattern of the documents that refer to the reduced objects, `reports/{At:yyyy-MM}`; null: there are none. */
   readonly pattern: string | null;
   /** Their collection; null: `<collection>/References`. */
   readonly references: string | null;
-  /** Where the definition that this one replaced put its documents, when that was elsewhere. */
+  /** The collection of the replaced definition's documents, when it was a different one. */
   readonly formerCollection: string | null;
 }
 
 /**
- * Stores reduced objects. One for each index, from its beginning: every object is told to it when the index is built, and
- * those that it knew when a snapshot was made come back with that.
+ * Stores reduced objects. One for each index, for its whole life: it is notified of every object while the index is
+ * built; the objects known at a snapshot are restored with it.
  */
 export interface OutputSink {
-  /** The object of a key, as JSON text, is another one; null: there is none. */
+  /** The object of a key has changed. `text`: JSON text; null: deleted. */
   changed(key: string, text: string | null): void;
-  /** Everything is stored, and documents that nobody told of are gone. */
+  /** Everything is stored, and leftover documents are deleted. */
   readonly isSettled: boolean;
-  /** There was no room: nothing is to be stored until it wakes the indexes. */
+  /** There was no space: nothing can be stored until it wakes the indexes. */
   readonly isResting: boolean;
-  /** It is in the middle of `store`: what it has now is no state to be saved. */
+  /** `store` is in progress: the current state must not be saved. */
   readonly isStoring: boolean;
-  /** Stores what changed. `isWhole`: every object there is was told. Does not reject. */
+  /** Stores the changes. `isWhole`: all existing objects have been reported. Does not reject. */
   store(isWhole: boolean): Promise<void>;
   save(parts: PartWriter): void;
   /**
-   * Takes what `save` gave. What was stored after that may be of objects that the index knows nothing of any more: documents
-   * that it does not know are looked for once more, and others are `isInDoubt`.
+   * Restores the output of `save`. Documents stored since may belong to objects that the index no longer knows: unknown
+   * documents are searched for again, and the others are `isInDoubt`.
    */
   restore(parts: PartReader): Generator<void>;
-  /** Something is in doubt. */
+  /** Whether any document is in doubt. */
   readonly hasDoubts: boolean;
-  /** May the document of this key be of another object than the index has? Then `changed` is to be called. */
+  /** Whether the document of this key may differ from the index's object. If so, `changed` must be called. */
   isInDoubt(key: string): boolean;
 }
 
 /**
- * What the keys `OutputReduceToCollection` and others of a definition say; null: nothing.
+ * The reduce output of a definition (`OutputReduceToCollection` and related keys); null: none.
  * @throws EngineError index-invalid, invalid-argument for a name that is too long
  */
 export function parseReduceOutput(json: Json): ReduceOutput | null {
@@ -62,7 +62,7 @@ export function parseReduceOutput(json: Json): ReduceOutput | null {
   if (pattern !== null) partsOf(pattern);
   if (collection === null) return null;
   const references = textOrNull(json["PatternReferencesCollectionName"]);
-  // What the longest id has behind the collection; the usual collection of references is shorter.
+  // The longest suffix of an id after the collection; the default collection of references is shorter.
   checkCollectionName(`${collection}/${Number.MAX_SAFE_INTEGER}/${2n ** 64n - 1n}`);
   if (references !== null) checkCollectionName(references);
   return {
@@ -78,7 +78,7 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" && value.trim() !== "" ? value : null;
 }
 
-/** Are the documents of both the same? */
+/** Whether both produce the same documents. */
 export function isSameOutput(left: ReduceOutput | null, right: ReduceOutput | null): boolean {
   if (left === null || right === null) return left === right;
   return (
@@ -92,7 +92,7 @@ export function referencesCollection({ collection, references }: ReduceOutput): 
   return references ?? `${collection}/References`;
 }
 
-/** A piece of a pattern: text, or a field with how its date is written. */
+/** A piece of a pattern: text, or a field with its date format. */
 type PatternPart = string | { readonly field: string; readonly format: string | null };
 
 /** @throws EngineError index-invalid */
@@ -125,7 +125,7 @@ function unsupported(pattern: string): EngineError {
   return new EngineError("index-invalid", `Provided pattern is not supported: ${pattern}`);
 }
 
-/** The id that a pattern gives for a reduced object, or null when the object lacks one of its fields. */
+/** The id that a pattern gives for a reduced object, or null when the object lacks a field of the pattern. */
 export function referenceId(pattern: string, object: Json): string | null {
   let id = "";
   for (const part of partsOf(pattern)) {
@@ -144,7 +144,7 @@ function plain(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A date as a format of .NET writes it; what is none stays as it is. */
+/** A date in a .NET format; other values are unchanged. */
 function dateText(value: string, format: string): string {
   const micros = /^\d{4}-\d\d-\d\dT/.test(value) ? parseTimestamp(value) : Number.NaN;
   if (Number.isNaN(micros)) return value;

@@ -1,28 +1,29 @@
 /**
- * The documents that the snapshot of an index names: which version of each the index has, and where they are now.
+ * The documents that the snapshot of an index refers to: which version of each the index has, and their current
+ * numbers.
  *
- * A document's number is good for one opening of a database; what stays is the etag of its version. A snapshot has, for each number
- * in it, the etag of the document's newest version when it was written. When that version is one that the index had
- * taken in, and is still the newest, then what the snapshot has of it is right. Everything else is dropped: it was stored again or
- * deleted, and if it is there, it has an etag that the index comes to.
+ * A document's number is valid for one opening of a database; the etag of its version is permanent. A snapshot records,
+ * for each number in it, the etag of the document's newest version when it was written. When the index had processed
+ * that version, and it is still the newest, the snapshot's entries of the document are valid. All others are dropped:
+ * the document was rewritten or deleted, and if it exists, it has an etag that the index has yet to process.
  *
  *   for each number, ascending:  | number - the one before, varint | etag - the one before, zigzag varint |
  *
  * Invariants:
- * - No two documents have the same etag, and no etag is given out twice.
+ * - No two documents have the same etag, and no etag is assigned twice.
  */
 import type { SavedDocuments } from "./entry-store.ts";
 import type { RestoredDocuments } from "./followed-index.ts";
 import { restoreStride } from "./store-column.ts";
 
 const pieceBytes = 64 * 1024;
-/** Of a number and an etag: two varints of at most 53 bits. */
+/** For a number and an etag: two varints of at most 53 bits. */
 const pairBytesMax = 16;
 const nothing = new Uint8Array(0);
 
 /**
- * The section of a snapshot, made piece by piece; an empty piece when there is none after some work.
- * @param etagOf the etag of a document's newest version now, 0 when it is gone
+ * The section of a snapshot, piece by piece; yields an empty piece after work that produced none.
+ * @param etagOf the current etag of a document's newest version, 0 when it is deleted
  */
 export function* documentEtags(
   named: readonly SavedDocuments[],
@@ -64,31 +65,31 @@ export function* documentEtags(
   yield piece.subarray(0, used);
 }
 
-/** Documents as the database has them now. */
+/** The current documents of the database. */
 export interface PresentDocuments {
   /** 0 when there is no document of this number. */
   etagOf(docNum: number): number;
   /** The number of the document whose newest version has this etag, or -1. */
   numberOf(etag: number): number;
-  /** An index had taken in everything up to this etag, of whatever it follows. */
+  /** The index had processed everything up to this etag in all that it follows. */
   readonly takenInThrough: number;
-  /** Is this etag of this document one that the index had taken in? */
+  /** Whether the index had processed this etag of this document. */
   isTakenIn(docNum: number, etag: number): boolean;
 }
 
-/** Finds the documents of a snapshot. */
+/** Looks up the documents of a snapshot. */
 export class FoundDocuments {
-  /** By number in the snapshot: the number now. */
+  /** By number in the snapshot: the current number. */
   #numbers: Uint32Array = new Uint32Array(1024);
   readonly #gone: number[] = [];
-  /** Numbers in the snapshot of documents that are not as they were. */
+  /** Numbers in the snapshot of documents that were changed or deleted. */
   readonly #missing: number[] = [];
-  /** Numbers that documents have now and had not. */
+  /** Current numbers of the documents found. */
   readonly #taken = new Set<number>();
   #largest = -1;
   readonly #deletionEtags: ReadonlyMap<string | null, number>;
 
-  /** `deletionEtags`: of each collection that is followed, its newest deletion before `find` began. */
+  /** `deletionEtags`: the newest deletion before `find` began, of each collection followed. */
   constructor(deletionEtags: ReadonlyMap<string | null, number>) {
     this.#deletionEtags = deletionEtags;
   }
@@ -101,14 +102,14 @@ export class FoundDocuments {
     };
   }
 
-  /** Reads a section, in steps. Documents may change between them. */
+  /** Reads a section, in steps. Documents may change in between. */
   *find(section: Buffer, present: PresentDocuments): Generator<void> {
     const cursor: PairCursor = { at: 0, number: -1, etag: 0 };
     while (cursor.at < section.length) {
       yield;
       this.#findSome(section, cursor, present);
     }
-    // Each needs a number that no other document of the snapshot has: its own, when nobody moved there.
+    // Each needs a number that no other document of the snapshot has: its own, unless another document now has that.
     this.#largest = Math.max(this.#largest, cursor.number);
     for (const saved of this.#missing) {
       const unused = this.#taken.has(saved) ? ++this.#largest : saved;
@@ -117,7 +118,7 @@ export class FoundDocuments {
     }
   }
 
-  /** Hot: as many as there are documents. */
+  /** Hot: runs once for each document. */
   #findSome(section: Buffer, cursor: PairCursor, present: PresentDocuments): void {
     const { takenInThrough } = present;
     for (let count = 0; count < restoreStride && cursor.at < section.length; count++) {
@@ -158,7 +159,7 @@ function writeVarint(target: Buffer, at: number, value: number): number {
   return at;
 }
 
-/** Where a reader stands: behind this pair. */
+/** Position of a reader after a pair. */
 interface PairCursor {
   at: number;
   number: number;
@@ -166,17 +167,17 @@ interface PairCursor {
 }
 
 function readVarint(source: Buffer, cursor: PairCursor): number {
-  const first = source[cursor.at++] as number; // sections are checked
+  const first = source[cursor.at++] as number; // sections are checksummed
   if (first < 0x80) return first;
   let value = first & 0x7f;
   for (let factor = 0x80; ; factor *= 0x80) {
-    const byte = source[cursor.at++] as number; // sections are checked
+    const byte = source[cursor.at++] as number; // sections are checksummed
     value += (byte & 0x7f) * factor;
     if (byte < 0x80) return value;
   }
 }
 
-/** Small numbers of either sign are small. Up to 2^52. */
+/** Maps numbers of either sign and small magnitude to small numbers. Up to 2^52. */
 function zigzag(value: number): number {
   return value < 0 ? -2 * value - 1 : 2 * value;
 }

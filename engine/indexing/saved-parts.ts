@@ -1,17 +1,16 @@
 /**
- * The parts of an index as they go into its snapshot and come back: arrays by name, and small values as JSON.
- * Knows nothing of files.
+ * The parts of an index in its snapshot: arrays by name, and small values as JSON. Knows nothing of files.
  *
  * Invariants:
- * - What is given to a writer does not change until it was written: callers copy what may.
+ * - Arrays passed to a writer do not change until they are written: callers copy those that may.
  */
 
-/** A snapshot that is whole and yet cannot be used: of another version, or of something else. */
+/** An intact snapshot that cannot be used: of another version, or of other contents. */
 export class UnusableSnapshot extends Error {
   override readonly name = "UnusableSnapshot";
 }
 
-/** Bytes under a name, in pieces. */
+/** Named bytes, in pieces. */
 export interface SavedPart {
   readonly name: string;
   readonly parts: readonly Uint8Array[];
@@ -32,12 +31,12 @@ export class PartWriter {
     this.values = values;
   }
 
-  /** For a part of the index that has parts itself. */
+  /** A writer for a nested part. */
   under(name: string): PartWriter {
     return new PartWriter(`${this.#prefix}${name}/`, this.sections, this.values);
   }
 
-  /** The bytes of a typed array: what is in it now and later is what is written. */
+  /** The bytes of a typed array, by reference: later changes are written too. */
   add(name: string, ...arrays: readonly ArrayBufferView[]): void {
     const parts = arrays.map(
       ({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength),
@@ -45,7 +44,7 @@ export class PartWriter {
     this.sections.push({ name: this.#prefix + name, parts });
   }
 
-  /** Something small that JSON can say. */
+  /** A small JSON value. */
   set(name: string, value: unknown): void {
     this.values[this.#prefix + name] = value;
   }
@@ -56,7 +55,7 @@ export class PartReader {
   readonly #values: Readonly<Record<string, unknown>>;
   readonly #prefix: string;
 
-  /** Each section begins at a multiple of 8 in its memory, and is the reader's own. */
+  /** Each section starts at a multiple of 8 in memory, and is owned by the reader. */
   constructor(
     sections: ReadonlyMap<string, Buffer>,
     values: Readonly<Record<string, unknown>>,
@@ -71,7 +70,7 @@ export class PartReader {
     return new PartReader(this.#sections, this.#values, `${this.#prefix}${name}/`);
   }
 
-  /** @throws UnusableSnapshot when there is no such part */
+  /** @throws UnusableSnapshot when the part is missing */
   bytes(name: string): Buffer {
     const found = this.#sections.get(this.#prefix + name);
     if (found === undefined) throw this.#lacks(name);
@@ -90,7 +89,7 @@ export class PartReader {
     return new Float64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 3);
   }
 
-  /** What was `set`; the caller knows its type. @throws UnusableSnapshot when nothing was */
+  /** A value written by `set`; the caller knows its type. @throws UnusableSnapshot when it is missing */
   get<Value>(name: string): Value {
     const value = this.#values[this.#prefix + name];
     if (value === undefined) throw this.#lacks(name);
@@ -102,7 +101,7 @@ export class PartReader {
   }
 }
 
-/** Texts as bytes: a length before each, 2^32 - 1 for null. */
+/** Texts as bytes, each with a length prefix; 2^32 - 1 for null. */
 export function savedTexts(texts: Iterable<string | null>): Uint8Array[] {
   const parts: Uint8Array[] = [];
   let chunk = Buffer.allocUnsafe(textChunkBytes);
@@ -122,7 +121,7 @@ export function savedTexts(texts: Iterable<string | null>): Uint8Array[] {
   return parts;
 }
 
-/** What `savedTexts` gave, one after the other. */
+/** The texts of `savedTexts`, one by one. */
 export function* restoredTexts(bytes: Buffer): Generator<string | null> {
   for (let at = 0; at < bytes.length; ) {
     const length = bytes.readUInt32LE(at);

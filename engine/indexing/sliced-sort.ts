@@ -1,19 +1,19 @@
 /**
- * Sorting as work that pauses: by comparing, and by keys. Both are stable. Small arrays are sorted at once.
- * Knows nothing of what is sorted.
+ * Sorting as work that pauses: by comparison, and by keys. Both are stable. Small arrays are sorted at once. Knows
+ * nothing of what is sorted.
  */
 import type { Work, WorkBudget } from "../work-budget.ts";
 import { radixCountMin, sortByKey } from "./packed.ts";
 
-/** Items sorted by the host at once. */
+/** Items sorted at once by the built-in sort. */
 const runLength = 512;
-/** Items between two looks at the budget. */
+/** Items between two checks of the budget. */
 const stride = 1024;
 const radixBits = 16;
 const radixSize = 1 << radixBits;
 const radixStride = 1 << 16;
 
-/** Sorts by comparing. Merges sorted runs, from the bottom up. @returns `items` or another array */
+/** Bottom-up merge sort by comparison. @returns `items` or another array */
 export function* slicedSort(
   items: Uint32Array,
   compare: (left: number, right: number) => number,
@@ -38,7 +38,7 @@ export function* slicedSort(
   return source;
 }
 
-/** Merges `[from, from + width)` and the run behind it. */
+/** Merges `[from, from + width)` and the run after it. */
 function* merge(
   source: Uint32Array,
   target: Uint32Array,
@@ -62,7 +62,7 @@ function* merge(
   }
 }
 
-/** Sorts `items` by `keys[item]`, ascending; equal keys keep their order. @returns `items` or another array */
+/** Sorts `items` by `keys[item]`, ascending and stable. @returns `items` or another array */
 export function* slicedSortByKey(
   items: Uint32Array,
   keys: Uint32Array,
@@ -85,7 +85,7 @@ export function* slicedSortByKey(
   return source;
 }
 
-/** One stable pass over 16 bits. @returns false, and nothing is moved, when all have the same 16 bits. */
+/** One stable pass over 16 bits. @returns false, without moving anything, when all keys have the same 16 bits. */
 function* radixPass(
   source: Uint32Array,
   target: Uint32Array,

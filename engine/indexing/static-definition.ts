@@ -1,9 +1,9 @@
 /**
- * What somebody deploys as an index: the texts of its maps and reduce, and how its fields are indexed. Plain data;
- * what the texts mean is for whoever compiles them.
+ * A deployed index definition: the texts of its maps and reduce, and the indexing options of its fields. Plain data;
+ * the texts are interpreted by their compilers.
  *
  * Invariants:
- * - A definition that `parseStaticDefinition` gave has a permitted name, at least one map, and known options only.
+ * - A definition from `parseStaticDefinition` has a permitted name, at least one map, and known options only.
  */
 import { EngineError } from "../errors.ts";
 import { indexFieldsMax, indexTextLengthMax } from "../limits.ts";
@@ -27,7 +27,7 @@ const states = ["Normal", "Disabled", "Idle", "Error"] as const;
 
 export type FieldIndexing = (typeof fieldIndexings)[number];
 
-/** How one field is indexed; null is what nobody said. */
+/** The options of one field; null: not set. */
 export interface FieldOptions {
   readonly analyzer: string | null;
   readonly indexing: FieldIndexing | null;
@@ -36,7 +36,7 @@ export interface FieldOptions {
   readonly termVector: (typeof termVectors)[number] | null;
 }
 
-/** The name under which options stand that hold for all fields. */
+/** The name whose options apply to all fields. */
 export const allFields = "__all_fields";
 
 export interface StaticDefinition {
@@ -46,30 +46,30 @@ export interface StaticDefinition {
   readonly fields: Readonly<Record<string, FieldOptions>>;
   readonly additionalSources: Readonly<Record<string, string>>;
   readonly configuration: Readonly<Record<string, string>>;
-  /** Where reduced objects are stored as documents; null, or left out: nowhere. */
+  /** Where reduced objects are stored as documents; null or omitted: nowhere. */
   readonly output?: ReduceOutput | null;
 }
 
-/** Are its texts C#? One map is enough: then all are read as such. */
+/** Whether its texts are C#. One C# map is enough: all texts are then parsed as C#. */
 export function isCSharpIndex({ maps }: StaticDefinition): boolean {
   return maps.some(isCSharp);
 }
 
-/** Whose language and stages: what clients call the type of an index. */
+/** The index type on the wire, from its language and stages. */
 export function typeOfDefinition(definition: StaticDefinition): StaticIndexType {
   const isReduce = definition.reduce !== null;
   if (isCSharpIndex(definition)) return isReduce ? "MapReduce" : "Map";
   return isReduce ? "JavaScriptMapReduce" : "JavaScriptMap";
 }
 
-/** What a deployment says beside the definition. */
+/** The deployment options besides the definition. */
 export interface DeploymentOptions {
   readonly lockMode: IndexLockMode;
   readonly priority: IndexPriority;
   readonly isDisabled: boolean;
 }
 
-/** Options as they were sent; null is what nobody said. */
+/** Options as sent; null: not set. */
 export interface SentOptions {
   readonly lockMode: IndexLockMode | null;
   readonly priority: IndexPriority | null;
@@ -78,7 +78,7 @@ export interface SentOptions {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Would the two give the same entries? */
+/** Whether both would produce the same entries. */
 export function isSameIndex(left: StaticDefinition, right: StaticDefinition): boolean {
   if (!isSameOutput(left.output ?? null, right.output ?? null)) return false;
   return fingerprint(left) === fingerprint(right);
@@ -96,13 +96,13 @@ function fingerprint(definition: StaticDefinition): string {
   ]);
 }
 
-/** A C# text begins with its source, comments aside; anything else is JavaScript. */
+/** Whether a map is C#: its text begins with a source, after any comments. Anything else is JavaScript. */
 export function isCSharp(map: string): boolean {
   const text = map.replace(/^(?:\s+|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)+/, "");
   return /^(?:from\s|docs\b|(?:timeSeries|counters)\b(?!\s*\.\s*map\s*\())/.test(text);
 }
 
-/** How a field's values become terms; null: they do not. `options`: those of the field alone, if any. */
+/** How a field's values become terms; null: not indexed. The field's own options take precedence. */
 export function modeOf(definition: StaticDefinition, name: string): FieldMode | null {
   const own = definition.fields[name];
   const all = definition.fields[allFields];
@@ -136,7 +136,7 @@ export function isStored(definition: StaticDefinition, name: string): boolean {
 }
 
 /**
- * Reads a definition as clients send it.
+ * Parses a definition as clients send it.
  * @throws EngineError invalid-argument, invalid-format, index-compilation, index-invalid, not-supported
  */
 export function parseStaticDefinition(json: Json): StaticDefinition {
@@ -218,7 +218,7 @@ function mapsOf(value: unknown): string[] {
   });
 }
 
-/** What this server does not do is refused rather than passed over. */
+/** Refuses unsupported features instead of ignoring them. */
 function refuseUnsupported(name: string, json: Json): void {
   const compound = json["CompoundFields"];
   if (Array.isArray(compound) && compound.length > 0) {
@@ -282,7 +282,7 @@ function textsOf(value: unknown): Record<string, string> {
   return Object.fromEntries(texts.map(([name, text]) => [name, String(text)]));
 }
 
-/** One of the allowed words in any case, null when nothing is said. @throws EngineError invalid-format */
+/** One of the allowed words in any case, null when not set. @throws EngineError invalid-format */
 function optionOf<Option extends string>(
   value: unknown,
   allowed: readonly Option[],

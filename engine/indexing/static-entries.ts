@@ -1,9 +1,9 @@
 /**
- * The entries of one deployed index: fields that the maps give, indexed as the definition says, and the values that it keeps
- * to be projected. Fields are made when they are first seen; what a map computes a name for is one like the others.
+ * The entries of one deployed index: fields produced by the maps, indexed as defined, and their stored values. A field
+ * is created when it is first seen; dynamically named fields are treated like the others.
  *
  * Invariants:
- * - Every field has one column, in the form that its options say when it is first seen.
+ * - Every field has one column, in the form that its options specify when it is first seen.
  */
 import { EngineError } from "../errors.ts";
 import { indexFieldsMax } from "../limits.ts";
@@ -33,14 +33,14 @@ interface EntryField {
   readonly dynamic: DynamicFieldOptions | null;
 }
 
-/** What is kept of each entry beside its terms, by its place among the store's extras. */
+/** Data of each entry besides its terms, by position among the store's extras. */
 const storedAt = 0;
-/** The whole object, where maps give it. */
+/** The whole object, where maps provide it. */
 const textAt = 1;
-/** By what the entry's scores are multiplied, as JSON. */
+/** The score factors of the entry, as JSON. */
 const boostsAt = 2;
 const extraCount = 3;
-/** Texts of boosts whose meaning is remembered. */
+/** Cached parsed boosts. */
 const knownBoostsMax = 256;
 
 export class StaticEntries implements StoredFields {
@@ -50,17 +50,17 @@ export class StaticEntries implements StoredFields {
   );
   readonly #definition: StaticDefinition;
   readonly #fields = new Map<string, EntryField>();
-  /** By field: the documents that have a list as its value. */
+  /** By field: the documents with a list as its value. */
   readonly #arrays = new Map<string, DocumentBits>();
-  /** By text: most entries are boosted alike. */
+  /** By JSON text: most entries have the same boosts. */
   readonly #boostsOf = new Map<string, ReadonlyMap<string, number>>();
   #hasDynamic = false;
-  /** Fields that an entry without a value for them has null in. */
+  /** Fields that are null in an entry without a value for them. */
   readonly #nullFields: readonly EntryField[];
 
   /**
-   * @param names fields that are known before any document is
-   * @param hasNulls an entry that misses one of `names` is found as if it were null
+   * @param names fields known before any document is mapped
+   * @param hasNulls a field of `names` that is missing in an entry is found as null
    */
   constructor(definition: StaticDefinition, names: Iterable<string>, hasNulls: boolean) {
     this.#definition = definition;
@@ -80,7 +80,7 @@ export class StaticEntries implements StoredFields {
     return this.#hasDynamic;
   }
 
-  /** Has an entry a list as the value of this field? */
+  /** Whether some entry has a list as the value of this field. */
   hasArrays(name: string): boolean {
     return (this.#arrays.get(name)?.count ?? 0) > 0;
   }
@@ -90,7 +90,7 @@ export class StaticEntries implements StoredFields {
     return field === undefined ? undefined : this.store.columns[field.position];
   }
 
-  /** Do the terms of a field keep their case? */
+  /** Whether the terms of a field are case-sensitive. */
   keepsCase(name: string): boolean {
     const mode = this.#fields.get(name)?.mode ?? null;
     if (typeof mode !== "function") return mode === "exact";
@@ -101,7 +101,7 @@ export class StaticEntries implements StoredFields {
     return isKept;
   }
 
-  /** What makes terms of the text of a search in this field. */
+  /** The analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer {
     const mode = this.#fields.get(name)?.mode ?? "lower";
     if (typeof mode === "function") return mode;
@@ -144,12 +144,12 @@ export class StaticEntries implements StoredFields {
     return this.store.extras[position] as BytesColumn; // all are
   }
 
-  /** Is the score of some entry multiplied? */
+  /** Whether some entry is boosted. */
   get hasBoosts(): boolean {
     return !this.#extra(boostsAt).isEmpty;
   }
 
-  /** By what an entry's score in a field is multiplied. */
+  /** The factor of an entry's score in a field. */
   boostOf(entry: number, field: string): number {
     const text = this.#extra(boostsAt).textOf(entry);
     if (text === null) return 1;
@@ -162,7 +162,7 @@ export class StaticEntries implements StoredFields {
     return (boosts.get(field) ?? 1) * (boosts.get("") ?? 1);
   }
 
-  /** Drops dead entries, a slice at a time. */
+  /** Compacts dead entries, a slice at a time. */
   compact(isTimeUp: () => boolean): void {
     if (this.store.needsCompaction && !isTimeUp())
       this.store = this.store.compact(isTimeUp) ?? this.store;
@@ -199,7 +199,7 @@ export class StaticEntries implements StoredFields {
     )) {
       this.#fieldOf({ name, text: "", dynamic });
     }
-    // Columns come with the store.
+    // The store brings its columns.
     this.store.columns.length = 0;
     yield* this.store.restore(parts.under("store"), documentOf);
     for (const [i, name] of parts.get<string[]>("arrays").entries()) {
@@ -212,7 +212,7 @@ export class StaticEntries implements StoredFields {
     }
   }
 
-  /** True when some field is kept. */
+  /** Whether some field is stored. */
   get hasStored(): boolean {
     for (const field of this.#fields.values()) if (field.isStored) return true;
     return false;

@@ -1,6 +1,4 @@
-/**
- * One index that somebody deployed: its definition, and the stages that make its entries.
- */
+/** A deployed index: its definition, and the stages that produce its entries. */
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
@@ -35,28 +33,28 @@ import { StaticMapStage } from "./static-map-stage.ts";
 import { StaticReduceStage } from "./static-reduce-stage.ts";
 
 const missingAsNull = "Indexing.IndexMissingFieldsAsNull";
-/** Settings of the database that change what is in an index. */
+/** Database settings that affect the contents of an index. */
 const decidingSettings = [missingAsNull];
-/** Documents that may be mapped before what they gave is reduced. */
+/** Maximum number of documents mapped before their results are reduced. */
 const unreducedDocumentsMax = 65_536;
-/** Attempts after which an index is judged that is not up to date yet. */
+/** Attempts after which the failure rate of a stale index is checked. */
 const judgedAttemptsMin = 10_000;
 
-/** The entries of a deployed index, kept in step by its stages. */
+/** The entries of a deployed index, updated by its stages. */
 class StagedIndex implements FollowedIndex {
   readonly entries: StaticEntries;
   readonly maps: StaticMapStage;
   readonly reduce: StaticReduceStage | null;
   readonly errors = new IndexErrors();
-  /** Who stores what is reduced; null: nobody. */
+  /** Stores reduced objects as documents; null: they are not stored. */
   readonly #sink: OutputSink | null;
   #sources: readonly FollowedCollection[];
   #counterEtag: number | undefined;
-  /** Its sink has been settled since it was made or read. */
+  /** Whether its sink has been settled since it was created or restored. */
   #isStored: boolean;
-  /** What is mapped, where that is no part of documents; null: there is a reduce, or documents are mapped. */
+  /** The mapped objects, when the input is no documents; null: there is a reduce, or documents are mapped. */
   readonly #mapped: GroupOutputs | null;
-  /** What was mapped is being reduced, before more is mapped. */
+  /** Mapped values are being reduced before more documents are mapped. */
   #isReducing = false;
   #attemptsReduced = 0;
 
@@ -96,7 +94,7 @@ class StagedIndex implements FollowedIndex {
     return this.errors;
   }
 
-  /** As they were when everything of them was in the entries. */
+  /** The progress up to which the entries are complete. */
   get sources(): readonly FollowedCollection[] {
     return this.#sources;
   }
@@ -158,11 +156,11 @@ class StagedIndex implements FollowedIndex {
   }
 
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
-    // First what is left of the last slice, so that there is an end to it under constant writes.
+    // Finish the rest of the last slice first, so that it ends even under constant writes.
     if (this.#isReducing && !this.#reduceAll(isTimeUp)) return null;
     if (isTimeUp()) return null;
     const pending = this.maps.catchUp(isTimeUp);
-    // A group is reduced once for all of its documents of one build, not again after each slice of them.
+    // A build reduces a group once for all of its documents, not again after each slice.
     const unreduced = this.errors.mapAttempts - this.#attemptsReduced;
     if (!this.maps.isStale || unreduced >= unreducedDocumentsMax) this.#isReducing = true;
     const isReduced = this.#reduceAll(isTimeUp) && this.maps.isSettled;
@@ -181,7 +179,7 @@ class StagedIndex implements FollowedIndex {
   save(parts: PartWriter): readonly SavedDocuments[] {
     const named = [...this.maps.save(parts.under("maps"))];
     const entries = this.entries.save(parts.under("entries"));
-    // The entries of a reduce are of groups.
+    // With a reduce, entries belong to groups.
     named.push(...(this.reduce?.save(parts.under("reduce")) ?? [entries]));
     this.#sink?.save(parts.under("outputs"));
     parts.set("errors", this.errors.saved());
@@ -215,7 +213,7 @@ class StagedIndex implements FollowedIndex {
     this.#counterEtag = counterEtag;
   }
 
-  /** @returns false when groups are left to be reduced */
+  /** @returns false when groups remain to be reduced */
   #reduceAll(isTimeUp: () => boolean): boolean {
     if (this.reduce === null || this.reduce.isSettled) return true;
     if (!this.#isReducing) return false;
@@ -250,7 +248,7 @@ export class StaticIndex extends OpenIndex {
     return new StagedIndex(this.definition, this.program, this.host);
   }
 
-  /** All that decides what is in its entries. */
+  /** Everything that determines the contents of its entries. */
   get fingerprint(): string {
     const { name: _, ...definition } = this.definition;
     const settings = decidingSettings.map((name) => isSet(this.definition, this.host, name));
@@ -287,14 +285,14 @@ export class StaticIndex extends OpenIndex {
     return this.#invalidity;
   }
 
-  /** The first documents do not speak for all: it is judged when it has seen them, or very many. */
+  /** The first documents are not representative: the failure rate is checked after all, or very many, of them. */
   override judge(): void {
     if (this.#invalidity !== null) return;
     if (this.isStale && this.errors.mapAttempts < judgedAttemptsMin) return;
     this.#invalidity = this.errors.invalidity(this.name, this.program.isReduce);
   }
 
-  /** Maps that compute the names of fields make every name one that may come. */
+  /** When maps compute field names, any name may occur. */
   isKnownField(name: string): boolean {
     const { fieldNames } = this.program;
     if (name === "id()") return !this.program.isReduce;
@@ -312,7 +310,7 @@ export class StaticIndex extends OpenIndex {
     this.isDisabled = isDisabled;
   }
 
-  /** The same index without entries, to be built again. */
+  /** The same index without entries, for a rebuild. */
   renewed(): StaticIndex {
     const { name } = this;
     const made = new StaticIndex({ ...this.definition, name }, this.program, this.host);
@@ -331,7 +329,7 @@ export class StaticIndex extends OpenIndex {
   }
 }
 
-/** Is a switch on, by the index's own configuration or else by the settings of its database? */
+/** Whether a switch is on, by the index's own configuration or else by the database settings. */
 function isSet({ configuration }: StaticDefinition, host: IndexHost, name: string): boolean {
   return String(configuration[name] ?? host.setting(name)).toLowerCase() === "true";
 }

@@ -1,10 +1,10 @@
 /**
- * The first stage of a deployed index: follows the collections that it maps, runs its maps, and hands what they give to a
- * target. A document that loaded another one, or a compare-exchange value, is mapped again when that changes.
+ * The first stage of a deployed index: follows the collections that it maps, runs its maps, and passes the results to a
+ * target. A document whose map loaded another document or a compare-exchange value is mapped again when that changes.
  *
  * Invariants:
- * - The target has what the maps gave of each document's newest version that was taken in, and nothing of a document whose
- *   map failed or that is gone.
+ * - The target has the map results of each document's newest processed version, and nothing of a document whose map
+ *   failed or that was deleted.
  */
 import { EngineError } from "../errors.ts";
 import {
@@ -29,11 +29,11 @@ import {
 } from "./saved-parts.ts";
 import { goneStride } from "./store-column.ts";
 
-/** Changed documents between two looks at the clock. */
+/** Changed documents between two checks of the clock. */
 const noteStride = 256;
 
 export interface MapTarget {
-  /** Replaces what is known of a document. @throws EngineError when that cannot be taken */
+  /** Replaces the results of a document. @throws EngineError when they cannot be stored */
   set(docNum: number, result: MapResult): void;
   remove(docNum: number): void;
 }
@@ -48,17 +48,17 @@ export class StaticMapStage {
   readonly #referenced: readonly FollowedCollection[];
   readonly #references = new IndexReferences();
   readonly #compareExchange = new IndexReferences();
-  /** By key of a compare-exchange value: the version that maps saw. */
+  /** By key of a compare-exchange value: the version that maps read. */
   readonly #versions = new Map<string, number>();
   #compareExchangeChanges: number;
-  /** Documents that are to be mapped again, for what they looked at. */
+  /** Documents to be mapped again because something they loaded has changed. */
   readonly #due = new Set<number>();
-  /** Documents whose counters have other values. */
+  /** Documents whose counters have changed. */
   readonly #changed = new Set<number>();
-  /** The etag up to which changes of counters are noted; undefined: none is mapped. */
+  /** The etag up to which changes of counters are recorded; undefined: counters are not mapped. */
   #countersNoted: number | undefined;
   outputsPerDocumentMax = 0;
-  /** Changes of what maps load, and of counters. */
+  /** Number of changes to loaded documents and to counters. */
   #changesNoted = 0;
 
   constructor(program: IndexProgram, target: MapTarget, errors: IndexErrors, host: IndexHost) {
@@ -74,7 +74,7 @@ export class StaticMapStage {
       take: (row: StoredRow) => this.#map(row, false),
     };
     const collections = followedCollections(program.collections);
-    // A script may take long: the clock is looked at after each.
+    // A script may run long: the clock is checked after each.
     this.#follower = new CollectionFollower(collections, documents, host, 1);
     this.#referenced = followedCollections(program.referencedCollections).map((collection) => ({
       collection,
@@ -83,7 +83,7 @@ export class StaticMapStage {
     }));
   }
 
-  /** Those that are mapped, then those that maps load documents of. */
+  /** The collections mapped, then those whose documents maps load. */
   get sources(): readonly FollowedCollection[] {
     return [...this.#follower.sources, ...this.#referenced];
   }
@@ -96,12 +96,12 @@ export class StaticMapStage {
     return this.#follower.sources;
   }
 
-  /** Nothing that changed waits for documents to be mapped again. */
+  /** No document is waiting to be mapped again. */
   get isSettled(): boolean {
     return this.#due.size === 0 && this.#changed.size === 0 && !this.#isBehindCompareExchange;
   }
 
-  /** Changes of counters up to this etag are taken in once it is settled; undefined: it looks at none. */
+  /** Counter changes up to this etag are processed once it is settled; undefined: it reads no counters. */
   get counterEtag(): number | undefined {
     return this.#countersNoted;
   }
@@ -116,7 +116,7 @@ export class StaticMapStage {
   }
 
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
-    // What changed before a document was mapped needs no look at it: the map saw it.
+    // Changes made before a document was mapped need no handling: the map read them.
     this.#noteCompareExchange();
     for (const source of this.#referenced) if (!this.#noteChanged(source, isTimeUp)) return null;
     this.#noteCounters();
@@ -164,7 +164,7 @@ export class StaticMapStage {
     this.#compareExchangeChanges = this.#host.compareExchangeChanges;
   }
 
-  /** Looks who loaded the documents that changed. @returns false when the time was up before the last */
+  /** Finds the documents whose maps loaded changed documents. @returns false when the time was up before the last */
   #noteChanged(source: FollowedCollection, isTimeUp: () => boolean): boolean {
     const { collection } = source;
     const { document, deletion } = this.#host.etagsOf(collection);
@@ -189,7 +189,10 @@ export class StaticMapStage {
     for (const loader of this.#references.documentsOf(id)) this.#due.add(loader);
   }
 
-  /** Maps documents again and strikes them off. `isReference`: for what they looked at, and not for themselves. */
+  /**
+   * Maps documents again and removes them from the set. `isReference`: because of what they loaded, not for their own
+   * change.
+   */
   #mapAgain(due: Set<number>, isReference: boolean, isTimeUp: () => boolean): Promise<void> | null {
     if (due.size === 0) return null;
     const cursor = this.#reader.rowsOf([...due]);
@@ -200,7 +203,7 @@ export class StaticMapStage {
       if (isTimeUp()) return null;
     }
     if (cursor.pending !== null) return cursor.pending;
-    // The rest is gone.
+    // The rest were deleted.
     due.clear();
     return null;
   }
@@ -220,7 +223,7 @@ export class StaticMapStage {
       const attempts = result.items?.attempts ?? 1;
       if (isReference) this.#errors.mapReferenceAttempts += attempts;
       else this.#errors.mapAttempts += attempts;
-      // What a failed map looked at is kept too: it may not fail any more when that has changed.
+      // The references of a failed map are kept too: it may succeed when they change.
       this.#references.set(docNum, result.references);
       this.#compareExchange.set(docNum, result.compareExchangeKeys);
       for (const key of result.compareExchangeKeys) {
@@ -243,7 +246,7 @@ export class StaticMapStage {
     return null;
   }
 
-  /** Drops what is dead, a slice at a time. */
+  /** Compacts dead references, a slice at a time. */
   compact(isTimeUp: () => boolean): void {
     this.#references.compact(isTimeUp);
     this.#compareExchange.compact(isTimeUp);
@@ -269,7 +272,7 @@ export class StaticMapStage {
     ];
   }
 
-  /** @throws UnusableSnapshot when it cannot be told any more what changed since. */
+  /** @throws UnusableSnapshot when the changes since can no longer be determined. */
   *restore(parts: PartReader, documents: RestoredDocuments): Generator<void> {
     const referenced = parts.get<SavedProgress[]>("referenced");
     for (const [i, source] of this.#referenced.entries()) {
@@ -289,7 +292,7 @@ export class StaticMapStage {
     for (const key of restoredTexts(parts.bytes("versionKeys"))) {
       this.#versions.set(key as string, versions[at++] as number);
     }
-    // Whatever changed meanwhile has another version.
+    // Versions differ for everything that changed meanwhile.
     this.#compareExchangeChanges = -1;
     this.outputsPerDocumentMax = parts.get<number>("outputsPerDocumentMax");
     const counters = parts.get<number | null>("counters");

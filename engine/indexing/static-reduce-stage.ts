@@ -1,11 +1,11 @@
 /**
- * The second stage of a deployed index with a reduce: keeps what the maps gave by key, and reduces a key again when some
- * of its values changed. Many values of one key are reduced in pages first, so that a change costs one page and the list of
- * the pages' results: the reduce must be one that can be applied to its own results.
+ * The second stage of a deployed index with a reduce: keeps the map results by key, and reduces a key again when some
+ * of its values changed. Many values of one key are first reduced in pages, so that a change costs one page and the
+ * list of the pages' results: the reduce must be applicable to its own results.
  *
  * Invariants:
- * - A group has an entry exactly when it has values and its reduce gave an object, once no group is dirty.
- * - The pages of a group, where they are known, have all of its living values, each one.
+ * - When no group is dirty, a group has an entry exactly when it has values and its reduce returned an object.
+ * - The pages of a group, when known, hold each of its live values once.
  */
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
@@ -24,14 +24,14 @@ import type { MapTarget } from "./static-map-stage.ts";
 import { goneStride, restoreStride } from "./store-column.ts";
 
 /**
- * Some values of a group: those entries of its list from `first` up to the next page's `first`, `reducePageValuesMax` at
- * most, the dead among them.
+ * Some values of a group: the entries of its list from `first` up to the next page's `first`, at most
+ * `reducePageValuesMax`, including dead ones.
  */
 interface Page {
   readonly first: number;
   added: number;
   live: number;
-  /** What they were reduced to; null: not yet. */
+  /** The result of reducing them; null: not reduced yet. */
   result: string | null;
 }
 
@@ -39,7 +39,7 @@ interface Group {
   readonly number: number;
   /** JSON text. */
   readonly key: string;
-  /** In the order of their entries; null: to be found again in the list of the group. */
+  /** In the order of their entries; null: to be rebuilt from the list of the group. */
   pages: Page[] | null;
   valueCount: number;
   /** The reduced object; null: none. */
@@ -54,10 +54,10 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   readonly #host: IndexHost;
   readonly #name: string;
   readonly #groupByKey = new Map<string, Group>();
-  /** By number; the numbers of groups that are gone are given to new ones. */
+  /** By number; those of deleted groups are reused. */
   readonly #groups: (Group | null)[] = [];
   readonly #freeNumbers: number[] = [];
-  /** What maps gave: an entry for each value, with the number of its group and its JSON text. */
+  /** Map results: an entry for each value, with the number of its group and its JSON text. */
   #values = new EntryStore(0, [new NumberColumn(), new BytesColumn()]);
   readonly #dirty = new Set<Group>();
   readonly #sink: OutputSink | null;
@@ -111,7 +111,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return this.#groups[this.#entries.store.documents[entry] as number]?.text ?? "{}";
   }
 
-  /** Drops dead values, a slice at a time. Entries have other numbers then, and pages begin elsewhere. */
+  /** Compacts dead values, a slice at a time. This renumbers entries, so pages must be rebuilt. */
   compact(isTimeUp: () => boolean): void {
     if (!this.#values.needsCompaction || isTimeUp()) return;
     const compacted = this.#values.compact(isTimeUp);
@@ -155,11 +155,11 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     for (const number of parts.uint32("dirty")) this.#dirty.add(this.#groups[number] as Group);
   }
 
-  /** Tells of every object whose document is in doubt. */
+  /** Reports every object whose document is in doubt. */
   *tellAgain(sink: OutputSink): Generator<void> {
     for (const [number, group] of this.#groups.entries()) {
       if (number % goneStride === 0) yield;
-      // What is dirty is told of when it is reduced.
+      // Dirty groups are reported when they are reduced.
       if (group !== null && !this.#dirty.has(group) && sink.isInDoubt(group.key)) {
         sink.changed(group.key, group.text);
       }
@@ -196,7 +196,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     this.#dirty.add(group);
   }
 
-  /** One value less in its group and page. */
+  /** Removes a value from its group and page. */
   #takeBack(entry: number): void {
     const group = this.#groupAt(entry);
     group.valueCount--;
@@ -209,13 +209,13 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       if ((pages[middle] as Page).first <= entry) low = middle;
       else high = middle;
     }
-    const page = pages[low] as Page; // the last that does not begin behind the entry
+    const page = pages[low] as Page; // the last that does not begin after the entry
     page.live--;
     page.result = null;
     if (page.live === 0) pages.splice(low, 1);
   }
 
-  /** The pages of a group, found anew when they are not known. */
+  /** The pages of a group, rebuilt when not known. */
   #pagesOf(group: Group): Page[] {
     if (group.pages !== null) return group.pages;
     const pages: Page[] = [];
@@ -234,7 +234,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return pages;
   }
 
-  /** The texts of the living values of a page. */
+  /** The texts of the live values of a page. */
   #valuesOf(group: Group, page: Page): string[] {
     const groupOf = this.#groupOf;
     const found: string[] = [];
@@ -286,7 +286,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       pages.length === 1
         ? this.#valuesOf(group, pages[0] as Page)
         : pages.map((page) => page.result ?? "");
-    // A page that could not be reduced makes the whole wrong.
+    // A page that could not be reduced invalidates the whole.
     if (values.includes("")) return;
     group.text = this.#reduce(group, values);
     if (group.text === null) return;

@@ -1,11 +1,11 @@
 /**
- * The distinct terms of one field of one index, each with a small number. Terms are bytes in a slab, found through
- * a packed hash table; nothing of them is on the heap of objects.
+ * The distinct terms of one field of one index, numbered densely. Terms are bytes in a slab, found through a packed
+ * hash table; nothing is on the object heap.
  *
- * Knows nothing of entries, and not what makes a value a term (document-fields.ts).
+ * Knows nothing of entries, nor of how values become terms (document-fields.ts).
  *
  * Invariants:
- * - Numbers are given out from `firstTerm` on without gaps; smaller ones are markers without text.
+ * - Numbers are assigned from `firstTerm` on without gaps; smaller ones are markers without text.
  * - Two terms differ in kind or in bytes. A text, a number and a date may have the same bytes.
  * - `values[term]` is the number of a number, the milliseconds of a date, NaN for a text.
  *
@@ -16,29 +16,29 @@ import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride } from "./store-column.ts";
 
-/** What a term was made from. */
+/** The type of value that a term was made from. */
 export const textKind = 0;
 export const numberKind = 1;
 export const dateKind = 2;
 
-/** Numbers that are no terms of the dictionary. */
+/** Markers, which are not terms of the dictionary, and the first real term. */
 export const gapTerm = 0;
 export const nullTerm = 1;
 export const objectTerm = 2;
 export const firstTerm = 3;
 
-/** Where short texts are written to be found; no text outlives the call. */
+/** Scratch buffer for looking up short texts; valid only during a call. */
 const sought = Buffer.alloc(768);
-/** Bytes up to which a loop compares faster than the host. */
+/** Length in bytes up to which a loop is faster than the built-in comparison. */
 const loopBytesMax = 64;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
 
 export class TermDictionary {
-  /** Numbers below this are in use. */
+  /** Upper bound (exclusive) of the numbers in use. */
   count = firstTerm;
   values: Float64Array = new Float64Array(16);
-  /** Some number has a fraction, or is too large for its double to tell it from its neighbours. */
+  /** Whether some number has a fraction, or is too large for a double to distinguish it from its neighbors. */
   hasInexact = false;
   hasDates = false;
   /** Terms that are neither numbers nor dates. */
@@ -48,7 +48,7 @@ export class TermDictionary {
   #starts: Uint32Array = new Uint32Array(17);
   #kinds: Buffer = Buffer.alloc(16);
   #hashes: Uint32Array = new Uint32Array(16);
-  /** Term numbers by hash; 0 is free. */
+  /** Hash table of term numbers; 0 is free. */
   #table: Uint32Array = new Uint32Array(64);
 
   /** The number of a term, or -1. */
@@ -68,7 +68,7 @@ export class TermDictionary {
     return this.find(kind, bytes, bytes.length);
   }
 
-  /** The number of the term `bytes[0, length)`, a new one if need be. `value`: see `values`. */
+  /** The number of the term `bytes[0, length)`, added if needed. `value`: see `values`. */
   intern(kind: number, bytes: Buffer, length: number, value: number): number {
     const hash = hashOf(kind, bytes, length);
     const mask = this.#table.length - 1;
@@ -96,7 +96,7 @@ export class TermDictionary {
     return term;
   }
 
-  /** Takes a term of another dictionary. */
+  /** Adds a term of another dictionary. */
   internFrom(other: TermDictionary, term: number): number {
     const start = other.#starts[term] as number;
     const end = other.#starts[term + 1] as number;
@@ -112,7 +112,7 @@ export class TermDictionary {
     return this.#slab.toString("utf8", this.#starts[term], this.#starts[term + 1]);
   }
 
-  /** The order of two terms' bytes: negative, 0 or positive. */
+  /** Compares the bytes of two terms: negative, 0 or positive. */
   compareBytes(left: number, right: number): number {
     const slab = this.#slab;
     let i = this.#starts[left] as number;
@@ -131,7 +131,7 @@ export class TermDictionary {
     return leftLength - rightLength;
   }
 
-  /** The order of a term's bytes and `bytes`. */
+  /** Compares a term's bytes with `bytes`. */
   compareTo(term: number, bytes: Buffer): number {
     const start = this.#starts[term] as number;
     return this.#slab.compare(bytes, 0, bytes.length, start, this.#starts[term + 1] as number);
@@ -151,7 +151,7 @@ export class TermDictionary {
     return this.#slab.compare(suffix, 0, suffix.length, start, end) === 0;
   }
 
-  /** Four bytes of the term from `depth` on, big-endian, 0 behind its end: a key to sort by. */
+  /** Four bytes of the term from `depth` on, big-endian, padded with 0: a sort key. */
   bytesAt(term: number, depth: number): number {
     const at = (this.#starts[term] as number) + depth;
     const end = this.#starts[term + 1] as number;
@@ -165,7 +165,7 @@ export class TermDictionary {
     return (this.#starts[term + 1] as number) - (this.#starts[term] as number);
   }
 
-  /** 100 ns units of a date beyond its milliseconds: the last four digits of its seven. */
+  /** 100 ns units of a date beyond its milliseconds: the last four of its seven fraction digits. */
   ticksOf(term: number): number {
     const start = this.#starts[term] as number;
     if ((this.#starts[term + 1] as number) - start < dateTicksAt + 4) return 0;
@@ -240,7 +240,7 @@ export class TermDictionary {
   }
 }
 
-/** Puts terms [from, to) into a table that has room for them. */
+/** Inserts terms [from, to) into a table that has room for them. */
 function enterTerms(table: Uint32Array, hashes: Uint32Array, from: number, to: number): void {
   const mask = table.length - 1;
   for (let term = from; term < to; term++) {
@@ -250,7 +250,7 @@ function enterTerms(table: Uint32Array, hashes: Uint32Array, from: number, to: n
   }
 }
 
-/** FNV-1a over the bytes, with a last mix: the table uses the lowest bits. */
+/** FNV-1a over the bytes, with a finalizer: the table uses the lowest bits. */
 function hashOf(kind: number, bytes: Buffer, length: number): number {
   let hash = 0x811c9dc5 ^ kind;
   for (let i = 0; i < length; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);

@@ -1,7 +1,6 @@
 /**
- * The terms of a dictionary in an order: of their bytes, of their numbers, or of their dates. Kept lazily: terms that came
- * since the last use are sorted and merged in when the order is asked for, as work that pauses; terms that come meanwhile
- * are for the next time.
+ * The terms of a dictionary in an order: by bytes, by number, or by date. Maintained lazily: terms added since the last
+ * use are sorted and merged in on demand, as work that pauses; terms added meanwhile wait for the next use.
  *
  * Invariants:
  * - `terms[0, count)` are all terms of the order's kind that the dictionary had at the last `refresh`, ascending.
@@ -17,15 +16,15 @@ import { dateKind, firstTerm, numberKind, type TermDictionary } from "./term-dic
 /** bytes: every term as text; number, date: terms of that kind only. */
 export type OrderKind = "bytes" | "number" | "date";
 
-/** Terms between two looks at the budget. */
+/** Terms between two checks of the budget. */
 const stride = 1024;
-/** Groups of equal keys up to this size are sorted by comparing, larger ones by their next bytes. */
+/** Groups of equal keys up to this size are sorted by comparison, larger ones by their next bytes. */
 const compareCountMax = 48;
 
-/** What it costs to find the place of a term. */
+/** Cost of finding the position of a term. */
 const mergedUnits = 16;
 
-/** Terms `[from, to)` of an order, which are equal in their first `depth` bytes. */
+/** Terms `[from, to)` of an order that are equal in their first `depth` bytes. */
 interface SortGroup {
   readonly from: number;
   readonly to: number;
@@ -36,7 +35,7 @@ export class TermOrder {
   readonly kind: OrderKind;
   terms: Uint32Array = new Uint32Array(0);
   readonly #dictionary: TermDictionary;
-  /** Terms below this number are in `terms`. */
+  /** Terms below this number have been merged into `terms`. */
   #seen = firstTerm;
   #ranks: Uint32Array | null = null;
 
@@ -45,7 +44,7 @@ export class TermOrder {
     this.#dictionary = dictionary;
   }
 
-  /** Arrays of terms are replaced, never changed. */
+  /** Saved by reference: arrays of terms are replaced, never modified. */
   save(parts: PartWriter): void {
     parts.set("seen", this.#seen);
     parts.add("terms", this.terms);
@@ -60,7 +59,7 @@ export class TermOrder {
     return this.#seen === this.#dictionary.count;
   }
 
-  /** Takes in the terms that came since. Cost: sorting them, and a copy of the order. */
+  /** Merges in the terms added since. Cost: sorting them, and a copy of the order. */
   *refresh(budget: WorkBudget): Work<void> {
     while (!this.isCurrent) {
       const { count } = this.#dictionary;
@@ -68,7 +67,7 @@ export class TermOrder {
       const fresh = yield* this.#sorted(this.#freshTerms(count), budget);
       const hasNone = fresh.length === 0;
       const merged = hasNone ? this.terms : yield* this.#merged(this.terms, fresh, budget);
-      // Another query may have done so meanwhile.
+      // Another query may have refreshed it meanwhile.
       if (this.#seen !== seen) continue;
       this.#seen = count;
       if (hasNone) return;
@@ -95,7 +94,7 @@ export class TermOrder {
     return ranks;
   }
 
-  /** The order of two terms: negative, 0 when they are equal in it, positive. */
+  /** Compares two terms in this order: negative, 0 when equal, positive. */
   compare(left: number, right: number): number {
     const dictionary = this.#dictionary;
     if (this.kind === "bytes") return dictionary.compareBytes(left, right);
@@ -106,7 +105,7 @@ export class TermOrder {
     return Number.isSafeInteger(a) ? 0 : compareNumberTexts(dictionary, left, right);
   }
 
-  /** The first position whose term is not below; `compareTo(term)` is the order of the term and what is sought. */
+  /** The first position whose term is not below the target; `compareTo(term)` compares the term with the target. */
   lowerBound(compareTo: (term: number) => number): number {
     return lowerBound(this.terms, compareTo);
   }
@@ -129,13 +128,13 @@ export class TermOrder {
     return terms;
   }
 
-  /** Rounds of radix sorting by four bytes: of all, then of each group of equals by the next four, and so on. */
+  /** MSD radix sort by four bytes at a time: all terms, then each group of equals by the next four, and so on. */
   *#sortBytes(terms: Uint32Array, budget: WorkBudget): Work<void> {
     const groups = [{ from: 0, to: terms.length, depth: 0 }];
     for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
       const { from, to, depth } = group;
       if (to - from <= compareCountMax || !this.#isLonger(terms, from, to, depth)) {
-        // Those that end within these bytes differ in their length (a byte 0 at the end) or in their kind.
+        // Terms that end within these bytes differ in length (a byte 0 at the end) or in kind.
         terms.subarray(from, to).sort((a, b) => this.compare(a, b) || a - b);
       } else yield* this.#sortRound(terms, group, groups, budget);
       budget.spend(to - from);
@@ -198,7 +197,7 @@ export class TermOrder {
     const low = new Uint32Array(terms.length);
     const words = new Uint32Array(pairs.buffer);
     for (let i = 0; i < terms.length; i++) {
-      // A double's bits order as integers once negatives are inverted and positives get the sign bit.
+      // The bits of a double sort as integers once negatives are inverted and positives get the sign bit.
       const upper = words[2 * i + 1] as number;
       const lower = words[2 * i] as number;
       high[i] = upper >>> 31 === 1 ? ~upper : upper | 0x80000000;
@@ -207,7 +206,7 @@ export class TermOrder {
     return { high, low };
   }
 
-  /** Equal doubles may differ in their ticks, or in digits that a double does not hold. */
+  /** Equal doubles may differ in their ticks, or in digits beyond the precision of a double. */
   *#sortEqualValues(terms: Uint32Array, budget: WorkBudget): Work<void> {
     const { values } = this.#dictionary;
     let start = 0;

@@ -1,11 +1,11 @@
 /**
- * Many wildcards at once: does a text contain, or end with, any of them? One walk over the text for all (Aho and Corasick),
- * so three thousand wildcards cost what one does.
+ * Matches many wildcards at once: does a text contain, or end with, any of them? A single walk over the text for all
+ * (Aho and Corasick), so three thousand wildcards cost as much as one.
  *
  *   state ──first child──► state ──next sibling──► …      a trie of the wildcards; an edge has one UTF-16 unit
  *   state ──fallback──► the state of the longest proper suffix that is in the trie too
  *
- * A wildcard at the end of a text has an edge more, for a unit that no text of a term has.
+ * A wildcard anchored at the end has an additional edge, for a unit that no term's text contains.
  */
 import type { Work, WorkBudget } from "../work-budget.ts";
 import type { SearchPiece } from "./analyzer.ts";
@@ -13,14 +13,14 @@ import type { SearchPiece } from "./analyzer.ts";
 /** A wildcard that begins open: `*ab` or `*ab*`. */
 export type WildcardPiece = Extract<SearchPiece, { readonly kind: "wildcard" }>;
 
-/** Up to so many wildcards are sought one by one. */
+/** Up to this many wildcards are tested one by one. */
 const singleMax = 4;
-/** Half of a character: what was UTF-8 has none alone. */
+/** An unpaired surrogate: text decoded from UTF-8 never contains one. */
 const endUnit = 0xdfff;
-/** Bytes of one state with its part of the table. */
+/** Bytes of one state with its share of the table. */
 const stateBytes = 40;
 
-/** A test whether a term's text fits any of the wildcards. */
+/** A test whether a term's text matches any of the wildcards. */
 export function* containsAny(
   pieces: readonly WildcardPiece[],
   budget: WorkBudget,
@@ -52,7 +52,7 @@ class Automaton {
   readonly #firsts: Int32Array;
   readonly #siblings: Int32Array;
   readonly #fallbacks: Int32Array;
-  /** 1: a wildcard ends here, or at a state that this one falls back to. */
+  /** 1: a wildcard ends at this state, or at one of its fallbacks. */
   readonly #ends: Uint8Array;
   /** Children by hash of parent and unit; 0 is free. */
   readonly #table: Int32Array;
@@ -84,7 +84,7 @@ class Automaton {
     yield* this.#linkFallbacks();
   }
 
-  /** Breadth first: the fallback of a state is nearer to the root than the state. */
+  /** Breadth first: the fallback of a state is closer to the root than the state. */
   *#linkFallbacks(): Work<void> {
     const queue = new Int32Array(this.#count);
     let last = 1;
@@ -123,7 +123,7 @@ class Automaton {
     }
   }
 
-  /** The child of a state, made if need be. */
+  /** The child of a state, created if needed. */
   #grown(state: number, unit: number): number {
     const known = this.#childOf(state, unit);
     if (known !== 0) return known;

@@ -1,4 +1,4 @@
-/** `include` -> what is sent along with the results. */
+/** `include` -> what is returned along with the results. */
 import { EngineError } from "../errors.ts";
 import { parseIncludePath } from "../include-path.ts";
 import { parseTimestamp } from "../timestamp.ts";
@@ -21,9 +21,9 @@ type Included<Key extends keyof AnalyzedInclude> =
   AnalyzedInclude[Key] extends readonly (infer Item)[] ? Item[] : never;
 
 /**
- * Analyses the items of `include`.
+ * Analyzes the items of `include`.
  *
- * @param isCollectionScan the query needs no index, and so can explain nothing.
+ * @param isCollectionScan the query needs no index, and so has no explanations.
  * @throws query-invalid, not-supported, invalid-operation
  */
 export function analyzeInclude(
@@ -80,7 +80,7 @@ function refuseInclude(scope: QueryScope, call: Call): never {
   throw invalid(scope, `${complaint} '${methodNames[key]}'`);
 }
 
-/** The paths that one item names: a list for a parameter that is one. */
+/** The paths that one item names: several for a parameter that is an array. */
 function includedPaths(scope: QueryScope, item: Exclude<Operand, Call>): (readonly PathPart[])[] {
   if (item.kind === "field") return [fieldReference(scope, item).path];
   return texts(scope, item).map((text) => {
@@ -90,7 +90,7 @@ function includedPaths(scope: QueryScope, item: Exclude<Operand, Call>): (readon
   });
 }
 
-/** A path that was written as text: `Lines[].Product`. */
+/** Parses a path given as text: `Lines[].Product`. */
 function pathOf(text: string): PathPart[] {
   return text.split(".").map((part) => {
     const brackets = /(\[\])*$/.exec(part)?.[0] ?? "";
@@ -98,7 +98,7 @@ function pathOf(text: string): PathPart[] {
   });
 }
 
-/** The texts that an argument stands for. */
+/** The strings that an argument evaluates to. */
 function texts(scope: QueryScope, argument: Argument): string[] {
   if (argument.kind === "field") return [pathText(argument.path)];
   if (argument.kind !== "literal" && argument.kind !== "parameter") {
@@ -126,7 +126,7 @@ function includedCounters(scope: QueryScope, call: Call): AnalyzedInclude["count
   return { of, names: names.flatMap((name) => texts(scope, name)) };
 }
 
-/** Where a change vector is, or a moment. */
+/** The path to a change vector, or a point in time. */
 function revisionsOf(scope: QueryScope, argument: Argument): (string | number)[] {
   if (argument.kind === "field") return [pathText(fieldReference(scope, argument).path)];
   return texts(scope, argument).map((text) => {

@@ -1,9 +1,9 @@
 /**
- * Which fields a query needs of an automatic index, and how each.
+ * The fields that a query needs in an automatic index, with their options.
  *
  * Invariants:
- * - Each field is there once, with the options of all its uses.
- * - In a query that groups, conditions and order use keys and aggregates only.
+ * - Each field appears once, with the options of all its uses.
+ * - In a query with groups, conditions and order use only keys and aggregates.
  */
 import { EngineError } from "../errors.ts";
 import type {
@@ -20,7 +20,7 @@ import { scriptAggregates } from "./script-syntax.ts";
 
 type Use = "plain" | "search" | "exact" | "highlight";
 
-/** The definition that serves a dynamic query alone. @throws query-invalid for fields no group has */
+/** The minimal definition that serves a dynamic query. @throws query-invalid for fields that groups lack */
 export function automaticIndexDefinition(
   scope: QueryScope,
   query: Query,
@@ -99,7 +99,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
   };
 }
 
-/** What groups compute: what `select` and `order by` ask for. */
+/** The aggregates that `select` and `order by` require of groups. */
 function aggregatesOf(
   scope: QueryScope,
   query: Query,

@@ -1,4 +1,4 @@
-/** `order by` -> keys to sort by. */
+/** `order by` -> sort keys. */
 
 import { summedField } from "./analyze-select.ts";
 import type { OrderKey } from "./analyzed-query.ts";

@@ -1,4 +1,4 @@
-/** `limit`, `offset` and `filter_limit`, and what a request says beside them -> one page. */
+/** `limit`, `offset` and `filter_limit`, together with the paging of the request -> one page. */
 import { EngineError } from "../errors.ts";
 import type { AnalyzedPaging } from "./analyzed-query.ts";
 import type { Paging, Value } from "./ast.ts";
@@ -12,9 +12,9 @@ export interface RequestPaging {
 }
 
 /**
- * Combines both: the larger start and the smaller size hold.
+ * Combines both: the larger start and the smaller size apply.
  *
- * @throws query-invalid for a negative number, invalid-operation for what is no integer
+ * @throws query-invalid for a negative number, invalid-operation for a value that is not an integer
  */
 export function analyzePaging(
   scope: QueryScope,
@@ -36,7 +36,7 @@ export function analyzePaging(
     skip: Math.max(skip ?? 0, start),
     take: Math.min(take ?? Number.MAX_SAFE_INTEGER, pageSize),
     filterTake,
-    // A `limit null` limits nothing, and still is a page.
+    // `limit null` sets no limit, but still counts as paging.
     inText: paging.skip === null && paging.take === null ? null : { skip: skip ?? 0, take },
   };
 }
@@ -46,7 +46,7 @@ function refuseNegative(scope: QueryScope, name: string, value: number | null): 
   throw invalid(scope, `${name} cannot be negative, but was ${value}.`);
 }
 
-/** null when nothing was written, or null. Numbers beyond exact ones are as good as no limit. */
+/** null when absent or null. Numbers beyond the exact ones count as no limit. */
 function longOf(scope: QueryScope, value: Value | null): number | null {
   if (value === null) return null;
   const given = resolveValue(scope, value);

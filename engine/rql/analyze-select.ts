@@ -1,8 +1,8 @@
 /**
- * `select` -> what each result is made of.
+ * `select` -> the projection of each result.
  *
  * Invariants:
- * - Keys of one projection differ.
+ * - The keys of one projection are distinct.
  */
 import { EngineError } from "../errors.ts";
 import type {
@@ -25,7 +25,7 @@ import {
 } from "./query-scope.ts";
 import { projectionFault, scriptFault } from "./script-syntax.ts";
 
-/** Analyses the projection of a query. @throws query-invalid, not-supported */
+/** Analyzes the projection of a query. @throws query-invalid, not-supported */
 export function analyzeSelect(scope: QueryScope, query: Query): Projection {
   const { select } = query;
   if (select === null || select.body === null) return { kind: "document", alias: null, key: null };
@@ -63,7 +63,7 @@ function scriptProjection(scope: QueryScope, script: Script): Projection {
   return { kind: "script", script };
 }
 
-/** The error for a script that is not well formed. */
+/** The error for a malformed script. */
 export function invalidScript(
   scope: QueryScope,
   complaint: string,
@@ -155,7 +155,7 @@ function projectedField(
       return { key: alias ?? implicit, value };
     }
     case "literal": {
-      // RavenDB gives null for true and false.
+      // RavenDB projects true and false as null.
       const isBoolean = expression.type === "boolean";
       const value: ParameterValue = isBoolean
         ? { type: "null", value: null }
@@ -199,7 +199,7 @@ function documentCall(scope: QueryScope, call: Call, alias: string | null): Proj
   throw invalid(scope, `Unknown method call in SELECT clause: '${call.name}' method`);
 }
 
-/** The error of `id(x)` as a column: there it has no argument. */
+/** The error of `id(x)` as a column, where it takes no argument. */
 function idOfSomething(scope: QueryScope, { args: [argument] }: Call): EngineError {
   const root = argument?.kind === "field" ? (argument.path[0]?.name ?? "") : "";
   if (scope.aliases.includes(root)) {
@@ -240,7 +240,7 @@ function groupCall(
   }
 }
 
-/** The field that `sum(field)` adds up. */
+/** The field that `sum(field)` sums. */
 export function summedField(scope: QueryScope, call: Call): FieldReference {
   const [argument] = call.args;
   if (argument === undefined || call.args.length !== 1) {
@@ -256,7 +256,7 @@ export function summedField(scope: QueryScope, call: Call): FieldReference {
   throw invalid(scope, `sum() method expects a field but got ${describeArgument(argument)}`);
 }
 
-/** Calls that documents and groups both have; null when it is none. */
+/** Calls supported for both documents and groups; null for any other. */
 function sharedCall(scope: QueryScope, call: Call): ProjectedValue | null {
   if (scope.functions.has(call.name)) return declaredCall(scope, call);
   switch (call.name.toLowerCase()) {
@@ -336,7 +336,7 @@ function argumentValue(scope: QueryScope, argument: Argument): ProjectedValue {
   }
 }
 
-/** Whether a method that is not declared may stand in `filter`, which scripts evaluate. */
+/** Whether an undeclared method may be used in `filter`, which scripts evaluate. */
 export function isFilterMethod(name: string): boolean {
   const key = methodKey(name);
   return (
@@ -349,7 +349,7 @@ export function isFilterMethod(name: string): boolean {
   );
 }
 
-/** Refuses a declared body whose syntax is wrong. `text` is the whole query. */
+/** Refuses declarations with invalid syntax. `text` is the whole query. */
 export function checkDeclarations(scope: QueryScope, query: Query): void {
   for (const { form, name, offset, body } of query.declarations) {
     if (form === "timeseries") {
@@ -361,7 +361,7 @@ export function checkDeclarations(scope: QueryScope, query: Query): void {
   }
 }
 
-/** Refuses an `update` whose syntax is wrong. */
+/** Refuses an `update` with invalid syntax. */
 export function checkUpdate(scope: QueryScope, update: Script): void {
   const fault = scriptFault("update", update.text);
   if (fault !== null) throw invalidScript(scope, "Update clause contains invalid script", fault);

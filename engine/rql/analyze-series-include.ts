@@ -1,7 +1,6 @@
 /**
- * `include timeseries(…)` -> which series of which documents are sent along, and how much of each:
- * `timeseries([path,] name, from, to)`, `timeseries([path,] [name,] last(count | time, unit))`. Texts of errors are those
- * of RavenDB 7.2.7.
+ * `include timeseries(…)` -> which ranges of which documents' series are returned: `timeseries([path,] name, from,
+ * to)`, `timeseries([path,] [name,] last(count | time, unit))`. Error texts are those of RavenDB 7.2.7.
  */
 import { EngineError } from "../errors.ts";
 import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../timestamp.ts";
@@ -11,10 +10,10 @@ import { describeArgument, literalTypeName, pathText } from "./print.ts";
 import { plainText } from "./query-parameters.ts";
 import { fieldReference, invalid, type QueryScope, resolveValue } from "./query-scope.ts";
 
-/** Stands for all series of a document. */
+/** Denotes all series of a document. */
 const allSeries = "@all_timeseries";
 
-/** Seconds of a unit; months are told apart because they differ. */
+/** Units in seconds, or in months, whose length varies. */
 const units: Readonly<Record<string, { readonly seconds?: number; readonly months?: number }>> = {
   s: { seconds: 1 },
   second: { seconds: 1 },
@@ -69,7 +68,7 @@ function nameOf(scope: QueryScope, call: Call, argument: Argument | undefined): 
   return plainText(resolveValue(scope, argument));
 }
 
-/** Undefined is open. */
+/** Undefined: open. */
 function boundOf(
   scope: QueryScope,
   name: string,
@@ -98,7 +97,7 @@ function boundOf(
   );
 }
 
-/** `last(n)`: so many entries. `last(n, 'unit')`: what is not older than that, seen from the last entry. */
+/** `last(n)`: the last n entries. `last(n, 'unit')`: the entries not older than that, relative to the last one. */
 function lastOf(scope: QueryScope, name: string, call: Call): SeriesInclude {
   const [amount, unit] = call.args;
   if (amount === undefined || call.args.length > 2) {

@@ -1,12 +1,12 @@
 /**
  * `where` -> a condition for execution: methods and operands checked, parameters resolved.
  *
- * It knows no index: whether a field is there to be searched is for the planner.
+ * Independent of indexes: whether a field can be searched is decided by the planner.
  *
  * Invariants:
- * - `exact(…)` is gone: it is a flag on the conditions inside it.
- * - The first two conditions of a chain of `and` that bound one field from both sides are one
- *   `between`. It matters for fields with several values: one and the same must be in between.
+ * - `exact(…)` is removed: it becomes a flag on the conditions inside it.
+ * - When the first two conditions of an `and` chain bound one field from both sides, they become one `between`. This
+ *   matters for fields with several values: a single value must be within both bounds.
  */
 import { unreachable } from "../assert.ts";
 import { EngineError } from "../errors.ts";
@@ -44,7 +44,7 @@ import {
 } from "./query-scope.ts";
 
 /**
- * Analyses a condition. Cost: O(nodes + values).
+ * Analyzes a condition. Cost: O(nodes + values).
  *
  * @throws query-invalid, not-supported, invalid-argument
  */
@@ -90,7 +90,7 @@ function analyzeLogical(
   return rest.length === 0 ? merged : { kind, operands: [merged, ...rest] };
 }
 
-/** `f >= a` and `f <= b`, in any order, as one condition; null when they are something else. */
+/** `f >= a` and `f <= b`, in either order, as one condition; null for anything else. */
 function mergeBounds(first: Condition, second: Condition): Condition | null {
   if (first.kind !== "comparison" || second.kind !== "comparison") return null;
   if (first.field.name !== second.field.name) return null;
@@ -141,14 +141,14 @@ function analyzeComparison(
   return { kind: "comparison", field, operator, value, isExact };
 }
 
-/** A deployed index finds objects by their texts; null: it is no object, or no such index. */
+/** Deployed indexes find objects by their JSON text; null: not an object, or not such an index. */
 function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | null {
   if (scope.isDynamic || right.kind !== "parameter") return null;
   const given = resolveValue(scope, right);
   return given.type === "object" ? { type: "string", value: jsonText(given) } : null;
 }
 
-/** The left side of an operator: a path, `id()`, or what a group computes. */
+/** The left side of an operator: a path, `id()`, or an aggregate of a group. */
 function comparedField(scope: QueryScope, left: Field | Call): FieldReference {
   if (left.kind === "field") return fieldReference(scope, left);
   const moment = momentName(left);
@@ -193,7 +193,7 @@ function analyzeBetween(scope: QueryScope, expression: Between, isExact: boolean
   if (low === null || low === undefined || high === null || high === undefined) {
     return { kind: "none", field };
   }
-  // RavenDB refuses a long with a double too, but only when it meets a query text for the first time.
+  // RavenDB also refuses a long with a double, but only when a query text is new to it.
   const isAccepted =
     low.type === "null" ||
     high.type === "null" ||
@@ -240,7 +240,7 @@ function isNullLiteral(value: Value): boolean {
   return value.kind === "literal" && value.type === "null";
 }
 
-/** The values that one member of a list stands for: arrays are spread, those in them too; objects are their texts, or none. */
+/** The values of one item of a list: arrays are flattened, nested ones too; objects become their texts, or nothing. */
 function spread(scope: QueryScope, value: Value): Scalar[] {
   const given = resolveValue(scope, value);
   if (given.type !== "array" && given.type !== "object") return [given];
@@ -257,7 +257,7 @@ function spread(scope: QueryScope, value: Value): Scalar[] {
   return scalars;
 }
 
-/** Do messages call the types of the two differently? */
+/** Whether messages name the types of the two differently. */
 function isOtherType(left: Scalar, right: Scalar): boolean {
   if (left.type !== right.type) return true;
   return left.type === "boolean" && left.value !== right.value;
@@ -273,7 +273,7 @@ function hasObject(value: ParameterValue): boolean {
   return value.type === "object" || (value.type === "array" && value.items.some(hasObject));
 }
 
-/** Literals of one list have one type; literals and parameters do not mix. */
+/** All literals of a list have one type; literals and parameters do not mix. */
 function checkLiteralTypes(scope: QueryScope, left: Field | Call, values: readonly Value[]): void {
   const kinds = values.map((value) =>
     value.kind === "literal" ? literalTypeName(value) : "Parameter",
@@ -299,7 +299,7 @@ function incompatible(
   );
 }
 
-/** A method alone as a condition. */
+/** A method call that is itself a condition. */
 function analyzeMethod(scope: QueryScope, call: Call, isExact: boolean): Condition {
   const key = requireMethod(call.name);
   switch (key) {
@@ -336,7 +336,7 @@ function analyzeMethod(scope: QueryScope, call: Call, isExact: boolean): Conditi
   }
 }
 
-/** Methods that exist and are no conditions, or whose engine is not there. */
+/** Refuses methods that are no conditions, or are not implemented. */
 function refuseMethod(scope: QueryScope, call: Call, key: MethodKey): never {
   switch (key) {
     case "id":

@@ -1,9 +1,9 @@
 /**
- * Syntax tree and parameters -> a checked query with every name resolved. Pure: it sees no index and
- * no document, so two runs of one query with the same parameters at the same moment give the same.
+ * Syntax tree and parameters -> a checked query with every name resolved. Pure: it reads no index and no document, so
+ * analyzing the same query with the same parameters and time gives the same result.
  *
- * Mistakes in what a query means are found here and nowhere later, but those that only documents or
- * indexes show. Clauses that parse and have no engine are refused here, by name.
+ * Semantic errors are found here and nowhere later, except those that depend on documents or indexes. Clauses that
+ * parse but are not implemented are refused here, by name.
  */
 import { EngineError } from "../errors.ts";
 import { analyzeInclude } from "./analyze-include.ts";
@@ -45,18 +45,18 @@ import {
 
 export interface AnalyzeOptions {
   readonly kind: QueryKind;
-  /** null when the request had none, which messages tell from having an empty object. */
+  /** null when the request had none; messages distinguish this from an empty object. */
   readonly parameters: QueryParameters | null;
-  /** What the request says about paging beside the text. */
+  /** The paging of the request, besides that of the text. */
   readonly paging?: RequestPaging;
-  /** When the query is asked, microseconds since 1970: `now()` and `today()` mean it. */
+  /** The time of the query, microseconds since 1970: the value of `now()` and `today()`. */
   readonly nowMicros?: number;
 }
 
 /**
- * Analyses a query.
+ * Analyzes a query.
  *
- * @param text the query as written, which messages quote.
+ * @param text the query as written, quoted in messages.
  * @throws query-invalid, not-supported, invalid-argument, invalid-operation
  */
 export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions): AnalyzedQuery {
@@ -123,7 +123,7 @@ function analyzeSource({ source }: Query, kind: QueryKind): AnalyzedSource {
   return { form, name, isAllDocuments, alias, hasRevisions };
 }
 
-/** `Revisions = true`, or false. @throws not-supported for any other condition behind a collection */
+/** Whether it is `Revisions = true`, or `false`. @throws not-supported for any other condition after a collection */
 function isRevisionsFilter(filter: Expression): boolean {
   if (filter.kind === "comparison" && filter.left.kind === "field" && filter.operator === "=") {
     const { left, right } = filter;
@@ -134,7 +134,7 @@ function isRevisionsFilter(filter: Expression): boolean {
   throw notSupported("Subscription collection filter can only specify 'Revisions = true'");
 }
 
-/** What a subscription cannot have. */
+/** Refuses clauses that subscriptions do not support. */
 function checkSubscription(query: Query): void {
   const { select, include, source } = query;
   if (query.groupBy.length > 0) {
@@ -225,7 +225,7 @@ function analyzeGroupBy(scope: QueryScope, query: Query): AnalyzedGroupBy | null
   return { keys };
 }
 
-/** What `select` calls the aggregates of groups, for conditions and order. */
+/** The aliases that `select` gives to aggregates of groups, for conditions and order. */
 function computedNames(scope: QueryScope, query: Query): Map<string, FieldReference> {
   const names = new Map<string, FieldReference>();
   const body = query.select?.body ?? null;
@@ -240,15 +240,15 @@ function computedNames(scope: QueryScope, query: Query): Map<string, FieldRefere
   return names;
 }
 
-/** The condition for an index; in a subscription each document is asked instead. */
+/** The condition for an index; a subscription evaluates its condition on each document instead. */
 function whereOf(scope: QueryScope, where: Expression, kind: QueryKind): Condition | null {
   return kind === "subscription" ? null : analyzeCondition(scope, where);
 }
 
 /**
- * How a query that needs no index finds documents: null is all of them.
+ * How a query that needs no index finds documents; null: all of them.
  *
- * @returns undefined when it needs an index (RavenDB's rule: no order, and no condition but one on ids).
+ * @returns undefined when it needs an index (RavenDB's rule: an order, or any condition other than one on ids).
  */
 function collectionIds(query: Query, condition: Condition | null): IdCondition | null | undefined {
   if (query.orderBy.length > 0) return undefined;
@@ -305,7 +305,7 @@ const filterRefused: ReadonlySet<string> = new Set([
   "vector.search",
 ]);
 
-/** Conditions that are evaluated on documents have fewer methods, and functions of the query. */
+/** Conditions evaluated on documents support fewer methods, but also functions declared in the query. */
 function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
   if (query.filter !== null && (kind === "patch" || kind === "delete")) {
     throw notSupported(
@@ -338,7 +338,7 @@ function checkNoMoment(scope: QueryScope, call: Call): void {
 }
 
 function checkFilterMethod(scope: QueryScope, name: string): void {
-  // What no query knows is for the script, where a call of a name that nothing has is skipped.
+  // A name that is no query method is left to the script, which skips calls of undefined names.
   if (methodKey(name) === null || scope.functions.has(name) || isFilterMethod(name)) return;
   if (filterRefused.has(name.toLowerCase())) {
     throw notSupported(`'${name}' query method is not supported for this type of query`);

@@ -1,10 +1,10 @@
 /**
- * What analysis makes of a query: types only. It is what the planner, the executor and the writer of
- * replies work from; none of them looks at the syntax tree.
+ * The output of analysis: types only. The planner, the executor and the writer of replies work from it; none of them
+ * reads the syntax tree.
  *
  * Invariants:
- * - Every name is resolved: paths have no alias in front, parameters are values.
- * - The exceptions are `filter` and scripts, which are evaluated document by document, see there.
+ * - Every name is resolved: aliases are stripped from paths, parameters are replaced by their values.
+ * - Except in `filter` and in scripts, which are evaluated document by document, see there.
  */
 
 import type { IncludePath } from "../include-path.ts";
@@ -19,7 +19,7 @@ import type {
 } from "./ast.ts";
 import type { ParameterValue, QueryParameters, Scalar } from "./query-parameters.ts";
 
-/** Who asks: a query, a patch or a delete by query, or a subscription. */
+/** The kind of request: a query, a patch or a delete by query, or a subscription. */
 export type QueryKind = "read" | "patch" | "delete" | "subscription";
 
 export interface AnalyzedQuery {
@@ -27,12 +27,14 @@ export interface AnalyzedQuery {
   readonly text: string;
   readonly source: AnalyzedSource;
   readonly access: Access;
-  /** null: everything. Always null in a subscription, whose condition is `filter`. */
+  /** null: all documents. Always null in a subscription, whose condition is `filter`. */
   readonly where: Condition | null;
   readonly groupBy: AnalyzedGroupBy | null;
   readonly orderBy: readonly OrderKey[];
   readonly load: readonly LoadStep[];
-  /** Evaluated on each document as scripts compare, and not through an index. Parameters may be missing. */
+  /**
+   * Evaluated on each document with the comparison rules of scripts, not through an index. Parameters may be missing.
+   */
   readonly filter: Expression | null;
   readonly projection: Projection;
   readonly isDistinct: boolean;
@@ -41,17 +43,17 @@ export interface AnalyzedQuery {
   readonly paging: AnalyzedPaging;
   readonly functions: readonly Declaration[];
   readonly parameters: QueryParameters | null;
-  /** What `now()` and `today()` in the condition meant, microseconds since 1970. */
+  /** The values of `now()` and `today()` in the condition, microseconds since 1970. */
   readonly moments: readonly number[];
 }
 
 export interface AnalyzedSource {
   readonly form: "collection" | "index";
-  /** As written. Collections and indexes are found in any case. */
+  /** As written. Names of collections and indexes are case-insensitive. */
   readonly name: string;
   readonly isAllDocuments: boolean;
   readonly alias: string | null;
-  /** Subscriptions only: pairs of revisions. */
+  /** Subscriptions only: rows are pairs of revisions. */
   readonly hasRevisions: boolean;
 }
 
@@ -76,11 +78,11 @@ export interface FieldReference {
   readonly name: string;
   readonly path: readonly PathPart[];
   readonly isQuoted: boolean;
-  /** The alias that was cut off. */
+  /** The alias that was stripped. */
   readonly alias: string | null;
 }
 
-/** What a field is compared with: a value, or what is stored under a compare-exchange key. */
+/** The right side of a comparison: a value, or the value of a compare-exchange key. */
 export type ComparisonValue = Scalar | { readonly type: "compare-exchange"; readonly key: string };
 
 export interface Bound {
@@ -88,10 +90,10 @@ export interface Bound {
   readonly isInclusive: boolean;
 }
 
-/** `isExact`: terms are compared in their own case. */
+/** `isExact`: terms are compared case-sensitively. */
 export type Condition =
   | { readonly kind: "true" }
-  /** No document has it: a field compared with an object. */
+  /** Matches no document: a field compared with an object. */
   | { readonly kind: "none"; readonly field: FieldReference }
   | { readonly kind: "and" | "or" | "intersect"; readonly operands: readonly Condition[] }
   | { readonly kind: "not"; readonly operand: Condition }
@@ -113,7 +115,7 @@ export type Condition =
   | {
       readonly kind: "in";
       readonly field: FieldReference;
-      /** May be empty: then nothing matches. */
+      /** May be empty: nothing matches. */
       readonly values: readonly Scalar[];
       readonly isAll: boolean;
       readonly isExact: boolean;
@@ -124,7 +126,7 @@ export type Condition =
       readonly text: string;
       readonly isExact: boolean;
     }
-  /** `isAll`: all terms must be there, otherwise any. */
+  /** `isAll`: all terms are required, otherwise any. */
   | {
       readonly kind: "search";
       readonly field: FieldReference;
@@ -166,11 +168,11 @@ export type OrderKey = {
   | { readonly kind: "custom"; readonly field: FieldReference; readonly sorter: string }
 );
 
-/** Brings a document, or with `isArray` a list of them, under a name. */
+/** Loads a document, or with `isArray` a list of them, under an alias. */
 export interface LoadStep {
   readonly alias: string;
   readonly isArray: boolean;
-  /** `root`: the alias that the path starts from; null is the document itself. */
+  /** `root`: the alias that the path starts from; null: the document itself. */
   readonly source:
     | { readonly kind: "path"; readonly root: string | null; readonly path: readonly PathPart[] }
     | { readonly kind: "constant"; readonly value: ParameterValue };
@@ -178,8 +180,8 @@ export interface LoadStep {
 
 export type Projection =
   /**
-   * Whole documents: the query's, or those a `load` brought under `alias`. `key`: the name of the column, when it has one:
-   * then rows are documents as projections know them.
+   * Whole documents: the query's, or those loaded under `alias`. `key`: the name of the column, if any: rows then have
+   * the metadata of projections.
    */
   | { readonly kind: "document"; readonly alias: string | null; readonly key: string | null }
   | { readonly kind: "fields"; readonly fields: readonly ProjectedField[] }
@@ -194,7 +196,7 @@ export interface ProjectedField {
 }
 
 export type ProjectedValue =
-  /** `root`: an alias, which leaves out the key when the path is missing; null: no alias, then it is null. */
+  /** A missing path omits the key when `root` is an alias, and gives null when `root` is null (no alias). */
   | {
       readonly kind: "path";
       readonly root: string | null;
@@ -228,7 +230,7 @@ export interface AnalyzedInclude {
   readonly paths: readonly {
     readonly text: string;
     readonly path: readonly PathPart[];
-    /** The text as loads read it too. */
+    /** The path in the form that loads use. */
     readonly wanted: IncludePath;
   }[];
   /** `of`: the path to another document's id, null for the document itself. No names: all counters. */
@@ -246,27 +248,27 @@ export interface AnalyzedInclude {
   /** Dotted paths to change vectors, or points in time (microseconds since 1970). */
   readonly revisions: readonly (string | number)[];
   readonly series: readonly {
-    /** The path of ids of other documents; null: the row's own document. */
+    /** The path to the ids of other documents; null: the row's own document. */
     readonly of: FieldReference | null;
     readonly wanted: SeriesInclude;
   }[];
   readonly hasTimings: boolean;
-  /** Why rows have their scores. `groupKey`: the field by whose value reduced rows are told apart. */
+  /** Explanations of scores. `groupKey`: the field whose value identifies a reduced row. */
   readonly explanations: { readonly groupKey: string | null } | null;
 }
 
-/** What is wanted of a time series. The last time and the last count reach to its end. */
+/** The requested range of a time series. The last time and the last count end at its end. */
 export type SeriesInclude = {
-  /** `@all_timeseries`: all of the document. */
+  /** `@all_timeseries`: all series of the document. */
   readonly name: string;
 } & (
   | {
       readonly kind: "range";
-      /** Milliseconds since 1970, inclusive; undefined is open. */
+      /** Milliseconds since 1970, inclusive; undefined: open. */
       readonly bounds: {
         readonly from: number | undefined;
         readonly to: number | undefined;
-        /** What was written, with seven digits: it can be finer. */
+        /** The bounds as written, with seven digits: they can be finer than milliseconds. */
         readonly fromText?: string | undefined;
         readonly toText?: string | undefined;
       };
@@ -275,13 +277,13 @@ export type SeriesInclude = {
   | { readonly kind: "lastCount"; readonly count: number }
 );
 
-/** `skip` and `take` are those that hold: of the text and the request, the larger and the smaller. */
+/** The effective `skip` and `take`: the larger `skip` and the smaller `take` of the text and the request. */
 export interface AnalyzedPaging {
   readonly skip: number;
   /** `Number.MAX_SAFE_INTEGER` without a limit. */
   readonly take: number;
-  /** How many documents `filter` may look at. */
+  /** The maximum number of documents that `filter` examines. */
   readonly filterTake: number | null;
-  /** What the text alone says; null when it does not page, and then the reply tells no capped total. */
+  /** The paging of the text alone; null when it has none, and the reply then reports no capped total. */
   readonly inText: { readonly skip: number; readonly take: number | null } | null;
 }

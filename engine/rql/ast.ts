@@ -1,8 +1,8 @@
 /**
  * The syntax tree of a query: types only.
  *
- * Every node has `offset`, the position of its first character in the query text in UTF-16 units;
- * it serves messages and is no part of a node's meaning.
+ * Every node has `offset`, the position of its first character in the query text in UTF-16 units; it is used in
+ * messages and is not part of a node's meaning.
  *
  * Invariants:
  * - Names (paths, methods, aliases) are as written; nothing here is lower-cased or resolved.
@@ -78,7 +78,7 @@ export interface LoadItem {
   readonly offset: number;
   readonly expression: Operand;
   readonly alias: string | null;
-  /** The alias was written `name[]`: it is a list of documents. */
+  /** The alias was written `name[]`: a list of documents. */
   readonly isArray: boolean;
 }
 
@@ -97,7 +97,7 @@ export interface SelectItem {
   readonly alias: string | null;
 }
 
-/** `limit` and its relatives. Each is null when it was not written. */
+/** `limit`, `offset` and `filter_limit`. Each is null when absent. */
 export interface Paging {
   readonly kind: "paging";
   readonly offset: number;
@@ -153,12 +153,12 @@ export interface In {
   readonly kind: "in";
   readonly offset: number;
   readonly left: Field | Call;
-  /** `all in`: each value must be there. */
+  /** `all in`: all values are required. */
   readonly isAll: boolean;
   readonly values: readonly Value[];
 }
 
-/** What stands beside an operator, in a list, or alone in a clause. */
+/** An operand of an operator, an item of a list, or the whole of a clause. */
 export type Operand = Field | Value | Call;
 export type Value = Literal | Parameter;
 /** Arguments may be operands or whole conditions. */
@@ -175,11 +175,11 @@ export interface Field {
 
 export interface PathPart {
   readonly name: string;
-  /** How many `[]` follow. */
+  /** Number of `[]` that follow. */
   readonly arrays: number;
 }
 
-/** `text`: what a string means; the digits of a number without `_`; true, false or null in lower case. */
+/** `text`: the value of a string; the digits of a number without `_`; true, false or null in lower case. */
 export interface Literal {
   readonly kind: "literal";
   readonly offset: number;

@@ -1,16 +1,16 @@
 /**
- * The name of an automatic index, which follows from what it covers.
+ * The name of an automatic index, derived from what it covers.
  *
- * Names are those that RavenDB 7.2.7 gives, because clients show them and applications ask for
- * indexes by name: `Auto/Users/ByAgeAndSearch(Name)`, `Auto/Users/ByCountReducedByCity`.
+ * Names are those of RavenDB 7.2.7, because clients show them and applications look indexes up by name:
+ * `Auto/Users/ByAgeAndSearch(Name)`, `Auto/Users/ByCountReducedByCity`.
  *
  * Invariants:
  * - Fields are sorted by their names with options, ordinally.
- * - Two definitions with the same name cover the same things.
+ * - Two definitions with the same name cover the same fields.
  */
 import type { DefinitionField, IndexDefinition } from "../indexing/index-definition.ts";
 
-/** Characters of a name above which the rest is replaced by a hash. */
+/** Characters of a name beyond which the rest is replaced by a hash. */
 const nameLengthMax = 256;
 
 /** The name of an automatic index. Pure. Cost: O(length). */
@@ -45,7 +45,7 @@ function joined(names: string[]): string {
   return names.sort().join("And");
 }
 
-/** A field with options is named once for each; its plain use beside them adds nothing. */
+/** A field is named once for each option; a plain use of it adds nothing then. */
 function wrappedName(field: DefinitionField): string {
   const name = field.isQuoted ? `'${field.name}'` : field.name;
   const names: string[] = [];
@@ -64,9 +64,9 @@ const prime4 = 0x85eb_ca77_c2b2_ae63n;
 const prime5 = 0x27d4_eb2f_1656_67c5n;
 
 /**
- * XXHash64 with seed 0, as the public specification of the algorithm has it.
+ * XXHash64 with seed 0, following the public specification.
  *
- * Here, and not from a package, because those compute it asynchronously; names are short.
+ * Implemented here because packages compute it asynchronously; names are short.
  */
 export function xxHash64(bytes: Buffer): bigint {
   let position = 0;

@@ -1,9 +1,9 @@
 /**
- * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: with case, `=` without
- * conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with `[]` are
- * never true; a path through a missing object is null.
+ * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: case-sensitive, `=`
+ * without conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
+ * `[]` are never true; a path through a missing object is null.
  *
- * What calls other functions than the few here is left to scripting (`isPlainFilter`).
+ * Filters that call functions other than the few supported here are left to scripting (`isPlainFilter`).
  *
  * Hot: bench/query.bench.ts.
  */
@@ -34,13 +34,13 @@ import type {
 import { type ParameterValue, type QueryParameters, scalarOf } from "./query-parameters.ts";
 import type { RowSource, StoredRow } from "./row-source.ts";
 
-/** A test of the document under a row; `body` is where its JSON text begins. */
+/** A test of a row's document; `body` is the offset of its JSON text. */
 export type RowTest = (row: StoredRow, body: number) => boolean;
 
-/** What a script would see: JSON values and undefined. */
+/** A value as scripts see it: a JSON value or undefined. */
 type Seen = JsonValue | undefined;
 
-/** What the compiler needs beside the expression. */
+/** What the compiler needs besides the expression. */
 export interface FilterContext {
   readonly source: Pick<RowSource, "shapeOf" | "metadataOf">;
   readonly alias: string | null;
@@ -61,7 +61,7 @@ const refusedCalls = new Set([
 ]);
 const noExtra = Buffer.alloc(0);
 
-/** Whether `compileFilter` knows every call in it, and every path starts at the query's own document. */
+/** Whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
 export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
   switch (expression.kind) {
     case "and":
@@ -90,7 +90,7 @@ export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<s
 function isPlainOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
   if (operand.kind === "call") return isPlainCall(operand, loadAliases);
   if (operand.kind !== "field") return true;
-  // Arrays and texts have a length, and elements by position, to scripts alone.
+  // Only scripts support `length` of arrays and strings, and elements by position.
   const isOfScripts = operand.path.some(({ name }) => name === "length" || /^\d+$/.test(name));
   return !isOfScripts && !loadAliases.has(operand.path[0]?.name ?? "");
 }
@@ -106,7 +106,7 @@ function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
   );
 }
 
-/** How many conditions a filter has, at least 1: what it costs to ask it. */
+/** The number of conditions of a filter, at least 1: its cost per row. */
 export function conditionCount(expression: Expression): number {
   switch (expression.kind) {
     case "and":
@@ -174,7 +174,7 @@ function compileAny(tests: readonly RowTest[]): RowTest {
   };
 }
 
-/** A value of the row, for comparisons. */
+/** Reads a value of the row, for comparisons. */
 type Read = (row: StoredRow, body: number) => Seen;
 
 function compileComparison(expression: Comparison, context: FilterContext): RowTest {
@@ -197,7 +197,7 @@ function compileComparison(expression: Comparison, context: FilterContext): RowT
   };
 }
 
-/** A test of a number's bytes; what is no number is compared as a script would. */
+/** A test on the bytes of a number; other values are compared as in a script. */
 function compileNumberTest(
   finder: FieldFinder,
   operator: ComparisonOperator,
@@ -217,7 +217,7 @@ function compileNumberTest(
   };
 }
 
-/** Equality with a string: its bytes as minified text. */
+/** Equality with a string, compared as bytes of minified JSON text. */
 function compileTextTest(finder: FieldFinder, value: string): RowTest {
   const text = quoteString(value);
   const { length } = text;
@@ -236,7 +236,7 @@ function compileTextTest(finder: FieldFinder, value: string): RowTest {
 
 function compileIn(expression: In, context: FilterContext): RowTest {
   const read = compileRead(expression.left, context);
-  // A parameter that is an array stays one, and so equals nothing.
+  // A parameter that is an array is not expanded, and so equals nothing.
   const values = new Set(expression.values.map((value) => seenValueOf(value, context)));
   if (expression.isAll || values.size === 0) return () => false;
   return function filterIn(row, body) {
@@ -389,7 +389,7 @@ function numberComparer(operator: ComparisonOperator): (left: number, right: num
   }
 }
 
-/** JavaScript's own comparisons: `<` and its kin convert, as scripts do. */
+/** JavaScript's own comparisons: `<`, `<=`, `>` and `>=` convert, as in scripts. */
 function comparer(operator: ComparisonOperator): (left: Seen, right: Seen) => boolean {
   switch (operator) {
     case "=":
@@ -403,7 +403,7 @@ function comparer(operator: ComparisonOperator): (left: Seen, right: Seen) => bo
   }
 }
 
-/** What an operator of scripts makes of an object or array before it compares. */
+/** The primitive that script operators convert an object or array to before comparing. */
 function primitiveOf(value: Seen): Seen {
   if (value === null || typeof value !== "object") return value;
   if (!Array.isArray(value)) return "[object Object]";
@@ -413,12 +413,12 @@ function primitiveOf(value: Seen): Seen {
 }
 
 /**
- * Finds the value of a path of names in document after document: the first name through the field table of the
- * document's shape, whose position is remembered, the others by reading.
+ * Finds the value of a path in one document after another: the first name through the field table of the document's
+ * shape, whose position is cached, the others by scanning.
  */
 export class FieldFinder {
   readonly span = new ValueSpan();
-  /** After a `find` that found nothing: a name before the last was missing. */
+  /** After an unsuccessful `find`: a name before the last was missing. */
   isThroughMissing = false;
   readonly #names: readonly Buffer[];
   readonly #first: string;
@@ -432,7 +432,7 @@ export class FieldFinder {
     this.#source = source;
   }
 
-  /** Sets `span.from` to the value's begin. `row.start` -1: bare JSON text without a record around it. */
+  /** Sets `span.from` to the start of the value. `row.start` -1: bare JSON text without a record around it. */
   find(row: StoredRow, body: number): boolean {
     const { bytes, start } = row;
     const { span } = this;
@@ -465,7 +465,7 @@ export class FieldFinder {
   }
 }
 
-/** Where a row's JSON text begins. */
+/** Offset of a row's JSON text. */
 export function bodyOf(row: StoredRow): number {
   return row.start < 0 ? 0 : bodyStartOf(row.bytes, row.start);
 }

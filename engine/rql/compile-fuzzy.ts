@@ -1,13 +1,14 @@
 /**
- * fuzzy(): how alike a term must be, as Lucene counts it: 1 - edits / the shorter length, above the asked similarity.
+ * fuzzy(): similarity of terms as Lucene computes it: 1 - edits / the shorter length, which must exceed the requested
+ * similarity.
  */
 
 import type { WorkBudget } from "../work-budget.ts";
 
-/** Longer terms are compared whole or not at all. */
+/** Longer terms are only tested for equality. */
 const lengthMax = 256;
 
-/** A test whether a term is at least as similar to `text` as `similarity`, from 0 to 1. */
+/** A test whether a term's similarity to `text` exceeds `similarity`, from 0 to 1. */
 export function fuzzyTest(
   text: string,
   similarity: number,
@@ -19,7 +20,7 @@ export function fuzzyTest(
     if (term.length > lengthMax || sought.length > lengthMax) return false;
     const shorter = Math.min(term.length, sought.length);
     if (shorter === 0) return false;
-    // There are as many edits at least as one is longer than the other.
+    // The difference in length is a lower bound of the edits.
     const longer = Math.max(term.length, sought.length);
     if (1 - (longer - shorter) / shorter <= similarity) return false;
     budget.spend(shorter * longer);
@@ -27,7 +28,7 @@ export function fuzzyTest(
   };
 }
 
-/** Levenshtein: insertions, deletions and replacements of UTF-16 units. Cost: product of the lengths. */
+/** Levenshtein distance: insertions, deletions and replacements of UTF-16 units. Cost: product of the lengths. */
 export function editDistance(left: string, right: string): number {
   let previous = Array.from({ length: right.length + 1 }, (_, k) => k);
   for (let i = 1; i <= left.length; i++) {

@@ -1,5 +1,5 @@
 /**
- * lucene(field, text): the part of Lucene's query syntax that a single field needs.
+ * lucene(field, text): the part of Lucene's query syntax that applies to a single field.
  *
  *   query  := clause+                    clauses are joined by OR unless AND, && or a sign says otherwise
  *   clause := [ '+' | '-' | 'NOT' | '!' ] ( '(' query ')' | term ) [ '^' number ]
@@ -29,15 +29,15 @@ interface Clause {
   readonly entries: EntrySet;
 }
 
-/** Lucene's own default of `word~`. */
+/** Lucene's default similarity of `word~`. */
 const similarityDefault = 0.5;
 const nestingMax = 64;
-/** What it costs to read a token. */
+/** Cost of reading a token. */
 const tokenUnits = 16;
 const token =
   /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
 
-/** The entries that a query text finds in a field. @throws query-invalid */
+/** The entries that match a query text in a field. @throws query-invalid */
 export function* searchLucene(
   text: string,
   field: FieldSearch,
@@ -134,7 +134,7 @@ class LuceneQuery {
     return builder.finish();
   }
 
-  /** For joining two sets. */
+  /** Charges the budget for joining two sets. */
   *#pay(): Work<void> {
     const { budget, view } = this.#reader;
     budget.spend(1 + (view.size >>> 10));
@@ -176,7 +176,7 @@ class LuceneQuery {
   }
 }
 
-/** `*` any text, `?` any one character, `\` the next as it is; compared greedily with one point to go back to. */
+/** `*` any text, `?` any one character, `\` escapes the next; matched greedily with a single backtracking point. */
 export function wildcardTest(pattern: string, budget: WorkBudget): (text: string) => boolean {
   const parts: (string | "many" | "one")[] = [];
   for (let i = 0; i < pattern.length; i++) {

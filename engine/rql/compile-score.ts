@@ -1,7 +1,7 @@
 /**
- * How well entries fit a condition: a sum over its full-text and equality conditions, each weighed by how rare its terms are
- * (BM25), times its boost. Only asked for by `order by score()`, `boost()`, `include explanations()`, and for databases
- * whose replies tell scores.
+ * Relevance scores of entries: a sum over the full-text and equality conditions, each weighted by the rarity of its
+ * terms (BM25), times its boost. Only computed for `order by score()`, `boost()`, `include explanations()`, and for
+ * databases whose replies report scores.
  */
 import { standardWords } from "../indexing/analyzer.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
@@ -11,11 +11,11 @@ import type { Work } from "../work-budget.ts";
 import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
 import { findEntries, type WhereContext } from "./compile-where.ts";
 
-/** BM25's usual constants: how fast more occurrences stop to matter, and how much the length does. */
+/** BM25's usual constants k1 and b: saturation of the term frequency, and weight of the length. */
 const saturation = 1.2;
 const lengthShare = 0.75;
 
-/** Whether the order of results depends on scores: it does when the query or the index boosts something. */
+/** Whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, { boosts }: IndexReader): boolean {
   if (orderBy.some((key) => key.kind === "score")) return true;
   return orderBy.length === 0 && where !== null && (boosts !== undefined || hasBoost(where));
@@ -34,20 +34,20 @@ function hasBoost(condition: Condition): boolean {
   }
 }
 
-/** A part of a condition with the score that it gives each entry. */
+/** A part of a condition and its score for each entry. */
 interface ScorePart {
-  /** What it is, in the words of the query; for a sum of its parts, `sum of`. */
+  /** The condition in the words of the query; for a sum of parts, `sum of`. */
   readonly label: string;
   /** By position in the list of entries. */
   readonly scores: Float64Array;
   readonly parts: readonly ScorePart[];
 }
 
-/** Scores of some entries under one condition, as work that pauses. */
+/** Scoring of some entries under one condition, as work that pauses. */
 interface Scoring {
   readonly entries: Uint32Array;
   readonly context: WhereContext;
-  /** Are parts kept, to explain the sum? */
+  /** Whether parts are kept, to explain the sum. */
   readonly isExplained: boolean;
 }
 
@@ -62,14 +62,14 @@ export function* scoreEntries(
   return (yield* scored(where, 1, scoring)).scores;
 }
 
-/** The scores of entries, and why each has its own. */
+/** The scores of entries and their explanations. */
 export interface ExplainedScores {
   readonly scores: Float64Array;
-  /** Lines of text; empty when it was not asked for. */
+  /** Lines of text; empty when explanations were not requested. */
   textOf(position: number): string;
 }
 
-/** @param isExplained texts will be asked for: what they are made of is kept */
+/** @param isExplained explanations will be requested: their parts are kept */
 export function* explainEntries(
   where: Condition | null,
   entries: Uint32Array,
@@ -90,7 +90,7 @@ function ones({ length }: Uint32Array): Float64Array {
   return new Float64Array(length).fill(1);
 }
 
-/** Parts that add nothing to the entry's score are left out, unless nothing else is there. */
+/** Parts that add nothing to the entry's score are omitted, unless there are no others. */
 function explanation(
   { label, scores, parts }: ScorePart,
   position: number,
@@ -147,10 +147,10 @@ function* scored(condition: Condition, factor: number, scoring: Scoring): Work<S
   }
 }
 
-/** Entries between two looks at the budget. */
+/** Entries between two checks of the budget. */
 const stride = 1024;
 
-/** Pays for a stride of entries. */
+/** Charges the budget for a stride of entries. */
 function* pause({ reader: { budget } }: WhereContext): Work<void> {
   budget.spend(stride);
   if (budget.isDue) yield;
@@ -161,7 +161,7 @@ function newScores({ entries, context }: Scoring): Float64Array {
   return new Float64Array(entries.length);
 }
 
-/** Adds a part to the sum, and keeps it when the sum is to be explained. */
+/** Adds a part to the sum, and keeps it when the sum is explained. */
 function* addPart(
   part: ScorePart,
   sums: Float64Array,
@@ -175,7 +175,7 @@ function* addPart(
   if (context.reader.budget.isDue) yield;
 }
 
-/** Multiplies by what maps gave to `boost`. */
+/** Multiplies by the factors that maps passed to `boost`. */
 function boost(
   scores: Float64Array,
   field: string,

@@ -1,8 +1,8 @@
 /**
- * A condition -> the entries of an index that fulfil it, as work that pauses (work-budget.ts).
+ * A condition -> the entries of an index that match it, as work that pauses (work-budget.ts).
  *
- * The rules, some of them surprising, are RavenDB 7.2.7's: text without case, numbers by their whole part when
- * compared with an integer, dates as instants, `!=` and `not` as complements, arrays by any element.
+ * The rules, some of them surprising, are RavenDB 7.2.7's: text without case, numbers by their whole part when compared
+ * with an integer, dates as instants, `!=` and `not` as complements, arrays by any element.
  */
 import { unreachable } from "../assert.ts";
 import { EngineError } from "../errors.ts";
@@ -16,7 +16,7 @@ import { fuzzyTest } from "./compile-fuzzy.ts";
 import { searchLucene } from "./compile-lucene.ts";
 import type { Scalar } from "./query-parameters.ts";
 
-/** What the evaluation of conditions needs beside the index. */
+/** What evaluating conditions needs besides the index. */
 export interface WhereContext {
   readonly reader: IndexReader;
   findDocument(id: string): number;
@@ -27,15 +27,15 @@ export interface WhereContext {
 
 type ConditionOf<Kind extends Condition["kind"]> = Extract<Condition, { readonly kind: Kind }>;
 
-/** What it costs to begin with a condition. */
+/** Base cost of a condition. */
 const conditionUnits = 32;
-/** Bits of a set that are joined with another's for one unit. */
+/** Bits of two sets that are joined per unit. */
 const bitsPerUnit = 1024;
-/** Regular expressions that are sought in one walk over the terms of a field, and their instructions together. */
+/** Regular expressions tested in one walk over the terms of a field, and the limit of their total instructions. */
 const testsPerWalk = 64;
 const sizePerWalk = 1024;
 
-/** The entries that fulfil a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
+/** The entries that match a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
 export function* findEntries(condition: Condition, context: WhereContext): Work<EntrySet> {
   const { reader } = context;
   const { budget } = reader;
@@ -64,7 +64,7 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
   }
 }
 
-/** Pays for joining two sets, which may be as large as the index. */
+/** Charges the budget for joining two sets, which may be as large as the index. */
 function spendOnSets({ reader }: WhereContext): void {
   reader.budget.spend(Math.ceil(reader.view.size / bitsPerUnit));
 }
@@ -80,7 +80,7 @@ function* findAll(operands: readonly Condition[], context: WhereContext): Work<E
   return result ?? context.reader.all();
 }
 
-/** One set for all, however many there are; what walks over the terms of one field does so together. */
+/** One set for all operands, however many; walks over the terms of one field are combined. */
 function* findAny(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {
   let first: EntrySet | null = null;
   let builder: EntrySetBuilder | null = null;
@@ -104,13 +104,13 @@ function* findAny(operands: readonly Condition[], context: WhereContext): Work<E
   return builder?.finish() ?? first ?? EntrySet.empty;
 }
 
-/** Regular expressions on one field, of which any is to match. */
+/** Regular expressions on one field, combined by `or`. */
 interface JoinedWalk {
   readonly field: FieldReference;
   readonly texts: string[];
 }
 
-/** The conditions of an `or`, with the searches and the regular expressions of a field joined into few. */
+/** The conditions of an `or`, with the searches and the regular expressions on a field combined into a few. */
 function joinedWalks(operands: readonly Condition[]): (Condition | JoinedWalk)[] {
   const joined: (Condition | JoinedWalk)[] = [];
   const walks = new Map<string, JoinedWalk>();
@@ -140,7 +140,7 @@ function joinedWalks(operands: readonly Condition[]): (Condition | JoinedWalk)[]
   return joined;
 }
 
-/** A search of one wildcard: it means the same among others. */
+/** Whether it is a search for one wildcard, which may be combined with others. */
 function isAnyWildcard({ text }: ConditionOf<"search">): boolean {
   return /^\*?[^\s"\\*]+\*?$/u.test(text) && text.includes("*");
 }
@@ -152,7 +152,7 @@ function* findMatching({ field, texts }: JoinedWalk, context: WhereContext): Wor
   let tests: ((text: string) => boolean)[] = [];
   let size = 0;
   for (const [i, text] of texts.entries()) {
-    // Compiling costs as much as the expression has instructions.
+    // The cost of compiling equals the number of instructions.
     const before = reader.budget.units;
     tests.push(context.textTest(text));
     size += reader.budget.units - before;
@@ -165,7 +165,7 @@ function* findMatching({ field, texts }: JoinedWalk, context: WhereContext): Wor
   return builder.finish();
 }
 
-/** Each operand on some entry of the same document. */
+/** Each operand matches some entry of the same document. */
 function* intersectDocuments(
   operands: readonly Condition[],
   context: WhereContext,
@@ -191,7 +191,7 @@ function* intersectDocuments(
   return yield* reader.ofDocuments(documents ?? []);
 }
 
-/** What it costs to put a document into a set, and the bytes that it takes there. */
+/** Cost of adding a document to a set, and its bytes there. */
 const documentUnits = 8;
 const documentBytes = 32;
 
@@ -238,7 +238,7 @@ function findField(condition: FieldCondition, context: WhereContext): Work<Entry
     case "endsWith": {
       const field = fieldOf(condition.field, formOf(condition.isExact), context);
       if (field === undefined) return nothing();
-      // As with startsWith: what ends with nothing is the empty text alone.
+      // As with startsWith: only the empty text ends with nothing.
       return condition.text === "" ? field.equalsTerm("") : field.endsWith(condition.text);
     }
     case "exists":
@@ -308,7 +308,7 @@ function comparedValue(value: ConditionOf<"comparison">["value"], context: Where
   return { type: "null", value: null };
 }
 
-/** Conditions on ids, without case; ids are not terms. */
+/** Conditions on ids, case-insensitive; ids are not indexed as terms. */
 function* findIds(condition: FieldCondition, context: WhereContext): Work<EntrySet> {
   const { reader } = context;
   switch (condition.kind) {
@@ -354,7 +354,7 @@ function* findIds(condition: FieldCondition, context: WhereContext): Work<EntryS
   }
 }
 
-/** An id is one word to search(): pieces of the text are whole ids or wildcards. */
+/** search() treats an id as one word: pieces of the text are whole ids or wildcards. */
 function idSearchTest(text: string, budget: WorkBudget): (id: string) => boolean {
   const pieces = text
     .toLowerCase()
@@ -438,7 +438,7 @@ function refuseNull(value: Scalar): void {
   }
 }
 
-/** The type of the bounds decides how values are compared. A range from null begins below everything. */
+/** The type of the bounds determines how values are compared. A range from null begins below everything. */
 function findRange(field: FieldSearch, low: Bound | null, high: Bound | null): Work<EntrySet> {
   const types = [low, high].map((bound) => bound?.value.type);
   if (types.includes("null"))
@@ -460,7 +460,9 @@ function findIn(condition: ConditionOf<"in">, context: WhereContext): Work<Entry
   return field?.listed(listedValues(condition.values), condition.isAll) ?? nothing();
 }
 
-/** A value of a list is compared as a term: 18 finds the text "18" too, and not 18.5; a day no time of that day. */
+/**
+ * A value of a list is compared as a term: 18 also finds the text "18", but not 18.5; a day finds no time of that day.
+ */
 function* listedValues(values: readonly Scalar[]): Generator<ListedValue> {
   for (const { type, value } of values) {
     yield type === "null" ? null : { text: String(value), isText: type === "string" };

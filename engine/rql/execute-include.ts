@@ -1,6 +1,4 @@
-/**
- * `include`: what a query's rows refer to, collected while they pass and fetched at the end.
- */
+/** `include`: the references of a query's rows, collected as rows pass and fetched at the end. */
 import { bodyTextOf, idOf } from "../document-record.ts";
 import { changeVectorsAt, includedIds } from "../include-path.ts";
 import { quoteString } from "../json/escape.ts";
@@ -13,22 +11,22 @@ import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./re
 import { wholeDocument } from "./results-projection.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
-/** Bytes that a wanted thing takes beside its name. */
+/** Bytes that an included item takes besides its name. */
 const wantedBytes = 128;
 
 export class IncludeCollector {
   readonly #query: AnalyzedQuery;
   readonly #source: RowSource;
   readonly #budget: WorkBudget;
-  /** Lower-cased id -> id as the first row had it. */
+  /** Lower-cased id -> id as spelled in the first row. */
   readonly #ids = new Map<string, string>();
   readonly #counters: IncludedCounters[] = [];
-  /** Lower-cased key -> key as the first row had it. */
+  /** Lower-cased key -> key as spelled in the first row. */
   readonly #compareExchangeKeys = new Map<string, string>();
   readonly #revisionVectors = new Set<string>();
   readonly #revisionsBefore: { documentId: string; micros: number }[] = [];
   readonly #series = new Map<string, SeriesInclude[]>();
-  /** Documents that are rows themselves: they are not included once more. */
+  /** Documents that are rows themselves and are not included again. */
   readonly #rows = new Set<number>();
 
   constructor(query: AnalyzedQuery, source: RowSource, budget: WorkBudget) {
@@ -37,7 +35,7 @@ export class IncludeCollector {
     this.#budget = budget;
   }
 
-  /** The paths as the reply lists them, or null when nothing but documents could be included and none is. */
+  /** The paths as the reply lists them, or null when the query includes none. */
   get pathTexts(): readonly string[] | null {
     const { paths } = this.#query.include;
     return paths.length === 0 ? null : paths.map((path) => path.text);
@@ -63,9 +61,9 @@ export class IncludeCollector {
   }
 
   /**
-   * `projected`: the row's text when something is selected; then paths are read from it.
-   * @throws EngineError invalid-operation when the row has not the field of a revision's change vector; work-limit and
-   *   memory-full when all rows together refer to more than may be held
+   * `projected`: the row's text when there is a projection; paths are then read from it.
+   * @throws EngineError invalid-operation when the row lacks the field of a revision's change vector; work-limit and
+   * memory-full when the references of all rows exceed the quota
    */
   addRow(row: StoredRow, projected: string | null): void {
     const { include } = this.#query;
@@ -155,7 +153,7 @@ export class IncludeCollector {
     }
   }
 
-  /** Whole documents; missing ones are left out. */
+  /** Whole documents; missing ones are omitted. */
   async finish(wait: WaitForRecord): Promise<IncludedDocument[]> {
     const documents: IncludedDocument[] = [];
     const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };

@@ -1,6 +1,4 @@
-/**
- * `load`: brings documents that a row refers to, each under its alias, as whole texts.
- */
+/** `load`: reads the documents that a row refers to, each under its alias, as whole texts. */
 import { byteArrayOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -18,10 +16,10 @@ import { bodyOf } from "./compile-filter.ts";
 import { wholeDocument } from "./results-projection.ts";
 import type { LoadedValue, ParameterValue, RowSource, StoredRow } from "./row-source.ts";
 
-/** Bytes that a loaded document takes beside its text. */
+/** Bytes that a loaded document takes besides its text. */
 const loadedBytes = 256;
 
-/** Waits for the record that `read` could not give. @returns false when there is nothing to wait for. */
+/** Waits for the record that `read` did not find in memory. @returns false when there is nothing to wait for. */
 export type WaitForRecord = () => Promise<boolean>;
 
 export class RowLoader {
@@ -30,7 +28,7 @@ export class RowLoader {
   readonly #source: RowSource;
   readonly #budget: WorkBudget;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };
-  /** Bytes that the documents of the last row hold. */
+  /** Bytes held for the documents of the last row. */
   #heldBytes = 0;
 
   constructor(query: AnalyzedQuery, source: RowSource, budget: WorkBudget) {
@@ -40,7 +38,7 @@ export class RowLoader {
     this.#budget = budget;
   }
 
-  /** @throws EngineError work-limit, memory-full when a row refers to more than may be held */
+  /** @throws EngineError work-limit, memory-full when a row's references exceed the quota */
   async load(row: StoredRow, wait: WaitForRecord): Promise<ReadonlyMap<string, LoadedValue>> {
     const loaded = new Map<string, LoadedValue>();
     const budget = this.#budget;
@@ -57,7 +55,7 @@ export class RowLoader {
         budget.tick(bytes >>> 4);
         if (budget.isDue) await budget.pause();
       }
-      // Several documents under a plain alias: whoever reads it says so.
+      // Several documents under a plain alias: reading it throws.
       const isList = step.isArray || documents.length > 1;
       loaded.set(step.alias, isList ? documents : (documents[0] ?? null));
     }
@@ -84,8 +82,8 @@ function textsOf(value: ParameterValue): string[] {
 }
 
 /**
- * The strings that a path leads to; an array at its end gives each of its strings. As RavenDB 7.2.7 follows it: it goes
- * through arrays with or without `[]`, and the strings of an array with `[]` count even where the path goes on.
+ * The strings at a path; an array at its end gives each of its strings. As in RavenDB 7.2.7, the path goes through
+ * arrays with or without `[]`, and the strings of an array with `[]` count even where the path goes on.
  */
 export function idsAtPath(bytes: Buffer, at: number, path: readonly PathPart[]): string[] {
   const ids: string[] = [];

@@ -1,6 +1,4 @@
-/**
- * `order by`: a list of entries -> the same in the order that was asked for.
- */
+/** `order by`: sorts a list of entries. */
 import { createHash } from "node:crypto";
 import { unreachable } from "../assert.ts";
 import { EngineError } from "../errors.ts";
@@ -18,20 +16,20 @@ import type { Work } from "../work-budget.ts";
 import type { OrderKey } from "./analyzed-query.ts";
 import type { RowSource } from "./row-source.ts";
 
-/** What it costs to compare two ids. */
+/** Cost of comparing two ids. */
 const comparedUnits = 32;
 
-/** What ordering needs beside the entries. */
+/** What ordering needs besides the entries. */
 export interface OrderContext {
   readonly reader: IndexReader;
   readonly source: Pick<RowSource, "compareIds" | "lowerIdOf">;
-  /** By position in the list of entries; null when nothing asked for scores. */
+  /** By position in the list of entries; null when scores are not needed. */
   readonly scores: Float64Array | null;
   /** For `random()` without a seed. */
   readonly seed: string;
 }
 
-/** @throws EngineError sorter-missing: nobody can bring a sorter of their own, so there is none of any name. */
+/** @throws EngineError sorter-missing: custom sorters are not supported, so none exists under any name. */
 export function* orderEntries(
   entries: Uint32Array,
   orderBy: readonly OrderKey[],
@@ -42,7 +40,7 @@ export function* orderEntries(
   const { budget } = context.reader;
   const isOnly = orderBy.length === 1;
   const keys: Uint32Array[] = [];
-  // With the arrays that sorting needs beside the keys.
+  // Includes the arrays that sorting needs besides the keys.
   budget.hold((orderBy.length + 3) * entries.byteLength);
   for (const key of orderBy) {
     keys.push(yield* sortKeysOf(entries, key, isOnly, context));
@@ -71,7 +69,7 @@ function* sortKeysOf(
       return yield* idSortKeys(entries, key, context);
     case "score": {
       const scores = context.scores ?? new Float64Array(entries.length);
-      // Best first, unless it is turned round.
+      // Best first, unless reversed.
       return yield* numberSortKeys(scores, !key.isDescending, reader.budget);
     }
     case "random":

@@ -1,13 +1,13 @@
 /**
- * Runs an analysed query: finds candidates, filters, projects, removes duplicates, pages, and collects includes. All of it
- * in slices of a few milliseconds (work-budget.ts).
+ * Runs an analyzed query: finds candidates, filters, projects, removes duplicates, pages, and collects includes, all in
+ * slices of a few milliseconds (work-budget.ts).
  *
- * Entries of an index are found and sorted as they were at one moment, and become a list of documents, which are then
- * read one by one. A document that was deleted meanwhile is left out. When the index was compacted before all entries
- * were found, they are sought again.
+ * The entries of an index are found and sorted as of one moment and become a list of documents, which are then read one
+ * by one. A document deleted in the meantime is left out. When the index is compacted before all entries are found, the
+ * search is restarted.
  *
- * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts candidates
- * and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
+ * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts
+ * candidates and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
  */
 import { assert } from "../assert.ts";
 import { isLargeDocument } from "../document-pieces.ts";
@@ -68,40 +68,40 @@ export interface QueryHost {
   readonly scripts: ScriptProvider;
 }
 
-/** How it was asked, beside the text. */
+/** The options of a query besides its text. */
 export interface QueryRequest {
   readonly waitForNonStale: boolean;
   readonly waitTimeoutMs: number;
   /** Rows are `@metadata` only. */
   readonly isMetadataOnly: boolean;
   readonly projectionBehavior?: ProjectionBehavior | undefined;
-  /** Do not look for what fan-out entries have in common. */
+  /** Skip the removal of duplicates that fan-out entries produce. */
   readonly keepsDuplicates: boolean;
-  /** Do documents found through this index tell their scores? Left out: none do. */
+  /** Whether rows found through this index carry their scores; omitted: none do. */
   readonly tellsScores?: (index: QueryIndex) => boolean;
-  /** Aborted when nobody wants the rows any more. */
+  /** Aborted when the caller no longer wants the rows. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Milliseconds that a query waits for an index that was made for it. */
+/** Milliseconds that a query waits for an index that was created for it. */
 const newIndexWaitMs = 15_000;
-/** What it costs to visit a row; 16 bytes of it cost one unit more. */
+/** Cost of visiting a row; every 16 bytes of it cost one unit more. */
 const rowUnits = 16;
-/** What it costs to find something in a row. */
+/** Cost of finding a field in a row. */
 const fieldUnits = 16;
-/** Units of rows between two looks at the budget. */
+/** Units of rows between two checks of the budget. */
 const lookTicks = 1024;
-/** Conditions of a filter, and declared functions, whose compilation has a turn of its own. */
+/** Conditions of a filter, and declared functions, from which on their compilation gets a turn of its own. */
 const longFilterUnits = 256;
 const manyDeclarations = 16;
-/** Entries that are looked at between two looks at the budget. */
+/** Entries processed between two checks of the budget. */
 const entryStride = 16_384;
-/** Bytes of a list of entries, with that of their documents, by entry. */
+/** Bytes per entry of a list of entries and of their documents. */
 const candidateBytes = 12;
-/** Bytes that a distinct row takes beside its text. */
+/** Bytes that a distinct row takes besides its text. */
 const distinctBytes = 64;
 const noExtra = Buffer.alloc(0);
-/** What `select c` gives for a document that is not there; it gets the metadata of a projection. */
+/** Result of `select c` for a missing document; it gets the metadata of a projection. */
 const missingDocument: ProjectedText = { text: "{}", isDocument: false };
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
@@ -120,10 +120,10 @@ export async function executeQuery(
   }
 }
 
-/** Rows to look at, in order, and how many there are. */
+/** Rows to visit, in order, and their number. */
 interface Candidates {
   readonly cursor: RowCursor;
-  /** -1: nobody counted. */
+  /** -1: not counted. */
   readonly total: number;
 }
 
@@ -140,17 +140,17 @@ class Execution {
   #projector: FieldProjector | null = null;
   #index: QueryIndex | null = null;
   #outputs: GroupOutputs | null = null;
-  /** What the index keeps of the row that the walk is at. */
+  /** The stored fields of the current row's entry. */
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
   readonly #highlighters: readonly Highlighter[];
-  /** By field, then by document id or what tells a reduced row apart. */
+  /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
   #scannedCount = 0;
-  /** What it costs to ask `filter` about a row. */
+  /** Cost of evaluating `filter` on a row. */
   #filterUnits = 1;
   #skippedCount = 0;
-  /** Rows that passed `filter`, over all candidates looked at. */
+  /** Rows that passed `filter`, of all candidates visited. */
   #matchCount = 0;
   #extraRowCount = 0;
   #returnedCount = 0;
@@ -209,7 +209,7 @@ class Execution {
       cappedMaxResults: this.#capped(totalResults),
       scannedResults: this.#scannedCount,
       skippedResults: this.#skippedCount,
-      // Begun milliseconds count: nothing takes no time at all.
+      // Rounded up: no query reports 0 ms.
       durationMs: Math.ceil(durationMs),
       includedPaths: this.#includes.pathTexts,
       indexName: this.#index?.name ?? `collection/${query.source.name}`,
@@ -236,7 +236,7 @@ class Execution {
     };
   }
 
-  /** Gives back what it holds. */
+  /** Releases what its budget holds. */
   close(): void {
     this.#budget.close();
   }
@@ -268,7 +268,7 @@ class Execution {
     };
   }
 
-  /** Runs work on an index; again when the index was compacted meanwhile. */
+  /** Runs work on an index; restarts it when the index was compacted meanwhile. */
   async #onIndex<Result>(
     index: QueryIndex,
     begin: (reader: IndexReader) => Work<Result>,
@@ -360,12 +360,12 @@ class Execution {
     return { cursor, total };
   }
 
-  /** What the index keeps of the entry of the row that the walk is at, or null. */
+  /** The stored fields of the current row's entry, or null. */
   #storedText(): string | null {
     return this.#storedOfRow === null ? null : this.#storedOfRow();
   }
 
-  /** Scores the rows that `cursor` walks, when the reply tells it. */
+  /** Scores the rows that `cursor` walks when the reply reports scores. */
   *#score(
     entries: Uint32Array,
     reader: IndexReader,
@@ -394,7 +394,7 @@ class Execution {
     };
   }
 
-  /** The entries that fulfil the condition, in the order of the query. */
+  /** The entries that match the condition, in the order of the query. */
   *#foundEntries(reader: IndexReader, index: QueryIndex): Work<Uint32Array> {
     const query = this.#query;
     refuseUnfit(query, index);
@@ -418,7 +418,7 @@ class Execution {
     });
   }
 
-  /** The documents of entries; whole documents each once: several entries of one are duplicates of the first. */
+  /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
   *#documentsOf(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
     const { documents } = reader.view;
     const docNums = new Uint32Array(entries.length);
@@ -467,11 +467,11 @@ class Execution {
     const rowSkip = isRawSkip ? 0 : paging.skip;
     const visitsAll = isFilteredList || this.#isCounting();
     const filterTake = paging.filterTake ?? Number.MAX_SAFE_INTEGER;
-    // No row is that far: then none is looked at, and no duplicate counted.
+    // The offset is past the last row: no row is visited, and no duplicate counted.
     if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
     const budget = this.#budget;
-    // What a long filter or many functions took to compile is a turn's work; the first rows of it are slow.
+    // Compiling a long filter or many functions takes a turn of its own; the first rows after it are slow.
     const isLong = this.#filterUnits >= longFilterUnits;
     if (isLong || this.#query.functions.length >= manyDeclarations) await budget.pause();
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
@@ -525,7 +525,7 @@ class Execution {
     return access.kind === "collection" ? (access.ids?.kind ?? null) : null;
   }
 
-  /** A page of no rows that asks for a total nobody knows before all were visited. */
+  /** Whether this is a page of no rows whose total is known only after all rows were visited. */
   #isCounting(): boolean {
     const { filter, paging, isDistinct } = this.#query;
     return paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
@@ -561,14 +561,14 @@ class Execution {
     }
   }
 
-  /** @returns what to wait for before the script that threw is run again. @throws every other error */
+  /** @returns the promise to await before the script that threw is rerun. @throws every other error */
   #awaitMissing(error: unknown): Promise<void> {
     const missing = this.#scripts?.missing(error) ?? null;
     if (missing === null) throw error;
     return missing;
   }
 
-  /** Projects a row and gives it to the sink, unless it is a duplicate or before the page. */
+  /** Projects a row and passes it to the sink, unless it is a duplicate or precedes the page. */
   #emit(row: StoredRow, rowSkip: number): Promise<void> | null {
     this.#matchCount++;
     const { projection, paging } = this.#query;
@@ -650,7 +650,7 @@ class Execution {
     this.#scores.explain(row, text, explanations.groupKey);
   }
 
-  /** `projected`: as for `#explain`. What the index keeps of a field stands before what the document has. */
+  /** `projected`: as for `#explain`. A stored field takes precedence over the document's. */
   #highlight({ row, stored }: RowParts, projected: string | null): void {
     for (const { field, path, groupKey, fragments } of this.#highlighters) {
       const text = row.start < 0 ? row.bytes.toString() : bodyTextOf(row.bytes, row.start);
@@ -712,7 +712,7 @@ class Execution {
   }
 
   #projectedRow({ text, isDocument }: ProjectedText, parts: RowParts): Buffer {
-    // Collection queries tell a score of 0, for no reason that clients know.
+    // Collection queries report a score of 0, for no reason known to clients.
     const score = this.#index === null ? 0 : parts.score;
     if (isDocument) return Buffer.from(score === null ? text : withScore(text, score));
     const metadata =
@@ -779,7 +779,7 @@ class ListCursor implements RowCursor {
     this.#source = source;
   }
 
-  /** Where in the list the row is. */
+  /** Position of the current row in the list. */
   get position(): number {
     return this.#at - 1;
   }
@@ -799,7 +799,7 @@ class ListCursor implements RowCursor {
   }
 }
 
-/** The value at the end of a path; of lists, those of all of their elements. */
+/** The value at the end of a path; for lists, the values of all their elements. */
 function valueAt(value: unknown, path: readonly string[]): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
@@ -808,20 +808,20 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return valueAt((value as Readonly<Record<string, unknown>>)[name], rest);
 }
 
-/** The text of a value; of a list, those of its elements. */
+/** The text of a value; for a list, the joined texts of its elements. */
 function wordsOf(value: unknown): string {
   if (Array.isArray(value)) return value.map(wordsOf).join(" ");
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
-/** How many things are sought in each row. */
+/** Number of lookups for each row. */
 function projectedCount({ projection, include, load }: AnalyzedQuery): number {
   const { paths, counters, revisions, series } = include;
   const fields = projection.kind === "fields" ? projection.fields.length : 0;
   return fields + paths.length + counters.length + revisions.length + series.length + load.length;
 }
 
-/** The documents of one stride of entries. */
+/** Copies the document numbers of one stride of entries. */
 function copyDocuments(
   entries: Uint32Array,
   documents: Uint32Array,
@@ -837,7 +837,7 @@ function rowLengthOf({ bytes, start }: StoredRow): number {
   return start < 0 ? bytes.length : bodyLengthOf(bytes, start);
 }
 
-/** Reduced objects as rows of bare text. One that is gone meanwhile is left out. */
+/** Reduced objects as rows of bare text. Those gone in the meantime are left out. */
 class GroupCursor implements RowCursor {
   readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
   readonly pending = null;
@@ -852,7 +852,7 @@ class GroupCursor implements RowCursor {
     this.#reader = reader;
   }
 
-  /** Where in the list the row is. */
+  /** Position of the current row in the list. */
   get position(): number {
     return this.#at - 1;
   }
@@ -868,7 +868,7 @@ class GroupCursor implements RowCursor {
   }
 }
 
-/** The entries of an index that a query finds, on the page it asks for. */
+/** The index entries that a query finds, on the page it requests. */
 export interface EntriesOutcome {
   readonly totalResults: number;
   readonly indexName: string;
@@ -877,7 +877,7 @@ export interface EntriesOutcome {
   readonly entries: readonly string[];
 }
 
-/** `debug=entries`: what an index knows of the documents that a query finds. @throws index-missing, as `executeQuery` */
+/** `debug=entries`: the index entries of the documents that a query finds. @throws index-missing, as `executeQuery` */
 export async function executeEntries(
   query: AnalyzedQuery,
   host: QueryHost,
@@ -891,7 +891,7 @@ export async function executeEntries(
   }
 }
 
-/** For callers that need ids alone: deletes and patches by query. In the order of the query, each document once. */
+/** For callers that need only ids: deletes and patches by query. In the order of the query, each document once. */
 export async function findDocuments(
   query: AnalyzedQuery,
   host: QueryHost,

@@ -1,6 +1,6 @@
 /**
- * `include highlight(field, length, count)`: pieces of a field's text around the words that the query sought in it, with
- * tags about these words. A piece is of about `length` characters and begins and ends between words.
+ * `include highlight(field, length, count)`: fragments of a field's text around the words that the query searched for
+ * in it, with these words in tags. A fragment has about `length` characters and begins and ends between words.
  */
 import { standardAnalyzer } from "../indexing/analyzer.ts";
 import type { WorkBudget } from "../work-budget.ts";
@@ -11,26 +11,26 @@ type Highlight = AnalyzedInclude["highlights"][number];
 
 const usualPreTag = '<b style="background:yellow">';
 const usualPostTag = "</b>";
-/** UTF-16 units of a text that are looked at. */
+/** UTF-16 units of a text that are scanned. */
 const textLengthMax = 1024 * 1024;
-/** UTF-16 units of what is sought that are highlighted. */
+/** UTF-16 units of the search text that are highlighted. */
 const soughtLengthMax = 64 * 1024;
-/** What it costs to compare a word with a wildcard. */
+/** Cost of matching a word against a wildcard. */
 const wildcardUnits = 8;
-/** Words whose answers are kept. */
+/** Words whose test results are cached. */
 const knownWordsMax = 10_000;
 const wordPattern = /[\p{L}\p{N}]+(?:['’._][\p{L}\p{N}]+)*/gu;
 
-/** Does a lower-cased word fit what was sought? The number of the term that it fits, or -1. */
+/** The number of the term that a lower-cased word matches, or -1. */
 type WordTest = (word: string) => number;
 
 export interface Highlighter {
   readonly field: string;
-  /** The names on the way to the value. */
+  /** The names on the path to the value. */
   readonly path: readonly string[];
-  /** The field by whose value reduced rows are told apart. */
+  /** The field whose value identifies a reduced row. */
   readonly groupKey: string | null;
-  /** The pieces of a text, best first come; empty when nothing is found in it. */
+  /** The fragments of a text, best first; empty when nothing matches. */
   fragments(text: string): string[];
 }
 
@@ -74,14 +74,14 @@ function textsOf(value: ParameterValue | undefined): string[] {
   return items.flatMap((item) => (item.type === "string" ? [item.value] : []));
 }
 
-/** The words that a condition seeks in a field, each with the number of its place among them. */
+/** The words that a condition searches for in a field, each with its position among them. */
 interface SoughtWords {
   readonly whole: Map<string, number>;
   readonly wildcards: { readonly pattern: RegExp; readonly term: number }[];
   count: number;
 }
 
-/** A test of the words that a condition seeks in a field. The answers for words that come again are kept. */
+/** A test for the words that a condition searches for in a field. Results for repeated words are cached. */
 function wordTest(where: Condition | null, field: string, budget: WorkBudget): WordTest {
   const sought: SoughtWords = { whole: new Map(), wildcards: [], count: 0 };
   if (where !== null) addSought(where, field, sought);
@@ -135,7 +135,10 @@ function addSought(condition: Condition, field: string, sought: SoughtWords): vo
   }
 }
 
-/** `*` at the ends of a piece stands for anything, and then the rest is taken as it is; other pieces are words. */
+/**
+ * `*` at the ends of a piece matches anything, and the rest is then taken literally; other pieces are analyzed as
+ * words.
+ */
 function addWords(text: string, sought: SoughtWords): void {
   for (const piece of text.slice(0, soughtLengthMax).replaceAll('"', " ").split(/\s+/)) {
     const bare = piece.replace(/^\*|\*$/g, "");
@@ -187,7 +190,7 @@ function fragmentsOf(
   return fragments;
 }
 
-/** The first place from `start` on, and not behind `latest`, where no word goes on. */
+/** The first position between words from `start` on, at most `latest`. */
 function wordStart(text: string, start: number, latest: number): number {
   let at = start;
   while (at > 0 && at < latest && !isBetween(text, at)) at++;
@@ -195,7 +198,7 @@ function wordStart(text: string, start: number, latest: number): number {
   return at;
 }
 
-/** The last place up to `end`, and not before `earliest`, where no word goes on. */
+/** The last position between words up to `end`, at least `earliest`. */
 function wordEnd(text: string, end: number, earliest: number): number {
   let at = end;
   while (at < text.length && at > earliest && !isBetween(text, at)) at--;

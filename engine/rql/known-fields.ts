@@ -1,6 +1,6 @@
 /**
- * May a query be put to an index that somebody deployed? Not when the index is not to be trusted, nor when the query
- * names a field that the index cannot have.
+ * Checks that a query may use a deployed index: the index must not be marked as errored, and the query may only name
+ * fields that the index can have.
  */
 import { EngineError } from "../errors.ts";
 import { visitFields } from "./analyze-index.ts";

@@ -1,12 +1,12 @@
 /**
- * Query text -> tokens, one at a time, as the parser asks for them.
+ * Query text -> tokens, one at a time, on request of the parser.
  *
- * Some text is a token only in its place: `0b` after a point is a part of a path, and `{ … }` may be
- * a script. The parser asks for those with `pathPart` and `script`; the lexer knows no grammar.
+ * Some text is a token only in context: `0b` after a point is a part of a path, and `{ … }` may be a script. The parser
+ * reads those with `pathPart` and `script`; the lexer knows no grammar.
  *
  * Invariants:
- * - White space and comments are between tokens and in none.
- * - `opaqueSpans` is in order, without overlaps, and covers what has been read so far.
+ * - White space and comments are between tokens, never part of one.
+ * - `opaqueSpans` is ordered, without overlaps, and covers the text read so far.
  */
 import { EngineError } from "../errors.ts";
 import { tooManyClauses } from "./query-size.ts";
@@ -34,13 +34,13 @@ const escapeMeanings: Readonly<Record<string, string>> = {
   b: "\b",
 };
 
-/** Where a slash in JavaScript divides nothing and so begins a regex literal. */
+/** Context in which a slash in JavaScript is no division and so begins a regex literal. */
 const beforeRegexPattern = /(?:[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of))\s*$/;
-/** Characters before a slash that are looked at to tell. */
+/** Characters before a slash that are examined for this. */
 const regexContextLength = 64;
 const regexPattern = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\//y;
 
-/** A place to return to: `lexer.reset(lexer.mark())` changes nothing. */
+/** A position to return to: `lexer.reset(lexer.mark())` changes nothing. */
 export type Mark = number;
 
 export class Lexer {
@@ -49,22 +49,22 @@ export class Lexer {
   private position = 0;
   private peeked: Token | null = null;
   private lastMatch = "";
-  /** Tokens that may still be taken. */
+  /** Tokens that may still be consumed. */
   private tokensLeft: number;
 
-  /** `tokensMax`: tokens that the text may have; those that are read again count again. */
+  /** `tokensMax`: maximum number of tokens; tokens read again count again. */
   constructor(text: string, tokensMax = Number.POSITIVE_INFINITY) {
     this.text = text;
     this.tokensLeft = tokensMax;
   }
 
-  /** The next token, which stays next. Cost: O(its length). @throws query-syntax, invalid-format */
+  /** The next token, without consuming it. Cost: O(its length). @throws query-syntax, invalid-format */
   peek(): Token {
     this.peeked ??= this.read();
     return this.peeked;
   }
 
-  /** The next token, and goes behind it. */
+  /** Consumes and returns the next token. */
   next(): Token {
     const token = this.peek();
     this.position = token.end;
@@ -82,7 +82,7 @@ export class Lexer {
     this.peeked = null;
   }
 
-  /** Where the last token that was taken ends: for messages that point before white space. */
+  /** End of the last consumed token: for messages that point before white space. */
   get offsetBehind(): number {
     return this.position;
   }
@@ -91,7 +91,10 @@ export class Lexer {
     return placeOf(this.text, offset, this.opaqueSpans);
   }
 
-  /** After a point of a path: a word that may begin with a digit, or a string. null, and stays, if neither. */
+  /**
+   * After a point of a path: a word that may begin with a digit, or a string. For anything else, null; nothing is
+   * consumed.
+   */
   pathPart(): Token | null {
     this.peeked = null;
     this.skipSpace();
@@ -102,11 +105,11 @@ export class Lexer {
   }
 
   /**
-   * Reads from the opening bracket that is next to the one that closes it.
+   * Reads from the next opening bracket to its closing one.
    *
-   * @param isJavaScript whether template and regex literals may hide brackets, besides strings and
-   *   comments, which always may.
-   * @returns null, and stays, when it never closes.
+   * @param isJavaScript whether template and regex literals may hide brackets, besides strings and comments, which
+   * always may.
+   * @returns null when the bracket is never closed; nothing is consumed.
    */
   script(isJavaScript: boolean): Token | null {
     const opening = this.peek();
@@ -152,7 +155,7 @@ export class Lexer {
     }
   }
 
-  /** The next token; leaves `position` where it was, so that messages can point before white space. */
+  /** The next token; `position` is unchanged, so that messages can point before white space. */
   private read(): Token {
     const before = this.position;
     this.skipSpace();
@@ -214,7 +217,7 @@ export class Lexer {
     return this.take("string", start, text, written.length);
   }
 
-  /** These messages have the column first. */
+  /** In these messages the column precedes the line. */
   private lexicalError(complaint: string, offset: number): EngineError {
     const { line, column } = this.placeOf(offset);
     const message = `${column}:${line} ${complaint} query: '${this.text}'`;
@@ -223,8 +226,8 @@ export class Lexer {
 }
 
 /**
- * Behind the string that begins at `start`, or -1 when none begins there or it never ends.
- * A loop and not a pattern: strings may be long, and patterns need memory for each character.
+ * The end of the string that begins at `start`, or -1 when none begins there or it is unterminated. A loop and not a
+ * pattern: strings may be long, and patterns need memory for each character.
  */
 function stringEnd(text: string, start: number): number {
   const quote = text.charAt(start);
@@ -234,16 +237,16 @@ function stringEnd(text: string, start: number): number {
     if (character === "\\") position += 1;
     else if (character === quote) {
       if (text.charAt(position + 1) !== quote) return position + 1;
-      position += 1; // a doubled quote is one that belongs to the text
+      position += 1; // a doubled quote is a quote in the text
     }
   }
   return -1;
 }
 
-/** Template literals inside each other; deeper ones count as never closed. */
+/** Maximum nesting of template literals; deeper ones count as unterminated. */
 const templateDepthMax = 32;
 
-/** Behind the bracket that closes the one at `start`, or -1. */
+/** The end of the bracket pair that begins at `start`, or -1. */
 function scriptEnd(text: string, start: number, isJavaScript: boolean, templates: number): number {
   const opening = text.charAt(start);
   const closing = opening === "{" ? "}" : ")";
@@ -266,8 +269,8 @@ function scriptEnd(text: string, start: number, isJavaScript: boolean, templates
 }
 
 /**
- * Behind the literal or comment that begins at `position` of the script that begins at `start`;
- * `position` itself when none begins there; -1 when it never ends.
+ * The end of the literal or comment that begins at `position` in the script that begins at `start`; `position` itself
+ * when none begins there; -1 when it is unterminated.
  */
 function hiddenEnd(
   text: string,

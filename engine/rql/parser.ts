@@ -1,14 +1,14 @@
 /**
- * Tokens -> syntax tree, by recursive descent: one method per rule of the grammar, which is its
- * docstring. In the rules, words in quotes match in any case, `?` `*` `+` have their usual meaning.
+ * Tokens -> syntax tree, by recursive descent: one method per grammar rule, with the rule as its docstring. In the
+ * rules, words in quotes match in any case, `?` `*` `+` have their usual meaning.
  *
- * It knows no document, no index and no method: what a name means is for analyze.ts.
+ * The parser resolves no names of documents, indexes or methods: that is analyze.ts.
  *
  * Invariants:
  * - Parentheses, and calls inside calls, nest at most `nestingMax` deep.
- * - A text is so small that it is parsed in some milliseconds (query-size.ts).
- * - A method that returns null has found nothing that begins its rule; the caller says what it
- *   had expected. Every other failure throws.
+ * - The size limit of texts keeps parsing within some milliseconds (query-size.ts).
+ * - A method that returns null has found no start of its rule; the caller reports what it expected. Every other failure
+ *   throws.
  */
 import { EngineError } from "../errors.ts";
 import { queryDeclarationsMax, queryItemsMax } from "../limits.ts";
@@ -44,7 +44,7 @@ import { checkTextLength, tokensMax, tooManyClauses, tooManyItems } from "./quer
 import { invalidQuery, syntaxError, wordAt } from "./syntax-error.ts";
 import { reservedWords, type Token } from "./token.ts";
 
-/** Parentheses inside each other in a condition. */
+/** Maximum nesting of parentheses in a condition. */
 const nestingMax = 128;
 
 const comparisonOperators: Readonly<Record<string, ComparisonOperator>> = {
@@ -66,9 +66,9 @@ const orderTypes: Readonly<Record<string, OrderType>> = {
 };
 
 /**
- * Parses a read query; a query to delete by has the same grammar.
+ * Parses a read query; a delete query has the same grammar.
  *
- * @throws query-syntax with line and column; query-invalid for a few mistakes that clients know as such.
+ * @throws query-syntax with line and column; query-invalid for a few errors that clients expect under that code.
  */
 export function parseQuery(text: string): Query {
   return new Parser(text).query(false);
@@ -243,7 +243,7 @@ class Parser {
     return expression;
   }
 
-  /** Where `filter` may stand RavenDB reads `filter_limit` as a filter on a field `_limit`. */
+  /** In place of `filter`, RavenDB reads `filter_limit` as a filter on a field `_limit`. */
   private refuseFilterLimit(): void {
     if (this.tryWord("filter_limit")) throw this.operatorMissing("_limit");
   }
@@ -560,7 +560,7 @@ class Parser {
     return { kind: "field", offset: first.offset, path, isQuoted };
   }
 
-  /** One name and what is indexed of it: `[]` counts on the part, `[0]` is a part of its own. */
+  /** One name and its brackets: `[]` counts on the part, `[0]` is a part of its own. */
   private pathPart(path: PathPart[], name: string): void {
     let part: { name: string; arrays: number } = { name, arrays: 0 };
     path.push(part);
@@ -579,7 +579,7 @@ class Parser {
     }
   }
 
-  /** path '(' argument list? ')', of which the path has been read */
+  /** path '(' argument list? ')', after the path */
   private callOf(field: Field): Call | null {
     if (field.isQuoted || !this.isPunctuation("(")) return null;
     return this.nested(this.lexer.next(), () => {
@@ -624,7 +624,7 @@ class Parser {
     return this.isPunctuation(",") || this.isPunctuation(")");
   }
 
-  /** The brackets that are next and all between them. */
+  /** The opening bracket that is next and everything up to its closing one. */
   private script(complaint: string, isJavaScript: boolean): Script {
     const opening = this.peek();
     const token = this.lexer.script(isJavaScript);
@@ -656,7 +656,7 @@ class Parser {
     return true;
   }
 
-  /** Two words of one keyword. @throws query-syntax when only the first is there and `clause` is given */
+  /** A keyword of two words. @throws query-syntax when only the first is present and `clause` is given */
   private tryTwoWords(first: string, second: string, clause: string | null): boolean {
     const mark = this.lexer.mark();
     if (!this.tryWord(first)) return false;
@@ -674,7 +674,7 @@ class Parser {
     return operator;
   }
 
-  /** The error that something else should stand at `offset`, by default where the next token begins. */
+  /** The error for an unexpected text at `offset`, by default at the next token. */
   private unexpected(complaint: string, offset = this.peek().offset): EngineError {
     const word = wordAt(this.text, this.peek().offset);
     return syntaxError(complaint, this.lexer.placeOf(offset), this.text, word);

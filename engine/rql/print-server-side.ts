@@ -1,11 +1,11 @@
 /**
- * Syntax tree -> the text that `debug=serverSideQuery` shows, spelt as RavenDB 7.2.7 spells it: keywords in capitals, a line
- * for each clause, every connective in parentheses.
+ * Syntax tree -> the text that `debug=serverSideQuery` shows, in the style of RavenDB 7.2.7: keywords in capitals, a
+ * line for each clause, every connective in parentheses.
  *
- * Unlike print.ts it is for people alone: a text column has lost its quotes, `all in` its `all`.
+ * Unlike print.ts, for people only: a text column loses its quotes, `all in` its `all`.
  *
  * Invariants:
- * - A clause begins on a line of its own, but for `WHERE` and a first `FILTER`, which follow the source.
+ * - Each clause begins on a new line, except `WHERE` and a first `FILTER`, which follow the source.
  */
 import { unreachable } from "../assert.ts";
 import type {
@@ -22,7 +22,7 @@ import type {
 
 const namePattern = /^\p{L}[\p{L}\p{N}]*$/u;
 
-/** The query as the server has understood it. */
+/** The query as the server understands it. */
 export function printServerSide(query: Query): string {
   const { select, source, where, filter, paging } = query;
   const script = select !== null && select.body !== null && "kind" in select.body;
@@ -64,7 +64,7 @@ function printDeclaration({ form, name, parameters, body }: Declaration): string
   return `DECLARE ${form} ${name}(${parameters}) ${body.text}\n\n`;
 }
 
-/** The function that a `select { … }` is made into. */
+/** The function that a `select { … }` is converted to. */
 function printProjection({ source, load }: Query, { text }: Script): string {
   const aliases = [source.alias, ...load.map(({ alias }) => alias), "rvnQueryArgs"];
   const parameters = aliases.filter((alias) => alias !== null).join(", ");
@@ -117,7 +117,7 @@ function printExpression(expression: Expression): string {
   }
 }
 
-/** `and` holds its left side together, `or` its right one. */
+/** `and` groups to the left, `or` to the right. */
 function printLogical({ kind, operands }: Logical): string {
   const texts = operands.map(printExpression);
   if (kind === "and") return texts.reduce((left, right) => `(${left} AND ${right})`);

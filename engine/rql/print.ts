@@ -1,10 +1,10 @@
 /**
  * Syntax tree -> canonical RQL: keywords in lower case, one space, strings in single quotes.
  *
- * Scripts are written as they came: this file does not know JavaScript.
+ * Scripts are copied as written: this file does not parse JavaScript.
  *
  * Invariants:
- * - Parsing what was printed gives the same tree, but for positions.
+ * - Parsing the printed text gives the same tree, except for positions.
  * - Printing is a fixed point: print(parse(print(tree))) is print(tree).
  */
 import { unreachable } from "../assert.ts";
@@ -30,7 +30,7 @@ import { reservedWords } from "./token.ts";
 const wordPattern = /^(?:[\p{L}_][\p{L}\p{N}_-]*|@[\p{L}\p{N}_-]+)$/u;
 const pathPartPattern = /^[\p{L}\p{N}@][\p{L}\p{N}_-]*$/u;
 
-/** A whole query as one line of text, but for line breaks in scripts and strings. */
+/** A whole query as one line of text, except for line breaks in scripts and strings. */
 export function printQuery(query: Query): string {
   const clauses = [
     ...query.declarations.map(printDeclaration),
@@ -100,7 +100,7 @@ function printPaging({ skip, take, filterTake }: Paging): string {
   return parts.join(" ");
 }
 
-/** A condition. One that is inside another connective gets parentheses where it needs them. */
+/** A condition. One nested in another connective gets parentheses where needed. */
 export function printExpression(expression: Expression): string {
   switch (expression.kind) {
     case "and":
@@ -129,7 +129,7 @@ export function printExpression(expression: Expression): string {
   }
 }
 
-/** `and` inside `or` needs no parentheses, and must have none when it begins with `not`. */
+/** `and` inside `or` needs no parentheses, and must not have any when it begins with `not`. */
 function printLogical({ kind, operands }: Logical): string {
   return operands
     .map((operand) =>
@@ -172,7 +172,7 @@ function printAlias(alias: string | null): string {
   return alias === null ? "" : ` as ${printName(alias, true)}`;
 }
 
-/** A name as a word where it can be one, else in quotes. `isPath`: it may be words with points between. */
+/** A name as a word where possible, otherwise quoted. `isPath`: it may be words separated by points. */
 function printName(name: string, isPath: boolean): string {
   const isWord = wordPattern.test(name) && !reservedWords.has(name.toLowerCase());
   return isPath && isWord ? name : quote(name);
@@ -182,7 +182,7 @@ function quote(text: string): string {
   return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 }
 
-/** How messages write an operand: `<Field>: Name`, `x (String)`, `spatial.point(<Field>: A, 5 (Long))`. */
+/** An operand as messages show it: `<Field>: Name`, `x (String)`, `spatial.point(<Field>: A, 5 (Long))`. */
 export function describeArgument(argument: Argument): string {
   switch (argument.kind) {
     case "field":
@@ -198,13 +198,13 @@ export function describeArgument(argument: Argument): string {
   }
 }
 
-/** The name that messages give the type of a literal. */
+/** The name of a literal's type in messages. */
 export function literalTypeName({ type, text }: Literal): string {
   if (type === "boolean") return text === "true" ? "True" : "False";
   return type.charAt(0).toUpperCase() + type.slice(1);
 }
 
-/** A path as one text: `Lines[].Product`, `Lines.0`. Quotes are gone. */
+/** A path as one text: `Lines[].Product`, `Lines.0`. Quotes are dropped. */
 export function pathText(path: readonly PathPart[]): string {
   return path.map((part) => part.name + "[]".repeat(part.arrays)).join(".");
 }

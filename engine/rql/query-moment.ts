@@ -1,10 +1,10 @@
 /**
- * `now()`, `now('-1d12h')` and `today()` as values of conditions: a moment is a text that compares as a date does.
+ * `now()`, `now('-1d12h')` and `today()` as values of conditions: a moment is a string that compares like a date.
  *
  *   offset := sign? (n year)? (n month)? (n day)? (n hour)? (n minute)? (n second)?
  *
- * As RavenDB 7.2.7 reads them: the sign is for all of the offset, units come in this order and in several spellings, in
- * any case, with or without spaces. The moment is cut off to the smallest unit that is named: `now('0d')` is midnight.
+ * As in RavenDB 7.2.7: the sign applies to the whole offset; units come in this order, in several spellings, in any
+ * case, with or without spaces. The moment is truncated to the smallest unit named: `now('0d')` is midnight.
  */
 import { EngineError } from "../errors.ts";
 import { formatTimestamp } from "../timestamp.ts";
@@ -15,13 +15,13 @@ import { invalid, type QueryScope, resolveValue } from "./query-scope.ts";
 
 const names: Readonly<Record<string, string>> = { now: "Now", today: "Today" };
 
-/** What messages call the method, undefined when it is none of these. */
+/** The method's name in messages; undefined for other methods. */
 export function momentName({ name }: Call): string | undefined {
   const key = name.toLowerCase();
   return Object.hasOwn(names, key) ? names[key] : undefined;
 }
 
-/** @param call one with a `momentName`. @throws query-invalid, invalid-argument */
+/** @param call one that has a `momentName`. @throws query-invalid, invalid-argument */
 export function momentOf(scope: QueryScope, call: Call): Scalar {
   const micros = call.name.toLowerCase() === "now" ? now(scope, call) : today(scope, call);
   scope.moments.push(micros);
@@ -101,7 +101,7 @@ function movedBy(micros: number, sign: 1 | -1, amounts: readonly (number | undef
   );
 }
 
-/** The beginning of the smallest named unit. */
+/** Truncates to the smallest unit named. */
 function cutOff(ms: number, amounts: readonly (number | undefined)[]): number {
   const smallest = amounts.findLastIndex((amount) => amount !== undefined);
   const date = new Date(ms);
@@ -113,7 +113,7 @@ function cutOff(ms: number, amounts: readonly (number | undefined)[]): number {
       date.setUTCDate(1);
       return date.setUTCHours(0, 0, 0, 0);
     default: {
-      const unit = unitMs[smallest - 2] as number; // something is named
+      const unit = unitMs[smallest - 2] as number; // at least one is named
       return Math.floor(ms / unit) * unit;
     }
   }

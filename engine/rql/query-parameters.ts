@@ -1,8 +1,8 @@
 /**
- * Values in a query: what literals and parameters mean.
+ * The values of literals and parameters in a query.
  *
- * JSON has one kind of number and RQL two, so parameters are read from their JSON text: an integer of
- * 64 bits is a long and exact, every other number is a double.
+ * JSON has one number type and RQL two, so parameters are parsed from their JSON text: an integer of 64 bits is a long
+ * and exact, every other number is a double.
  *
  * Invariants:
  * - A long is within 64 bits.
@@ -12,7 +12,7 @@ import { queryParametersDepthMax } from "../limits.ts";
 import { FreeBudget, finish, type Work, type WorkBudget } from "../work-budget.ts";
 import type { Literal } from "./ast.ts";
 
-/** One value that a field can be compared with. */
+/** A value that a field can be compared with. */
 export type Scalar =
   | { readonly type: "string"; readonly value: string }
   | { readonly type: "long"; readonly value: bigint }
@@ -25,34 +25,34 @@ export type ParameterValue =
   | { readonly type: "array"; readonly items: readonly ParameterValue[] }
   | { readonly type: "object"; readonly fields: ReadonlyMap<string, ParameterValue> };
 
-/** The parameters that came with a query. */
+/** The parameters of a query. */
 export interface QueryParameters {
   /** Their JSON text, minified. */
   readonly text: string;
-  /** The same for messages: the beginning of it when it is long. */
+  /** The text for messages: truncated when long. */
   readonly shown: string;
   readonly values: ReadonlyMap<string, ParameterValue>;
 }
 
 const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
-/** Characters of parameters that messages quote. */
+/** Characters of parameters quoted in messages. */
 const shownLengthMax = 16_384;
-/** What it costs to read a value, and bytes that it takes. */
+/** Cost of parsing a value, and the bytes it takes. */
 const valueUnits = 8;
 const valueBytes = 96;
-/** Values between two looks at the budget. */
+/** Values between two checks of the budget. */
 const stride = 64;
 
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const spacePattern = /[ \t\r\n]*/y;
 
-/** As `readQueryParameters`, at once: for few. */
+/** As `readQueryParameters`, at once: for small texts. */
 export function parseQueryParameters(json: string): QueryParameters {
   return finish(readQueryParameters(json, new FreeBudget()));
 }
 
-/** Reads the JSON text of an object. @throws json-invalid, json-not-object, too-large, work-limit, memory-full */
+/** Parses the JSON text of an object. @throws json-invalid, json-not-object, too-large, work-limit, memory-full */
 export function* readQueryParameters(json: string, budget: WorkBudget): Work<QueryParameters> {
   const reader = new ParameterReader(json, budget);
   const root = yield* reader.whole();
@@ -83,7 +83,7 @@ class ReadParameters implements QueryParameters {
   }
 }
 
-/** Reads JSON text value by value, as work that pauses. */
+/** Parses JSON text value by value, as work that pauses. */
 class ParameterReader {
   readonly #json: string;
   readonly #budget: WorkBudget;
@@ -224,7 +224,7 @@ function isInteger(text: string): boolean {
   return /^-?\d+$/.test(text);
 }
 
-/** What the digits of a number mean. */
+/** The value of a number's digits. */
 export function number(text: string): Scalar {
   if (isInteger(text)) {
     // Numbers of up to 15 digits are exact.
@@ -248,7 +248,7 @@ export function scalarOf(literal: Literal): Scalar {
   }
 }
 
-/** The name that messages give the type of a value. */
+/** The name of a value's type in messages. */
 export function typeName(value: ParameterValue): string {
   if (value.type === "boolean") return value.value ? "True" : "False";
   return value.type.charAt(0).toUpperCase() + value.type.slice(1);
@@ -274,7 +274,7 @@ export function jsonText(value: ParameterValue): string {
   }
 }
 
-/** A double keeps its point, so that it stays one when it is read again. */
+/** A double keeps its point, so that it is parsed as a double again. */
 export function doubleText(value: number): string {
   const text = String(value);
   return /^-?\d+$/.test(text) ? `${text}.0` : text;

@@ -1,7 +1,7 @@
 /**
- * What names mean in one query: its aliases and parameters, and errors that quote the query.
+ * Name resolution within one query: its aliases and parameters, and errors that quote the query.
  *
- * It knows no clause: which names may stand where is for the analysis of each.
+ * Independent of clauses: which names are allowed where is decided by each clause's analysis.
  */
 import { EngineError } from "../errors.ts";
 import type { FieldReference } from "./analyzed-query.ts";
@@ -18,24 +18,24 @@ import { invalidQuery } from "./syntax-error.ts";
 export interface QueryScope {
   readonly text: string;
   readonly parameters: QueryParameters | null;
-  /** Of `from` first, then of `load`, in order. */
+  /** The alias of `from` first, then those of `load`, in order. */
   readonly aliases: readonly string[];
-  /** Names of declared functions; case matters. */
+  /** Names of declared functions, case-sensitive. */
   readonly functions: ReadonlySet<string>;
   /** The source is a collection, not an index. */
   readonly isDynamic: boolean;
-  /** Names that `select` gives to what groups compute; conditions and order may use them. */
+  /** Aliases that `select` gives to aggregates of groups; conditions and order may use them. */
   readonly computed: ReadonlyMap<string, FieldReference>;
-  /** When it is asked, microseconds since 1970. */
+  /** The time of the query, microseconds since 1970. */
   readonly nowMicros: number;
-  /** Takes down which moments were made of that: what is found depends on them. */
+  /** Collects the moments computed from it: the results depend on them. */
   readonly moments: number[];
 }
 
 /** The id of the document, as a field. */
 export const idField: FieldReference = { name: "id()", path: [], isQuoted: false, alias: null };
 
-/** An error of meaning, with the query and its parameters. */
+/** A semantic error, with the query and its parameters. */
 export function invalid(scope: QueryScope, complaint: string): EngineError {
   return invalidQuery(complaint, scope.text, scope.parameters?.shown ?? null);
 }
@@ -45,7 +45,7 @@ export function notSupported(complaint: string): EngineError {
 }
 
 /**
- * The field that a path means: without the alias it begins with.
+ * The field that a path refers to, with a leading alias stripped.
  *
  * @throws query-invalid when the query has aliases and a longer path begins with none of them.
  */
@@ -78,7 +78,7 @@ function resolve(scope: QueryScope, field: Field, shownArrays: number): FieldRef
   return { name, path: field.path, isQuoted: field.isQuoted, alias: null };
 }
 
-/** A path's text in which a part with a point inside is in quotes, unless the whole is. */
+/** A path's text. Parts that contain a point are quoted, unless the whole path is. */
 function fieldName(path: readonly PathPart[], isQuoted: boolean): string {
   return path
     .map(({ name, arrays }, i) => {
@@ -88,7 +88,7 @@ function fieldName(path: readonly PathPart[], isQuoted: boolean): string {
     .join(".");
 }
 
-/** What a literal or parameter means. @throws query-invalid when the parameter was not given */
+/** The value of a literal or parameter. @throws query-invalid when the parameter was not given */
 export function resolveValue(scope: QueryScope, value: Value): ParameterValue {
   if (value.kind === "literal") return scalarOf(value);
   if (scope.parameters === null) {
@@ -102,7 +102,7 @@ export function resolveValue(scope: QueryScope, value: Value): ParameterValue {
   throw invalid(scope, `Value of parameter '${value.name}' was not provided`);
 }
 
-/** As `resolveValue`, where a list cannot stand; null for an object, which equals nothing. */
+/** As `resolveValue`, where no list is allowed; null for an object, which equals nothing. */
 export function scalarOrNone(scope: QueryScope, value: Value): Scalar | null {
   const given = resolveValue(scope, value);
   if (given.type === "object") return null;

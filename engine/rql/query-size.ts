@@ -1,13 +1,11 @@
-/**
- * How large a query may be. What is read here is parsed and checked in one turn of the event loop, so it must be little.
- */
+/** Size limits of queries. A query is parsed and checked in one turn of the event loop, so it must be small. */
 import { EngineError } from "../errors.ts";
 import { workLimits } from "../work-budget.ts";
 
-/** Words, values and signs of a text for each condition that it may have: `a = 1 or`. */
+/** Tokens allowed for each permitted condition: `a = 1 or`. */
 const tokensPerClause = 4;
 
-/** Tokens that a text may have. */
+/** Maximum number of tokens of a text. */
 export function tokensMax(): number {
   return workLimits.clausesMax * tokensPerClause;
 }

@@ -1,6 +1,6 @@
 /**
- * From text to a checked query: parse and analyse, with the parsed trees of recent texts kept. Clients send few texts with
- * many parameters, so parsing is done once for each text and analysis, which needs the parameters, each time.
+ * From text to a checked query: parse and analyze, with a cache of the syntax trees of recent texts. Clients send few
+ * texts with many parameters, so each text is parsed once; analysis, which needs the parameters, runs each time.
  */
 import type { Work, WorkBudget } from "../work-budget.ts";
 import { analyzeQuery } from "./analyze.ts";
@@ -10,18 +10,18 @@ import type { Query } from "./ast.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
 import { type QueryParameters, readQueryParameters } from "./query-parameters.ts";
 
-/** What it costs to begin with a query, and to parse and analyse a character. */
+/** Base cost of a query, and cost of parsing and analyzing a character. */
 const queryUnits = 1024;
 const textUnits = 8;
-/** Trees kept, and characters of a text that is kept at all. */
+/** Cached trees, and maximum characters of a cached text. */
 const keptMax = 512;
 const keptLengthMax = 16_384;
-/** Characters of a text and its parameters from which on each step has a turn of its own. */
+/** Characters of a text with its parameters above which each step gets a turn of its own. */
 const longLengthMin = 4_096;
 
 export class QueryCompiler {
   readonly #nowMicros: () => number;
-  /** By kind and text; the least recently used first. */
+  /** By kind and text; least recently used first. */
   readonly #trees = new Map<string, Query>();
   /** The last large text, between parsing and analysis. */
   #large: { readonly key: string; readonly tree: Query } | null = null;
@@ -52,7 +52,7 @@ export class QueryCompiler {
   ): Work<AnalyzedQuery> {
     const parameters =
       parametersText === null ? null : yield* readQueryParameters(parametersText, budget);
-    // Each query looks at the clock once: many small ones may come in one turn of the event loop.
+    // Each query checks the clock once: many small ones may run in one turn of the event loop.
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) yield;
     this.#parse(text, kind);

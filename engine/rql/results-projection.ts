@@ -1,8 +1,8 @@
 /**
- * Rows as they leave: whole documents composed of stored bytes, or objects of projected fields whose values are
- * copied from the text. Scripts make theirs elsewhere; their texts get metadata here.
+ * The rows of a reply: whole documents composed of stored bytes, or objects of projected fields whose values are copied
+ * from the text. Script results are produced elsewhere; they get their metadata here.
  *
- * Knows nothing of where rows come from, nor in what order.
+ * Independent of the source of the rows and of their order.
  */
 import { unreachable } from "../assert.ts";
 import { DocumentPieces } from "../document-pieces.ts";
@@ -39,13 +39,13 @@ import type {
   StoredRow,
 } from "./row-source.ts";
 
-/** What a row brings beside its document. */
+/** A row with everything that its projection reads. */
 export interface RowParts {
   readonly row: StoredRow;
   readonly loaded: ReadonlyMap<string, LoadedValue>;
-  /** `@index-score`, when the reply tells it. */
+  /** `@index-score`, when the reply reports it. */
   readonly score: number | null;
-  /** JSON text of an object: what the index keeps of the row's entry. */
+  /** JSON text of an object: the stored fields of the row's entry. */
   readonly stored: string | null;
 }
 
@@ -76,7 +76,7 @@ export function wholeDocument(row: StoredRow, score: number | null, source: RowS
   return whole;
 }
 
-/** As `wholeDocument`, for one that is large: not put together. */
+/** As `wholeDocument`, for large documents: in pieces, not concatenated. */
 export function largeDocument(
   row: StoredRow,
   score: number | null,
@@ -101,14 +101,14 @@ export function projectionMetadata(parts: RowParts, source: RowSource): string {
   );
 }
 
-/** A reduced object that nothing is selected of. */
+/** A whole reduced object, without a projection. */
 export function wholeGroup(text: string): string {
   return withMetadata(text, groupMetadata);
 }
 
 /**
- * `object` with `metadata` (from `projectionMetadata`) as its last member. What a script has put under `@metadata` itself
- * comes first in it.
+ * `object` with `metadata` (from `projectionMetadata`) as its last member. Members that a script itself set under
+ * `@metadata` come first in it.
  */
 export function withMetadata(object: string, metadata: string): string {
   if (object.includes(metadataText)) {
@@ -123,7 +123,7 @@ export function withMetadata(object: string, metadata: string): string {
   return `${object.slice(0, -1)}${object === "{}" ? "" : ","}${metadata}`;
 }
 
-/** As `projectionMetadata`, of a row whose columns all come from what the index keeps: no document was looked at. */
+/** As `projectionMetadata`, for a row whose columns all come from stored fields: no document was read. */
 export function indexedMetadata(lowerId: string): string {
   return `"@metadata":{"@projection":true,"@change-vector":null,"@id":${JSON.stringify(lowerId)}}}`;
 }
@@ -134,7 +134,7 @@ export function withScore(document: string, score: number): string {
   return `${document.slice(0, at)}"@index-score":${score},${document.slice(at)}`;
 }
 
-/** A whole document inside another one: of what is derived its metadata keeps `@id` alone. */
+/** A whole document nested in another one: of the derived metadata only `@id` is kept. */
 function nestedDocument(document: string): string {
   const at = document.lastIndexOf(metadataOpen);
   const metadata = JSON.parse(document.slice(at + metadataText.length, -1)) as object;
@@ -147,13 +147,13 @@ function storedMetadata(metadata: object): object {
   return Object.fromEntries(Object.entries(metadata).filter(([key]) => !derivedKeys.has(key)));
 }
 
-/** Makes the objects of `select a, b.c as x, …`, without metadata. */
+/** Builds the objects of `select a, b.c as x, …`, without metadata. */
 export class FieldProjector {
   readonly #keys: readonly string[];
   readonly #values: readonly TextOf[];
-  /** By column: the name under which the index keeps it; empty when the query selects nothing that is kept. */
+  /** By column: the name of its stored field; empty when the query selects no stored field. */
   readonly #storedNames: readonly (string | null)[];
-  /** Did all columns of the last object come from what the index keeps? */
+  /** Whether all columns of the last object came from stored fields. */
   isFromIndex = false;
   readonly #onlyIndex: boolean;
 
@@ -208,7 +208,7 @@ export class FieldProjector {
     return `${text}}`;
   }
 
-  /** What the index keeps comes first, then what the document has; what neither has is left out. */
+  /** Stored fields take precedence over the document's; a value found in neither is omitted. */
   #projectStored(parts: RowParts): string {
     const bytes = Buffer.from(parts.stored ?? "{}");
     const span = new ValueSpan();
@@ -242,7 +242,7 @@ function notInDocument(field: string): EngineError {
   );
 }
 
-/** The name under which an index keeps a column's values, or null. */
+/** The name of the stored field for a column, or null. */
 function storedName(
   value: ProjectedValue,
   alias: string | null,
@@ -254,7 +254,7 @@ function storedName(
   return stored.has(name) ? name : null;
 }
 
-/** A kept value as a column shows it: numbers and booleans are texts, as in RavenDB 7.2.7. */
+/** A stored value as a column shows it: numbers and booleans become strings, as in RavenDB 7.2.7. */
 function storedValueText(bytes: Buffer, at: number): string {
   if (bytes[at] === byteArrayOpen) {
     const items: string[] = [];
@@ -267,7 +267,7 @@ function storedValueText(bytes: Buffer, at: number): string {
   return /^["{n]/.test(text) ? text : `"${text}"`;
 }
 
-/** `leavesOut`: a path that is missing leaves out its column. */
+/** `leavesOut`: a missing path omits its column. */
 function compileValue(
   field: ProjectedField,
   query: AnalyzedQuery,
@@ -306,7 +306,7 @@ function compileValue(
     case "compare-exchange":
       return compileCompareExchange(value.key, query, source, outputs);
     case "call":
-      // A call beside other columns is part of the script of the projection; alone it is no field.
+      // A call beside other columns is part of the projection's script; on its own it is no field.
       return () => "null";
     default:
       return unreachable(value);
@@ -349,8 +349,8 @@ function textAt(finder: FieldFinder, row: StoredRow): string | null {
 }
 
 /**
- * A path into the document. Without an alias a missing value is null, or that of a field named as the column is;
- * with one the key is left out.
+ * A path into the document. A missing value is, without an alias, null or the value of a field named as the column;
+ * with an alias the key is omitted.
  */
 function compilePath(
   key: string,
@@ -380,7 +380,10 @@ function compilePath(
   };
 }
 
-/** A path without `[]` that meets an array: a list of what elements have of the rest, without those that lack it. */
+/**
+ * A path without `[]` that reaches an array: a list of the elements' values at the rest of the path, without those that
+ * lack it.
+ */
 function throughArrays(
   first: FieldFinder,
   rest: readonly PathPart[],
@@ -451,7 +454,7 @@ function compileMetadataPath(
   };
 }
 
-/** `Lines[].Product`: a list of what each element has, null where it has nothing. */
+/** `Lines[].Product`: a list with the value of each element, null where it is missing. */
 function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: RowSource): TextOf {
   const [first, ...rest] = path as [PathPart, ...PathPart[]];
   const finder = new FieldFinder([first.name], source);
@@ -464,13 +467,13 @@ function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: 
     const array = first.arrays === 0 ? plainStart(bytes, at, rest) : at;
     if (array < 0) return isAliased ? "[]" : "null";
     collectEach(bytes, at, first.arrays, rest, values);
-    // The array is not where the path has it: without an alias what there is stands alone.
+    // The array is not at the expected place: without an alias, the value is returned on its own.
     const isAlone = bytes[array] !== byteArrayOpen && !isAliased;
     return isAlone ? (values[0] ?? "null") : `[${values.join(",")}]`;
   };
 }
 
-/** Where the value of the first part with `[]` begins, or -1. */
+/** Offset of the value of the first part with `[]`, or -1. */
 function plainStart(bytes: Buffer, from: number, rest: readonly PathPart[]): number {
   const span = new ValueSpan();
   let at = from;
@@ -505,14 +508,14 @@ function collectEach(
   if (bytes[at] === byteObjectOpen && findMember(bytes, at, quoteString(next.name), span)) {
     collectEach(bytes, span.from, next.arrays, others, values);
   } else if (bytes[at] === byteObjectOpen || bytes[at] === byteArrayOpen) values.push("null");
-  // What is neither object nor array stands for what it should have.
+  // A value that is neither object nor array takes the place of its own member.
   else values.push(bytes.toString("utf8", at, skipValue(bytes, at)));
 }
 
 /**
- * A loaded document, or what is at a path in it; missing leaves the key out, as with the query's own alias. Of an array
- * of documents it is the list of what each has. Columns know only what is loaded by a path of the row itself, on
- * RavenDB 7.2.7.
+ * A loaded document, or the value at a path in it; when missing, the key is omitted, as with the query's own alias. For
+ * an array of documents, the list of their values. On RavenDB 7.2.7 columns see only documents loaded by a path of the
+ * row itself.
  */
 function compileLoaded(
   root: string,
@@ -525,7 +528,7 @@ function compileLoaded(
     step?.source.kind === "path" &&
     (step.source.root === null || step.source.root === query.source.alias);
   const isId = path[0]?.name === "@metadata" && path[1]?.name === "@id";
-  // A loaded document's metadata has no `@id` for columns.
+  // For columns, the metadata of a loaded document has no `@id`.
   if (!isOwn || isId) return () => null;
   const plain = path.map((part) => ({ ...part, arrays: 0 }));
   return (parts) => {
@@ -538,7 +541,7 @@ function compileLoaded(
   };
 }
 
-/** The error for several documents under an alias that is no array. */
+/** The error for several documents under an alias that is not an array. */
 export function severalValues(key: string): EngineError {
   return new EngineError(
     "not-supported",

@@ -1,10 +1,8 @@
-/**
- * What a query answers beside its rows: types only. The server writes it in the form of the wire.
- */
+/** The result of a query besides its rows: types only. The server writes it in the wire format. */
 import type { DocumentPieces } from "../document-pieces.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
 
-/** Where the columns of a projection come from: what an index keeps, then documents; or one of the two alone. */
+/** The source of projected columns: stored fields of an index, then documents; or only one of the two. */
 export const projectionBehaviors = [
   "Default",
   "FromIndex",
@@ -14,44 +12,46 @@ export const projectionBehaviors = [
 ] as const;
 export type ProjectionBehavior = (typeof projectionBehaviors)[number];
 
-/** Takes rows as they come, each the JSON text of one object. A promise asks to wait before the next. */
+/**
+ * Receives the rows, each the JSON text of one object. A returned promise is back-pressure: wait before the next row.
+ */
 export interface RowSink {
   add(row: Buffer): Promise<void> | null;
   /**
-   * Takes a document that is too large to be composed at once. Its record stays as it is in this turn, and until the
-   * promise has resolved when a view is held. Without this, it is composed.
+   * Receives a document too large to be composed at once. Its record is valid during this turn, or, when a view is
+   * held, until the promise resolves. When omitted, the document is composed.
    */
   addLarge?(document: DocumentPieces): Promise<void>;
 }
 
 export interface QueryOutcome {
-  /** Matches before paging; -1 when nobody counted them (ids by prefix). */
+  /** Matches before paging; -1 when not counted (ids by prefix). */
   readonly totalResults: number;
-  /** Only when the text of the query pages. */
+  /** Set only when the text of the query pages. */
   readonly cappedMaxResults: number | null;
-  /** Documents that `filter` looked at. */
+  /** Documents that `filter` examined. */
   readonly scannedResults: number;
-  /** Duplicates, and what `filter` rejected, on the way to this page. */
+  /** Duplicates, and documents rejected by `filter`, before the end of this page. */
   readonly skippedResults: number;
   readonly durationMs: number;
   readonly includedPaths: readonly string[] | null;
   readonly indexName: string;
   readonly includes: readonly IncludedDocument[];
   readonly counterIncludes: readonly IncludedCounters[] | null;
-  /** Compare-exchange keys that were asked for. */
+  /** Requested compare-exchange keys. */
   readonly compareExchangeKeys: readonly string[] | null;
   readonly revisionIncludes: IncludedRevisions | null;
-  /** What is wanted of the time series of documents, in the order of the rows. */
+  /** The requested ranges of the time series of documents, in the order of the rows. */
   readonly seriesIncludes: ReadonlyMap<string, readonly SeriesInclude[]> | null;
   /** Field -> document id -> fragments. */
   readonly highlightings: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> | null;
-  /** Document id, or what tells a reduced row apart -> why it has its score; null: not asked for. */
+  /** Document id, or identifier of a reduced row -> explanation of its score; null: not requested. */
   readonly explanations: ReadonlyMap<string, readonly string[]> | null;
   /** Microseconds since 1970; 0 = never. */
   readonly indexTimestamp: number;
   readonly lastQueryTime: number;
   readonly isStale: boolean;
-  /** A safe integer that changes when the answer may. */
+  /** A safe integer that changes whenever the answer may have changed. */
   readonly resultEtag: number;
   readonly timings: QueryTimings | null;
 }
@@ -64,14 +64,14 @@ export interface IncludedDocument {
 
 export interface IncludedCounters {
   readonly documentId: string;
-  /** The names as they were asked for; null = all. */
+  /** The names as requested; null = all. */
   readonly names: readonly string[] | null;
 }
 
-/** Revisions that were asked for by change vector, and by time. */
+/** Revisions requested by change vector, and by time. */
 export interface IncludedRevisions {
   readonly changeVectors: ReadonlySet<string>;
-  /** Each wants the document's newest revision that is not later (microseconds since 1970). */
+  /** Each requests the document's newest revision that is not later (microseconds since 1970). */
   readonly before: readonly { readonly documentId: string; readonly micros: number }[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Scores of the rows of an index query by their places, and why they are so. Made only for queries that tell them.
+ * Scores of the rows of an index query by position, with explanations. Created only for queries that report scores.
  *
  * Invariant: the cursor walks the same entries, in the same order.
  */
@@ -7,13 +7,13 @@ import { idOf } from "../document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import type { ExplainedScores } from "./compile-score.ts";
 
-/** What says at which place of the list the walk is. */
+/** Gives the position of the walk in its list. */
 export interface PlacedCursor {
   readonly position: number;
 }
 
 export class RowScores {
-  /** By document id, or by what tells a reduced row apart: why it has its score. */
+  /** By document id, or by the identifier of a reduced row: the explanation of its score. */
   readonly explanations = new Map<string, string[]>();
   readonly #cursor: PlacedCursor;
   readonly #explained: ExplainedScores;
@@ -23,12 +23,12 @@ export class RowScores {
     this.#explained = explained;
   }
 
-  /** The score of the row that the walk is at. */
+  /** The score of the current row. */
   get current(): number {
     return this.#explained.scores[this.#cursor.position] as number;
   }
 
-  /** Explains the row that the walk is at. `text`: the row as it is told. */
+  /** Explains the score of the current row. `text`: the row as sent. */
   explain(row: StoredRow, text: string, groupKey: string | null): void {
     const { position } = this.#cursor;
     const key =

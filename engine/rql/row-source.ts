@@ -1,6 +1,6 @@
 /**
- * What the execution of queries needs from the database: documents by number, by id, by collection; the indexes; scripts.
- * The database implements it; tests do so over arrays of JSON texts.
+ * What query execution needs from the database: documents by number, by id, by collection; the indexes; scripts. The
+ * database implements it; tests do so over arrays of JSON texts.
  */
 
 import type { GroupOutputs } from "../indexing/followed-index.ts";
@@ -27,23 +27,24 @@ export interface RowSource {
   /** Orders by lower-cased ids. */
   compareIds(left: number, right: number): number;
   /**
-   * Puts the document's record under `row`. @returns false when there is no such document any more, or its record must
-   * be read from the disk first; then `pending()` is the promise to wait for before asking again.
+   * Points `row` at the document's record.
+   * @returns false when the document no longer exists, or its record must first be read from the disk; `pending()` is
+   * then the promise to await before retrying.
    */
   read(docNum: number, row: StoredRow): boolean;
-  /** As `read` for number `at` of a list, of which the next ones are read soon. */
+  /** As `read` for element `at` of a list whose next elements are read soon. */
   readListed(docNums: Uint32Array, at: number, row: StoredRow): boolean;
   pending(): Promise<void> | null;
-  /** In the order of etags. */
+  /** In etag order. */
   rows(collection: string | null): RowCursor;
-  /** In the order of lower-cased ids, those that begin with `prefix` in any case; of all collections. */
+  /** Documents of all collections whose id begins with `prefix` in any case, ordered by lower-cased id. */
   rowsByPrefix(prefix: string): RowCursor;
   shapeOf(shapeId: number): Shape;
   /** The document's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
   metadataOf(row: StoredRow, extra: Buffer): Buffer;
   /** The change vector's text. */
   changeVectorOf(row: StoredRow): string;
-  /** The total of a counter, `null` when the document has none of this name. */
+  /** The total of a counter, `null` when the document has no such counter. */
   counterOf(documentId: string, name: string): bigint | null;
   /** Per-node values of a counter as JSON text, or null. */
   rawCounterOf(documentId: string, name: string): string | null;
@@ -51,7 +52,7 @@ export interface RowSource {
   counterNamesOf(documentId: string): readonly string[];
   /** The JSON text of a compare-exchange value's `Object`, or null. */
   compareExchangeOf(key: string): string | null;
-  /** Milliseconds that never go backward. */
+  /** Milliseconds of a monotonic clock. */
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
@@ -64,38 +65,38 @@ export interface QueryIndex {
   /** Microseconds since 1970; 0 = never. */
   readonly indexedAtMicros: number;
   readonly queriedAtMicros: number;
-  /** The last etag that is indexed: with the entries' count it makes the reply's etag. */
+  /** The last indexed etag: together with the number of entries it forms the reply's etag. */
   readonly lastEtag: number;
   /** Created by this very query. */
   readonly isNew: boolean;
-  /** `budget`: of whoever reads. */
+  /** `budget`: the reader's. */
   reader(budget?: WorkBudget): IndexReader;
-  /** May conditions and order name this field? One that they may and the index has not is empty. */
+  /** Whether conditions and order may use this field. A permitted field that the index lacks is empty. */
   isKnownField(name: string): boolean;
-  /** Why it answers no queries any more, or null. */
+  /** Why it no longer answers queries, or null. */
   readonly invalidity: string | null;
-  /** What it keeps to be projected, or null. */
+  /** Its stored fields for projections, or null. */
   readonly stored: StoredFields | null;
-  /** Map-reduce: what an entry is, as JSON text of an object; null for a map index. */
+  /** Map-reduce: an entry's reduced object as JSON text; null for a map index. */
   readonly outputs: GroupOutputs | null;
 }
 
 export interface IndexProvider {
-  /** The automatic index for a query, made if need be; not yet up to date. */
+  /** The automatic index for a query, created if needed; not yet up to date. */
   automatic(definition: IndexDefinition): QueryIndex;
-  /** @returns undefined when there is none of this name, in any case. */
+  /** @returns undefined when there is no index of this name, in any case. */
   byName(name: string): QueryIndex | undefined;
-  /** Resolves when the index has passed the documents of now: true; or after `timeoutMs`: false. */
+  /** Resolves to true when the index has processed the documents that exist now, or to false after `timeoutMs`. */
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean>;
 }
 
-/** One row as scripts see it: the document or reduced object, and what `load` brought. */
+/** One row as scripts see it: the document or reduced object, and its loaded documents. */
 export interface ScriptInput {
   /** Null for a reduced object, whose text is `text`. */
   readonly row: StoredRow | null;
   readonly text: string | null;
   readonly loaded: ReadonlyMap<string, LoadedValue>;
-  /** JSON text of an object: what the index keeps of the row, which stands before what the document has. */
+  /** JSON text of an object: the row's stored fields, which take precedence over the document's. */
   readonly stored: string | null;
 }
 
@@ -105,21 +106,21 @@ export type LoadedValue = string | null | readonly (string | null)[];
 /** The JSON text of a projected object. */
 export interface ProjectedText {
   readonly text: string;
-  /** A whole document as it is stored, its `@metadata` at the end; else it still lacks the metadata of a row. */
+  /** A whole document as stored, with its `@metadata` at the end; otherwise the row's metadata is still missing. */
   readonly isDocument: boolean;
 }
 
-/** What scripting does for queries. Made once for each query. */
+/** Script execution for queries. Created once for each query. */
 export interface QueryScripts {
   /** Rows of a `select { … }` or `select f(…)`. */
   project(input: ScriptInput): readonly ProjectedText[];
-  /** The query's whole `filter`. Used only when it calls what compile-filter.ts does not know. */
+  /** The query's whole `filter`. Used only when it calls a function unknown to compile-filter.ts. */
   passes(input: ScriptInput): boolean;
-  /** What the scripts have asked to be sent along so far. */
+  /** The documents and keys that scripts have included so far. */
   readonly included: ScriptIncludes;
   /**
-   * When one of these threw because a document that a script loads must be read from the disk first: the promise to wait
-   * for before it is run again with the same input. Null for every other error.
+   * When one of these threw because a document that a script loads must first be read from the disk: the promise to
+   * await before rerunning with the same input. Null for every other error.
    */
   missing(error: unknown): Promise<void> | null;
 }
@@ -132,7 +133,7 @@ export interface ScriptIncludes {
 
 export interface ScriptProvider {
   forQuery(query: AnalyzedQuery): QueryScripts;
-  /** A test of a .NET pattern, ignoring case, which `budget` pays for. @throws regex-invalid; the test: work-limit */
+  /** A test for a .NET pattern, ignoring case, charged to `budget`. @throws regex-invalid; the test: work-limit */
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean;
 }
 

@@ -1,14 +1,14 @@
 /**
- * JavaScript inside queries: is it well formed, and what do projections of groups compute in it?
+ * JavaScript inside queries: syntax checks, and the aggregates that projections of groups compute.
  *
- * The one place of this folder that knows a JavaScript parser. It runs nothing.
+ * The only place in this folder that uses a JavaScript parser. It runs nothing.
  *
  * Invariants:
- * - Lines count from 1 and columns from 0, as messages about scripts do.
+ * - Lines count from 1 and columns from 0, as in messages about scripts.
  */
 import { parse } from "acorn";
 
-/** What is looked at of a node of a script's syntax tree; which node has which is the standard's. */
+/** The properties read from nodes of a script's syntax tree; the ESTree standard defines which node has which. */
 interface Node {
   readonly type: string;
   readonly argument?: unknown;
@@ -24,7 +24,7 @@ interface Node {
   readonly property?: unknown;
 }
 
-/** What is wrong with a script; `place` is null when it has no single place. */
+/** An error in a script; `place` is null when it has no single position. */
 export interface ScriptFault {
   readonly place: { readonly line: number; readonly column: number } | null;
 }
@@ -32,7 +32,7 @@ export interface ScriptFault {
 /** `select { … }` is checked as the statement that returns it, `update { … }` as a function's body. */
 const prefixes = { select: "return ", update: "function patch()", function: "" } as const;
 
-/** Checks the syntax of a script in braces, or of a whole function. @returns null when it is well formed. */
+/** Checks the syntax of a script in braces, or of a whole function. @returns null when it is valid. */
 export function scriptFault(kind: "update" | "function", text: string): ScriptFault | null {
   try {
     parseScript(prefixes[kind] + text);
@@ -42,14 +42,14 @@ export function scriptFault(kind: "update" | "function", text: string): ScriptFa
   }
 }
 
-/** What members may be read of in a projection beside aliases and parameters. */
+/** Objects whose members a projection may read, besides aliases and parameters. */
 const projectionRoots = ["Object", "Array", "Math", "Number", "Date", "console", "spatial"];
 
 /**
- * Checks a `select { … }`: its syntax, and the rules that RavenDB 7.2.7 has for it. Members are read of `roots` (aliases
- * of the query, `$` parameters), of parameters of functions and of a few built-in objects, and not of variables; only
- * names are spread; nothing is taken apart by a declaration.
- * @returns null when there is nothing against it. Cost: O(nodes).
+ * Checks a `select { … }`: its syntax, and RavenDB 7.2.7's rules for it. Members may be read of `roots` (aliases of the
+ * query, `$` parameters), of function parameters and of a few built-in objects, but not of variables; only names may be
+ * spread; declarations may not destructure.
+ * @returns null when it is valid. Cost: O(nodes).
  */
 export function projectionFault(text: string, roots: Iterable<string>): ScriptFault | null {
   const known = new Set([...projectionRoots, ...roots]);
@@ -60,7 +60,7 @@ export function projectionFault(text: string, roots: Iterable<string>): ScriptFa
   }
 }
 
-/** Walks in the order of the text. A parameter's name stays known after its function, as in the reference. */
+/** Walks in text order. A parameter's name stays known after its function, as in the reference server. */
 function isProjection(node: unknown, known: Set<string>): boolean {
   if (Array.isArray(node)) return node.every((one) => isProjection(one, known));
   if (!isNode(node)) return true;
@@ -86,12 +86,12 @@ function isName(value: unknown): value is Node {
   return isNode(value) && value.type === "Identifier";
 }
 
-/** One aggregation that a script asks for: `count()`, or `sum(x => x.A.B)`. */
+/** One aggregation in a script: `count()`, or `sum(x => x.A.B)`. */
 export type ScriptAggregate =
   | { readonly kind: "count" }
   | { readonly kind: "sum"; readonly path: readonly string[] };
 
-/** The aggregations in a `select { … }` that is well formed. Cost: O(nodes). */
+/** The aggregations in a well-formed `select { … }`. Cost: O(nodes). */
 export function scriptAggregates(text: string): ScriptAggregate[] {
   const found: ScriptAggregate[] = [];
   const open: unknown[] = [parseScript(prefixes.select + text)];

@@ -1,17 +1,16 @@
 /**
- * Errors of a query's text: where it went wrong and the message that says so.
+ * Errors in a query's text: their position and message.
  *
- * Messages have the form that RavenDB 7.2.7 answers, because clients show them and tests of
- * applications compare them.
+ * Messages have the form of RavenDB 7.2.7, because clients show them and tests of applications compare them.
  *
  * Invariants:
- * - Line and column count from 1. A line feed counts as the first column of the line it begins, so
- *   on every line but the first columns are one higher than an editor's.
+ * - Line and column count from 1. A line feed counts as the first column of the line it begins, so on every line but
+ *   the first columns are one higher than an editor's.
  * - A comment or a script counts as one column; line feeds in strings and scripts begin no line.
  */
 import { EngineError } from "../errors.ts";
 
-/** Text that does not count character by character: from `start` to before `end`. */
+/** Text that is not counted character by character: from `start` to before `end`. */
 export interface OpaqueSpan {
   readonly start: number;
   readonly end: number;
@@ -23,7 +22,7 @@ export interface Place {
   readonly column: number;
 }
 
-/** Where `offset` is. `spans` are in order and do not overlap. Cost: O(offset). */
+/** Line and column of `offset`. `spans` are in order and do not overlap. Cost: O(offset). */
 export function placeOf(text: string, offset: number, spans: readonly OpaqueSpan[]): Place {
   let line = 1;
   let column = 1;
@@ -59,7 +58,7 @@ export function wordAt(text: string, offset: number): string {
   return /^\S*/.exec(text.slice(offset))?.[0] ?? "";
 }
 
-/** An error of grammar: `1:27 complaint but got: word`, then the query. */
+/** A syntax error: `1:27 complaint but got: word`, then the query. */
 export function syntaxError(
   complaint: string,
   place: Place,
@@ -74,9 +73,9 @@ export function syntaxError(
 }
 
 /**
- * An error of meaning.
+ * A semantic error.
  *
- * @param parameters the JSON text of the query's parameters, or null when it came without.
+ * @param parameters the JSON text of the query's parameters, or null when it had none.
  */
 export function invalidQuery(
   complaint: string,

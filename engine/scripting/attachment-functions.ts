@@ -1,6 +1,6 @@
 /**
- * `loadAttachment(document, name)` and `loadAttachments(document)` of indexes: what an attachment is, and its content as text.
- * Knows nothing of where contents are kept.
+ * `loadAttachment(document, name)` and `loadAttachments(document)` of indexes: attachment objects, and their content as
+ * text. Knows nothing of where contents are stored.
  */
 import { EngineError } from "../errors.ts";
 import { builtIn, newArray } from "./built-in.ts";
@@ -8,26 +8,26 @@ import { ScriptDocument } from "./script-document.ts";
 import type { ScriptContext } from "./script-host.ts";
 import { isReference, newObject, type Run, setOwn, type Value } from "./script-values.ts";
 
-/** One attachment of a document, as it is told to scripts. */
+/** One attachment of a document, as scripts see it. */
 export interface ScriptAttachment {
   readonly name: string;
   readonly hash: string;
   readonly contentType: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
 }
 
-/** The host of functions that look at attachments. */
+/** The host of the attachment functions. */
 export interface AttachmentScriptHost {
-  /** Those of the document with this id, in the order of their names. */
+  /** The attachments of the document with this id, ordered by name. */
   attachmentsOf(id: string): readonly ScriptAttachment[];
-  /** The content with this hash. @throws EngineError record-damaged, too-large, and what the host waits with */
+  /** The content with this hash. @throws EngineError record-damaged, too-large, and the host's signal to wait */
   contentOf(hash: string, size: number): Buffer;
 }
 
 const objectBytes = 256;
 
-/** `loadAttachment(document, name)`: null when there is none of this name, or no document. */
+/** `loadAttachment(document, name)`: null when there is no such attachment or no document. */
 export function loadAttachment(run: Run, _self: Value, [document, name]: Value[]): Value {
   if (isNothing(document)) return null;
   const id = idOf("loadAttachment(doc, name)", document);
@@ -41,7 +41,7 @@ export function loadAttachment(run: Run, _self: Value, [document, name]: Value[]
   return found === undefined ? null : attachmentObject(run, found);
 }
 
-/** `loadAttachments(document)`: a list, empty when there is no document. */
+/** `loadAttachments(document)`: a list, empty without a document. */
 export function loadAttachments(run: Run, _self: Value, [document]: Value[]): Value {
   if (isNothing(document)) return newArray(run, []);
   const found = hostOf(run).attachmentsOf(idOf("loadAttachments(doc)", document));
@@ -52,7 +52,7 @@ export function loadAttachments(run: Run, _self: Value, [document]: Value[]): Va
 }
 
 function hostOf(run: Run): AttachmentScriptHost {
-  return (run.context as ScriptContext).host as unknown as AttachmentScriptHost; // of every index
+  return (run.context as ScriptContext).host as unknown as AttachmentScriptHost; // true for every index
 }
 
 function isNothing(value: Value): boolean {
@@ -80,7 +80,7 @@ function attachmentObject(run: Run, { name, hash, contentType, size }: ScriptAtt
   return made;
 }
 
-/** Text as .NET's encodings of these names make it; UTF-8 when none is named. */
+/** Decodes text in the .NET encoding of this name; the default is UTF-8. */
 function contentText(content: Buffer, encoding: Value): string {
   switch (encodingName(encoding)) {
     case "utf8":

@@ -1,7 +1,7 @@
 /**
- * How a built-in function is declared: a name, a count of parameters, and host code over script values.
+ * Declaration of built-in functions: a name, a parameter count, and host code over script values.
  *
- * Invariant: a built-in is shared by all scripts and never changes: its properties are frozen.
+ * Invariant: a built-in is shared by all scripts and immutable: its properties are frozen.
  */
 
 import {
@@ -47,13 +47,13 @@ export function namespaceOf(
   return made;
 }
 
-/** A new array of a script, paid for. */
+/** A new array of a script, charged to the run. */
 export function newArray(run: Run, items: Slot[]): ScriptArray {
   run.grow(64 + items.length * 8);
   return new ScriptArray(items);
 }
 
-/** A new string of a script, paid for. */
+/** A new string of a script, charged to the run. */
 export function newString(run: Run, text: string): string {
   run.grow(32 + text.length);
   return text;

@@ -1,8 +1,8 @@
 /**
- * Methods of arrays, and what `Array` has. Each pays for the items that it looks at or makes.
+ * The methods of arrays and of `Array`. Each charges for the items that it visits or creates.
  *
- * Invariant: a callback may change the array under a method; every method bounds its loop by the length at
- * the start and reads each item when it comes to it.
+ * Invariant: a callback may modify the array during a method; every method bounds its loop by the length at the start
+ * and reads each item when it reaches it.
  */
 
 import {
@@ -43,7 +43,7 @@ function itemAt(array: ScriptArray, position: number): Value {
   return slot === ABSENT ? undefined : (slot as Value);
 }
 
-/** A start or end as `slice` takes it: negative from the end, within the length. */
+/** A start or end as in `slice`: negative values count from the end; clamped to the length. */
 export function bounded(run: Run, value: Value, length: number, fallback: number): number {
   if (value === undefined) return fallback;
   const position = toInteger(run, value);
@@ -59,7 +59,7 @@ function writable(self: Value): ScriptArray {
 
 type Visit = (result: Value, item: Value, position: number) => boolean;
 
-/** Calls back for each item that is there, until `visit` says false. */
+/** Calls back for each existing item, until `visit` returns false. */
 function each(run: Run, self: Value, callback: Value, visit: Visit, holes = false): void {
   const array = arraySelf(self);
   const callee = functionArgument(callback);
@@ -274,12 +274,12 @@ const changing: Record<string, Native> = {
   },
 };
 
-/** Exact spellings are by position: when items move they no longer hold. */
+/** Exact spellings are by position: moving items invalidates them. */
 function forgetExact(array: ScriptArray): void {
   array.exact = null;
 }
 
-/** The items in order: undefined behind the others, then holes. */
+/** The items in order: undefined after the others, then holes. */
 function sortedItems(run: Run, array: ScriptArray, comparer: Value): Slot[] {
   const { length } = array.items;
   run.burn(length * Math.ceil(Math.log2(length + 2)));
@@ -304,7 +304,7 @@ function sortedItems(run: Run, array: ScriptArray, comparer: Value): Slot[] {
   return result;
 }
 
-/** Text to sort by: comparing long ones that begin alike is paid for at once. */
+/** The sort text of an item; charged at once for comparing long texts with a common prefix. */
 function sortText(run: Run, item: Value): string {
   const text = toText(run, item);
   run.burn(text.length >> 2);
@@ -405,7 +405,7 @@ function flatten(run: Run, array: ScriptArray, levels: number, items: Slot[]): v
   }
 }
 
-/** The elements of what `Array.from` takes: an iterable, or something with a length. */
+/** The elements for `Array.from`: of an iterable, or of an object with a length. */
 function listOf(run: Run, source: Value): Value[] {
   if (!isReference(source) || (source.kind !== kinds.object && source.kind !== kinds.function)) {
     return elementsOf(run, source);
@@ -442,7 +442,7 @@ const statics: Record<string, Native> = {
   },
 };
 
-/** Fills the table of arrays' methods. @returns the constructor `Array` */
+/** Fills the method table of arrays. @returns the constructor `Array` */
 export function defineArrays(): ScriptFunction {
   const table = methodTables.array;
   for (const group of [iteration, changing, reading]) defineAll(table, 1, group);

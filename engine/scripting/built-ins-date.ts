@@ -1,7 +1,7 @@
 /**
- * `Date` of scripts. Scripts run in UTC: local time is UTC, as on the reference.
+ * `Date` for scripts. Scripts run in UTC: local time is UTC, as in the reference.
  *
- * A date is a number of milliseconds; host dates are made inside one method and do not leave it.
+ * A date is a number of milliseconds; host dates are created within single methods and never exposed.
  */
 
 import { builtIn, defineAll, namespaceOf } from "./built-in.ts";
@@ -21,7 +21,7 @@ import {
 const zonelessTime = /^[+-]?\d{4,6}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
 const zoned = /(Z|UTC|GMT|[+-]\d\d:?\d\d)\b/i;
 
-/** Milliseconds of a date's text; a text without a zone is UTC. NaN when it is no date. */
+/** Parses a date to milliseconds; a text without a zone is UTC. NaN for an invalid date. */
 export function parseDate(given: string): number {
   const text = given.trim().slice(0, 100);
   if (/^[+-]?\d{4}/.test(text)) return Date.parse(zonelessTime.test(text) ? `${text}Z` : text);
@@ -38,7 +38,7 @@ function hostDate(self: Value): Date {
   return new Date(dateSelf(self).time);
 }
 
-/** Getters: the same for `getX` and `getUTCX`. */
+/** Getters, shared by `getX` and `getUTCX`. */
 const getters: Readonly<Record<string, (date: Date) => number>> = {
   FullYear: (date) => date.getUTCFullYear(),
   Month: (date) => date.getUTCMonth(),
@@ -52,7 +52,7 @@ const getters: Readonly<Record<string, (date: Date) => number>> = {
 
 type Parts = [number, number?, number?, number?];
 
-/** Setters: change a host date. */
+/** Setters, which modify a host date. */
 const setters: Readonly<Record<string, (date: Date, parts: Parts) => number>> = {
   FullYear: (date, [year, ...rest]) => date.setUTCFullYear(year, ...(rest as [number?, number?])),
   Month: (date, [month, ...rest]) => date.setUTCMonth(month, ...(rest as [number?])),
@@ -83,9 +83,9 @@ function accessors(): Record<string, Native> {
   return functions;
 }
 
-/** Texts as `en-US` writes them. */
+/** Texts in the `en-US` locale. */
 function localeText(run: Run, self: Value, options: Intl.DateTimeFormatOptions): string {
-  // The host makes a formatter for each call: it is the dearest thing that a date can be asked.
+  // The host creates a formatter for each call, which makes it the most expensive date method.
   run.burn(20_000);
   const date = hostDate(self);
   if (Number.isNaN(date.getTime())) return "Invalid Date";
@@ -95,7 +95,7 @@ function localeText(run: Run, self: Value, options: Intl.DateTimeFormatOptions):
 const numericDate = { year: "numeric", month: "numeric", day: "numeric" } as const;
 const numericTime = { hour: "numeric", minute: "numeric", second: "numeric" } as const;
 
-/** What making a date's text, or reading one, costs at most. */
+/** Maximum cost of formatting or parsing a date. */
 const textUnits = 60;
 
 function paidDate(run: Run, text: string): number {
@@ -144,7 +144,7 @@ function utc(run: Run, args: Value[]): number {
   return Date.UTC(year, month, ...rest);
 }
 
-/** The time that `new Date(…)` means. */
+/** The time that `new Date(…)` denotes. */
 function timeOf(run: Run, args: Value[], now: () => number): number {
   const [value] = args;
   if (args.length === 0) return now();
@@ -156,7 +156,7 @@ function timeOf(run: Run, args: Value[], now: () => number): number {
   ).getTime();
 }
 
-/** Fills the table of dates. `nowOf` tells the time of a run. @returns the constructor `Date` */
+/** Fills the method table of dates. `nowOf` returns the time of a run. @returns the constructor `Date` */
 export function defineDates(nowOf: (run: Run) => number): ScriptFunction {
   defineAll(methodTables.date, 1, { ...accessors(), ...methods });
   const maker = builtIn("Date", 7, (run) => dateString(nowOf(run)));

@@ -1,6 +1,4 @@
-/**
- * `JSON` of scripts: text to script values and back, by ECMAScript's rules (not those of stored documents).
- */
+/** `JSON` for scripts: between text and script values, by ECMAScript's rules (not those of stored documents). */
 
 import { namespaceOf, newString } from "./built-in.ts";
 import { toNumber, toText } from "./script-operators.ts";
@@ -23,14 +21,14 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** The names that a list of names says. */
+/** The names in a list of names. */
 function namesOf(run: Run, { items }: ScriptArray): ReadonlySet<string> {
   run.grow(items.length * 16);
   run.burn(items.length * 8);
   return new Set(items.map((item) => toText(run, item as Value)));
 }
 
-/** Writes one value; `open` are the containers that are being written. */
+/** Writes one value; `open` are the containers being written. */
 class JsonWriter {
   private readonly run: Run;
   private readonly indent: string;
@@ -45,7 +43,7 @@ class JsonWriter {
     this.only = isArray(replacer) ? namesOf(run, replacer) : null;
   }
 
-  /** JSON text, or undefined for what JSON leaves out. */
+  /** JSON text, or undefined for values that JSON omits. */
   text(holder: Value, key: string, given: Value): string | undefined {
     const { run } = this;
     run.grow(64);
@@ -156,7 +154,7 @@ function parse(run: Run, _self: Value, [value, reviver]: Value[]): Value {
   try {
     host = JSON.parse(text);
   } catch (error) {
-    // The host's error looks at its stack.
+    // The host's error captures a stack trace.
     run.burn(500);
     return throwError("SyntaxError", (error as Error).message);
   }
@@ -164,7 +162,7 @@ function parse(run: Run, _self: Value, [value, reviver]: Value[]): Value {
   return isFunction(reviver) ? revive(run, undefined, "", result, reviver) : result;
 }
 
-/** What the host's JSON parser has made, as script values. Own enumerable data only. */
+/** Converts the output of the host's JSON parser to script values. Own enumerable data only. */
 function valueOfHost(run: Run, host: unknown): Value {
   if (typeof host !== "object" || host === null) return host as Value;
   if (run.levelsLeft < 8) throw recursionExceeded();

@@ -1,7 +1,7 @@
 /**
- * Methods of strings and regular expressions. Each pays for the characters that it looks at or makes.
+ * Methods of strings and regular expressions. Each charges for the characters that it scans or creates.
  *
- * Invariant: no host regular expression is made of a script's text; patterns run on regular-expression.ts.
+ * Invariant: no host regular expression is built from a script's text; patterns run on regular-expression.ts.
  */
 
 import { EngineError } from "../errors.ts";
@@ -29,14 +29,14 @@ import {
 } from "./script-values.ts";
 import { payForCase, payForNormalizing, payForOrder, payForSearch } from "./text-costs.ts";
 
-/** The text that a method is called on; its characters are paid for. */
+/** The text that a method is called on, charged by its length. */
 function textSelf(run: Run, self: Value): string {
   const text = toText(run, self);
   run.burn(1 + (text.length >> 6));
   return text;
 }
 
-/** As `textSelf`, for what looks at every character. */
+/** As `textSelf`, for methods that scan every character. */
 function paidText(run: Run, self: Value): string {
   const text = textSelf(run, self);
   run.burn(text.length >> 4);
@@ -47,14 +47,14 @@ function isPattern(value: Value): value is ScriptPattern {
   return isReference(value) && value.kind === kinds.pattern;
 }
 
-/** The text that is looked for in a text. */
+/** The text to search for in a text. */
 function wantedIn(run: Run, text: string, wanted: Value, isBackward = false): string {
   const part = toText(run, wanted);
   payForSearch(run, text, part, isBackward);
   return part;
 }
 
-/** A text that is compared with an end of another. */
+/** A text to compare with the start or end of another. */
 function comparedText(run: Run, value: Value): string {
   const text = toText(run, value);
   run.burn(text.length >> 4);
@@ -160,7 +160,7 @@ const cutting: Record<string, Native> = {
   padEnd: (run, self, args) => pad(run, self, args, false),
 };
 
-/** Pays for a string before it is made. @throws ScriptThrow when it is too long */
+/** Charges for a string before it is created. @throws ScriptThrow when it is too long */
 function checkLength(run: Run, length: number): void {
   run.grow(32 + length);
   if (length > stringLengthMax) tooLong();
@@ -175,7 +175,7 @@ function pad(run: Run, self: Value, args: Value[], start: boolean): string {
   return start ? text.padStart(length, filler) : text.padEnd(length, filler);
 }
 
-/** Work of making one part of a text. */
+/** Work of creating one part of a text. */
 const partWork = 5;
 
 function split(run: Run, self: Value, args: Value[]): Value {
@@ -188,7 +188,7 @@ function split(run: Run, self: Value, args: Value[]): Value {
   else {
     const by = wantedIn(run, text, separator);
     run.grow(by === "" ? text.length * 8 : text.length);
-    // One part more than can be paid for ends the run, before the host has made them all.
+    // One part beyond the quota ends the run, before the host has created them all.
     const affordable = Math.floor(Math.min(run.bytesLeft / 24, run.affordableWork / partWork));
     parts = text.split(by, Math.min(limit, affordable + 1));
   }
@@ -207,7 +207,7 @@ function splitByPattern(run: Run, text: string, pattern: ScriptPattern, limit: n
     if (match === null || (match[0] as number) >= text.length) break;
     const [at, end] = match as [number, number];
     if (end === start) {
-      // Nothing between the last separator and this empty one: look one further.
+      // An empty match at the last separator: continue one character further.
       from = at + 1;
       continue;
     }
@@ -228,7 +228,7 @@ function groupText(text: string, match: MatchSpans, group: number): string | und
   return start < 0 ? undefined : text.slice(start, match[group * 2 + 1]);
 }
 
-/** What `match` and `exec` give: the groups, with `index`, `input` and `groups`. */
+/** The result of `match` and `exec`: the groups, with `index`, `input` and `groups`. */
 function matchArray(
   run: Run,
   pattern: ScriptPattern,
@@ -270,7 +270,7 @@ function allMatches(run: Run, pattern: ScriptPattern, text: string): MatchSpans[
   return matches;
 }
 
-/** A match as `exec` finds it: from `lastIndex` on when the pattern is global or sticky. */
+/** A match as in `exec`: from `lastIndex` on when the pattern is global or sticky. */
 function exec(run: Run, pattern: ScriptPattern, text: string): MatchSpans | null {
   const { matcher } = pattern;
   const keeps = matcher.flags.includes("g") || matcher.flags.includes("y");
@@ -286,7 +286,7 @@ function patternOf(run: Run, value: Value, flags: string): ScriptPattern {
   return makePattern(run, value === undefined ? "(?:)" : toText(run, value), flags);
 }
 
-/** Compiles a pattern of a script; its mistakes are the script's to catch. */
+/** Compiles a pattern of a script; a script can catch its errors. */
 function makePattern(run: Run, source: string, flags: string): ScriptPattern {
   run.burn(600);
   run.grow(256 + source.length * 32);
@@ -340,7 +340,7 @@ const matching: Record<string, Native> = {
   replaceAll: (run, self, args) => replace(run, self, args, true),
 };
 
-/** Where a replaced part is, and what its groups are. */
+/** The position and groups of a replaced part. */
 interface Part {
   readonly match: MatchSpans;
   readonly names: ReadonlyMap<string, number>;
@@ -414,7 +414,7 @@ function callReplacement(
   return callFunction(run, replacement, undefined, args);
 }
 
-/** A replacement's text with `$&`, `$1`, `$<name>`, `` $` ``, `$'` and `$$` filled in. */
+/** A replacement text with `$&`, `$1`, `$<name>`, `` $` ``, `$'` and `$$` expanded. */
 function expand(
   run: Run,
   template: string,
@@ -467,7 +467,7 @@ function makeString(run: Run, args: Value[]): string {
   return args.length === 0 ? "" : toText(run, args[0]);
 }
 
-/** Fills the tables of strings and patterns. @returns the constructors `String` and `RegExp` */
+/** Fills the method tables of strings and patterns. @returns the constructors `String` and `RegExp` */
 export function defineStrings(): readonly ScriptFunction[] {
   for (const group of [searching, cutting, matching]) defineAll(methodTables.string, 1, group);
   defineAll(methodTables.pattern, 1, ofPattern);

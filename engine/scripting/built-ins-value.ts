@@ -1,7 +1,7 @@
 /**
- * What objects, functions, numbers, Math, JSON, Map, Set and errors offer.
+ * The built-ins of objects, functions, numbers, Math, JSON, Map, Set and errors.
  *
- * It does not know documents but for their values.
+ * It knows documents only as values.
  */
 
 import {
@@ -57,7 +57,7 @@ const ofObject: Record<string, Native> = {
 };
 
 function objectText(run: Run, self: Value): string {
-  // An error says its name; other objects here are plain ones without a text of their own.
+  // An error prints its name; other objects here are plain, without a text of their own.
   if (isReference(self) && self.kind === kinds.object && !self.className.endsWith("Error")) {
     return self.boxed === undefined ? "[object Object]" : toText(run, self.boxed);
   }
@@ -158,10 +158,10 @@ function numberSelf(run: Run, self: Value): number {
     : throwError("TypeError", "The method is called on something that is no number");
 }
 
-/** Work of writing a number in another way than the usual one, when it is a long one. */
+/** Work of formatting a long number in an unusual notation. */
 const numberTextUnits = 300;
 
-/** Digits that a number is written with. @throws ScriptThrow outside the bounds */
+/** A number of digits for formatting. @throws ScriptThrow outside the bounds */
 function digits(run: Run, value: Value, least: number, most: number, method: string): number {
   const count = toInteger(run, value);
   run.burn(numberTextUnits);
@@ -215,7 +215,7 @@ function shortText(run: Run, value: Value): string {
   return text;
 }
 
-/** Host functions of one or two numbers that scripts have under the same name: fixed, named here. */
+/** Host functions of one or two numbers, available to scripts under the same name: a fixed list. */
 const mathFunctions: Readonly<Record<string, (a: number, b: number) => number>> = {
   abs: Math.abs,
   acos: Math.acos,
@@ -289,7 +289,7 @@ function extreme(
   return result;
 }
 
-/** A value of a Map or Set as its key; long texts pay for being hashed. */
+/** A key of a Map or Set; hashing long texts is charged. */
 function mapKey(run: Run, value: Value): Value {
   run.burn(typeof value === "string" ? 2 + (value.length >> 4) : 2);
   return value;
@@ -386,7 +386,7 @@ function refuseWithoutNew(name: string): Native {
   return () => throwError("TypeError", `Constructor ${name} requires 'new'`);
 }
 
-/** A constructor; `call` is what it does without `new`. */
+/** A constructor; `call` is its behavior without `new`. */
 function constructorOf(name: string, call: Native, construct: Native): ScriptFunction {
   const made = builtIn(name, 1, call);
   made.construct = construct;

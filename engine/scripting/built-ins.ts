@@ -1,8 +1,8 @@
 /**
- * THE table of what a script may name: every global, each from the file of its family. What is not here
- * does not exist for a script.
+ * THE table of the names available to scripts: every global, each from the file of its family. Nothing else exists for
+ * a script.
  *
- * Invariant: the table is made once and never changes; scripts share it.
+ * Invariant: the table is built once and immutable; scripts share it.
  */
 
 import { builtIn } from "./built-in.ts";
@@ -34,12 +34,11 @@ function makeGlobals(): ReadonlyMap<string, Value> {
   return globals;
 }
 
-/** `Math.random` asks the host: a test's runs repeat themselves. */
+/** `Math.random` uses the host's numbers, so that tests are reproducible. */
 function addRandom(math: Value): void {
   if (!(math instanceof ScriptObject)) return;
   math.keys.push("random");
   math.values.push(builtIn("random", 0, (run) => (run.context as ScriptContext).host.random()));
 }
 
-/** Every global of scripts, by name. */
 export const globals: ReadonlyMap<string, Value> = makeGlobals();

@@ -1,9 +1,9 @@
 /**
- * Expressions to closures. Each kind of node has one function here; `compileExpression` is the table.
+ * Compiles expressions to closures. Each kind of node has one function here; `compileExpression` is the table.
  *
  * It does not know statements, nor what built-ins do. Hot: bench/script.bench.ts.
  *
- * Invariant: a closure costs what its node counts in `weightOf`, plus what it pays itself.
+ * Invariant: a closure costs its node's count in `weightOf`, plus what it charges itself.
  */
 
 import type * as acorn from "acorn";
@@ -56,7 +56,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** Compiles an expression node that is no function or class. */
+/** Compiles an expression node other than a function or class. */
 export function compileExpression(compiler: Compiler, node: Node, scope: Scope): Expression {
   switch (node.type) {
     case "Literal":
@@ -111,7 +111,7 @@ export function compileExpression(compiler: Compiler, node: Node, scope: Scope):
     case "ParenthesizedExpression":
       return compiler.expression(node.expression, scope);
     default:
-      // The whitelist has let in what this table does not know: that is our bug.
+      // The whitelist admitted a node that this table lacks: a bug.
       throw new Error(`no code for ${node.type}`);
   }
 }
@@ -128,7 +128,7 @@ function compileLiteral(node: acorn.Literal): Expression {
   return () => value;
 }
 
-/** A name: a variable, a parameter of the query (`$x`, `args`), a built-in, or nothing (undefined). */
+/** A name: a variable, a parameter of the query (`$x`, `args`), a built-in, or unknown (undefined). */
 function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expression {
   const binding = scope.find(name);
   if (binding !== null) return readBinding(binding, scope);
@@ -140,7 +140,7 @@ function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expr
     return (frame) => getOwn(frame.run.parameters, parameter);
   }
   if (name === "undefined") return () => undefined;
-  // A name that nothing has: null, but `typeof` says "undefined", and a call of it is skipped.
+  // An unknown name: null, but `typeof` gives "undefined", and a call of it is skipped.
   return unknownName;
 }
 
@@ -198,7 +198,7 @@ function compileArray(compiler: Compiler, node: acorn.ArrayExpression, scope: Sc
   };
 }
 
-/** The arguments of a call: always a list of its own, which the called function may keep. */
+/** The arguments of a call: always a new list, which the called function may keep. */
 function compileArguments(
   compiler: Compiler,
   nodes: readonly Node[],
@@ -224,7 +224,7 @@ function compileArguments(
   };
 }
 
-/** The key of a member or property: a constant when it is written so. */
+/** The key of a member or property when it is constant, else null. */
 function constantKey(node: Node, computed: boolean): string | null {
   if (!computed && node.type === "Identifier") return node.name;
   if (node.type === "Literal" && !node.regex) return String(node.value);
@@ -272,7 +272,7 @@ function compileOpenObject(
   };
 }
 
-/** Gives an anonymous function the name of what it is assigned to. */
+/** Names an anonymous function after its assignment target. */
 export function named(value: Expression, name: string, node: Node): Expression {
   const anonymous =
     node.type === "ArrowFunctionExpression" ||
@@ -367,10 +367,10 @@ function compileUpdate(compiler: Compiler, node: acorn.UpdateExpression, scope: 
   };
 }
 
-/** The new value of a variable or property; ABSENT leaves it as it is. */
+/** Computes the new value of a variable or property; ABSENT leaves it unchanged. */
 type Change = (frame: Frame, old: Value) => Slot;
 
-/** Reads a variable or property, and writes what `change` makes of it: `++x`, `x += 1`, `x ??= 1`. Hot. */
+/** Reads a variable or property, and writes the result of `change`: `++x`, `x += 1`, `x ??= 1`. Hot. */
 function compileReadWrite(
   compiler: Compiler,
   node: Node,
@@ -414,7 +414,7 @@ function compileReadWrite(
   };
 }
 
-/** As `compileReadWrite`, of a property of a fixed name; remembers where objects of one shape have it. */
+/** As `compileReadWrite`, for a property with a fixed name; caches its position by shape. */
 function compileNamedChange(base: Expression, key: string, change: Change): Expression {
   let shape: string[] | null = null;
   let position = 0;
@@ -433,7 +433,7 @@ function compileNamedChange(base: Expression, key: string, change: Change): Expr
     if (typeof old === "symbol") old = getProperty(frame.run, object, key);
     const value = change(frame, old);
     if (value === ABSENT) return old;
-    // The change may have done anything to the object, and run this very code.
+    // The change may have modified the object in any way, and run this very code.
     if (isObject && object.keys === shape && object.traits === null) {
       markSet(object, position);
       object.values[position] = value;
@@ -511,7 +511,7 @@ function compileArithmetic(operator: string, left: Expression, right: Expression
   };
 }
 
-/** Classes by the names of their constructors, for `instanceof`. */
+/** Classes by constructor name, for `instanceof`. */
 const classKinds: ReadonlyMap<string, number> = new Map([
   ["Array", kinds.array],
   ["Date", kinds.date],
@@ -677,7 +677,7 @@ function compileMember(compiler: Compiler, node: acorn.MemberExpression, scope: 
   };
 }
 
-/** Reads a property of a fixed name; remembers where objects of one shape have it. Hot. */
+/** Reads a property with a fixed name; caches its position by shape. Hot. */
 function compileNamedMember(base: Expression, key: string): Expression {
   let shape: string[] | null = null;
   let position = 0;
@@ -697,7 +697,7 @@ function compileNamedMember(base: Expression, key: string): Expression {
   };
 }
 
-/** As `compileNamedMember`, of the object in a variable of the frame at hand. Hot. */
+/** As `compileNamedMember`, for an object in a variable of the current frame. Hot. */
 function compileLocalMember(slot: number, key: string): Expression {
   let shape: string[] | null = null;
   let position = 0;
@@ -786,7 +786,7 @@ function compileNew(compiler: Compiler, node: acorn.NewExpression, scope: Scope)
 
 type Chain = (frame: Frame) => Slot;
 
-/** A part of an optional chain: ABSENT when the chain was cut short. */
+/** A part of an optional chain: ABSENT when the chain short-circuits. */
 function compileChain(compiler: Compiler, node: Node, scope: Scope): Chain {
   if (node.type === "MemberExpression") {
     const base = compileChain(compiler, node.object, scope);
@@ -828,7 +828,7 @@ function compileChain(compiler: Compiler, node: Node, scope: Scope): Chain {
   };
 }
 
-/** Gives a value to a name, member or pattern. */
+/** Assigns to a name, member or pattern. */
 export function compileAssign(
   compiler: Compiler,
   node: Node,

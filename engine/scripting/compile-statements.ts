@@ -1,13 +1,13 @@
 /**
- * Statements to closures that answer how they ended. Every statement pays a step and its weight first, so
+ * Compiles statements to closures that return their completion. Every statement first charges a step and its weight, so
  * no code runs without fuel; a block of one statement is free, as in the reference.
  *
  * It does not know expressions, nor what built-ins do.
  *
  * Invariants:
- * - `catch` and `finally` see thrown values of scripts only: running out of fuel, memory or depth, and errors
- *   of the host, pass by them;
- * - a loop pays for every turn, whatever its body is.
+ * - `catch` and `finally` only see values thrown by scripts: exhausted fuel, memory or depth, and errors of the host,
+ *   bypass them;
+ * - a loop charges for every iteration, whatever its body is.
  */
 
 import type * as acorn from "acorn";
@@ -112,7 +112,7 @@ export function compileStatement(
   }
 }
 
-/** An expression whose value nobody asks for: then it is all the same whether `x++` gives the old one. */
+/** An expression whose value is unused: `x++` may then be compiled as `++x`. */
 function compileEffect(compiler: Compiler, node: Node, scope: Scope): Expression {
   if (node.type !== "UpdateExpression") return compiler.expression(node, scope);
   return compiler.expression({ ...node, prefix: true }, scope);
@@ -127,7 +127,7 @@ function compileDeclaration(
   const weight = weightOf(node);
   const parts: { assign: Assign; value: Expression }[] = [];
   for (const { id, init } of node.declarations) {
-    // `var x;` leaves the variable as it is; `let x;` in a loop sets it back.
+    // `var x;` leaves the variable unchanged; `let x;` in a loop resets it.
     if (!init && node.kind === "var") continue;
     const value = init ? compiler.expression(init, scope) : () => undefined;
     const name = id.type === "Identifier" ? id.name : "";
@@ -175,7 +175,7 @@ function compileIf(compiler: Compiler, node: acorn.IfStatement, scope: Scope): S
   };
 }
 
-/** Statements one after the other, until one does not end normally. */
+/** Runs statements in order, until one does not complete normally. */
 export function compileSequence(
   compiler: Compiler,
   nodes: readonly Node[],
@@ -211,7 +211,7 @@ function compileBlock(compiler: Compiler, node: acorn.BlockStatement, outer: Sco
   };
 }
 
-/** Code of a scope: in a new frame when it needs one, its functions made first. */
+/** The code of a scope: in a new frame if needed, with its functions created first. */
 function withEntry(compiler: Compiler, scope: Scope, body: Statement): Statement {
   const entry = compiler.entry(scope);
   if (scope.ownFrame) {
@@ -233,12 +233,12 @@ function newFrame(frame: Frame, scope: Scope): Frame {
   return new Frame(new Array(scope.slotCount).fill(undefined), frame, frame.run, frame.self);
 }
 
-/** True when a `break` or `continue` without label, or with one of the loop's, is for this loop. */
+/** Whether a `break` or `continue` without label, or with one of the loop's, targets this loop. */
 function isMine(run: Run, labels: readonly string[]): boolean {
   return run.label === null || labels.includes(run.label);
 }
 
-/** What a loop does after its body: go on, or end with a completion. */
+/** The continuation of a loop after its body: null to go on, or the completion to end with. */
 function afterBody(run: Run, completion: Completion, labels: readonly string[]): Completion | null {
   if (completion === normal) return null;
   if (completion === completions.return || !isMine(run, labels)) return completion;
@@ -271,7 +271,7 @@ function compileFor(
       const end = afterBody(run, body(frame), labels);
       if (end !== null) return end;
       if (fresh) {
-        // Each turn has its own variables, which closures made in it keep.
+        // Each iteration has its own variables, which closures created in it capture.
         run.grow(64 + scope.slotCount * 8);
         frame = new Frame(frame.slots.slice(), outside, run, frame.self);
       }
@@ -325,7 +325,7 @@ function compileForEach(
   };
 }
 
-/** A loop over elements that become a variable of the frame at hand, one after the other. */
+/** A loop that assigns elements to a variable of the current frame, one after another. */
 interface ForOf {
   readonly at: number;
   readonly startWeight: number;
@@ -474,7 +474,7 @@ function compileTry(compiler: Compiler, node: acorn.TryStatement, scope: Scope):
   };
 }
 
-/** What a script has thrown, with the account of depth set back; anything else goes on. */
+/** A value thrown by a script, with the depth counters restored; any other error is rethrown. */
 function caught(run: Run, error: unknown, depthLeft: number, levelsLeft: number): ScriptThrow {
   if (!(error instanceof ScriptThrow)) throw error;
   run.depthLeft = depthLeft;

@@ -1,8 +1,9 @@
 /**
- * The functions that a C# index is compiled into calls of, beside those that every index has: operators, members, methods
- * of texts, numbers and dates, and what an index reaches. indexing/csharp writes their names, each with `cs` before it.
+ * The functions that a compiled C# index calls, in addition to those of every index: operators, members, methods of
+ * texts, numbers and dates, and access to other documents. The output of indexing/csharp uses their names with the
+ * prefix `cs`.
  *
- * Invariant: made once, never changed; nothing of a run is kept.
+ * Invariant: created once and immutable; they keep no state of a run.
  */
 import { builtIn, newArray, newString } from "./built-in.ts";
 import { elementAt, itemsOf, sequenceFunctions } from "./csharp-sequences.ts";
@@ -112,7 +113,7 @@ function boolean(_run: Run, _self: Value, [value]: Value[]): Value {
   throw failed("System.FormatException: The text was not recognized as a valid Boolean.");
 }
 
-/** A number of a text or a number; null when it is neither. */
+/** The number in a text or number; null for anything else. */
 function parsed(value: Value): number | null {
   if (typeof value !== "string") return numberIn(value);
   const text = value.trim().replaceAll(",", "");
@@ -136,7 +137,7 @@ function parseDouble(run: Run, _self: Value, [value]: Value[]): Value {
   return number === null ? badNumber(value) : cs.makeDouble(run, number);
 }
 
-/** `Convert.ToInt32`: halves go to the even one. */
+/** `Convert.ToInt32`: rounds half to even. */
 function roundInteger(_run: Run, _self: Value, [value]: Value[]): Value {
   if (isMissing(value)) return 0;
   if (typeof value === "boolean") return Number(value);
@@ -212,7 +213,7 @@ function dateMethod(work: (time: cs.Moment, count: number) => cs.Moment): Native
   };
 }
 
-/** A day that the month does not have is its last one. */
+/** A day beyond the end of the month becomes the last day. */
 function addMonths({ time, ticks, isUtc }: cs.Moment, count: number): cs.Moment {
   const date = new Date(time);
   const day = date.getUTCDate();
@@ -235,7 +236,7 @@ function text(run: Run, _self: Value, [value, format]: Value[]): Value {
   return newString(run, time === null ? cs.textOf(value) : cs.formatDate(time, format));
 }
 
-/** `x.ToString(format)`: of what is not there, with a format, nothing. */
+/** `x.ToString(format)`: undefined for a missing value with a format. */
 function formatted(run: Run, self: Value, [value, format]: Value[]): Value {
   if (isMissing(value) && format !== undefined) return undefined;
   return text(run, self, [value, format]);
@@ -285,14 +286,14 @@ function join(run: Run, _self: Value, [separator, ...given]: Value[]): Value {
   return joined(run, items, cs.textOf(separator));
 }
 
-/** Texts as one, which is paid for before it is made. */
+/** Joined texts, charged before they are created. */
 function joined(run: Run, items: readonly Value[], separator: string): string {
   const parts = items.map(cs.textOf);
   for (const part of parts) run.grow(part.length + separator.length);
   return parts.join(separator);
 }
 
-/** A method of texts; of what is not there it gives nothing, or `otherwise`. */
+/** A method of texts; for a missing value it returns undefined, or `otherwise`. */
 function textMethod(
   work: (run: Run, text: string, args: Value[]) => Value,
   otherwise?: Value,
@@ -327,7 +328,7 @@ function contains(run: Run, _self: Value, [source, item, how]: Value[]): Value {
   return (itemsOf(run, source) ?? []).some((one) => cs.equals(run, one, item));
 }
 
-/** Both texts as a `StringComparison` compares them. */
+/** Both texts prepared for comparison under a `StringComparison`. */
 function folded(left: string, right: string, how: Value): [string, string] {
   const ignores = how === true || (typeof how === "string" && how.endsWith("IgnoreCase"));
   return ignores ? [left.toLowerCase(), right.toLowerCase()] : [left, right];
@@ -415,7 +416,7 @@ function compareTo(run: Run, _self: Value, [left, right]: Value[]): Value {
   return Math.sign(cs.order(run, left, right)) + 0;
 }
 
-/** A value is greater than what is not there. */
+/** Any value is greater than a missing one. */
 function comparison(isRight: (found: number) => boolean): Native {
   return (run, _self, [left, right]) => {
     if (isMissing(right) && !isMissing(left)) return isRight(1);
@@ -459,7 +460,7 @@ function mathOfTwo(work: (left: number, right: number) => number): Native {
   };
 }
 
-// What an index reaches.
+// Access from an index.
 
 function idOf(_run: Run, _self: Value, [value]: Value[]): Value {
   return ScriptDocument.of(value)?.id ?? undefined;
@@ -469,7 +470,7 @@ function metadataFor(_run: Run, _self: Value, [value]: Value[]): Value {
   return ScriptDocument.of(value)?.metadata();
 }
 
-/** A document, or the documents of a list of ids; one of another collection is not there. */
+/** A document, or the documents of a list of ids; one of another collection counts as missing. */
 function loadDocument(run: Run, self: Value, [id, collection]: Value[]): Value {
   if (isArray(id)) {
     return newArray(
@@ -615,7 +616,7 @@ const functions: Readonly<Record<string, Native>> = {
   Boost: boost,
 };
 
-/** Globals of the script that a C# index becomes. */
+/** Globals of the script generated from a C# index. */
 export const csharpGlobals: ReadonlyMap<string, Value> = new Map<string, Value>([
   ...indexGlobals,
   ...Object.entries(functions).map(([name, native]): [string, Value] => [

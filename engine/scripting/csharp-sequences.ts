@@ -1,10 +1,11 @@
 /**
- * The methods of sequences (LINQ) that C# indexes call, over arrays of scripts.
+ * The sequence methods (LINQ) that C# indexes call, over arrays of scripts.
  *
  * - An array is a sequence, so are the characters of a text and the pairs of an object (`Key` and `Value`).
- * - RavenDB 7.2.7 was asked: of what is not there, `Select` and `SelectMany` give an empty list, `Count` 0, all others nothing.
+ * - Measured on RavenDB 7.2.7: for a missing sequence, `Select` and `SelectMany` return an empty list, `Count` 0, all
+ *   others a missing value.
  *
- * Invariant: every item that is looked at is paid for; every function that is called pays for itself.
+ * Invariant: every visited item is charged; every called function charges for itself.
  */
 import { newArray } from "./built-in.ts";
 import {
@@ -33,7 +34,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** The items of a sequence; null when there is none. @throws EngineError script-failed for what is no sequence */
+/** The items of a sequence; null when it is missing. @throws EngineError script-failed for any other value */
 export function itemsOf(run: Run, value: Value): Value[] | null {
   if (isMissing(value)) return null;
   if (isArray(value)) {
@@ -69,7 +70,7 @@ function empty(): never {
   throw failed("System.InvalidOperationException: Sequence contains no elements");
 }
 
-/** A method that gives nothing of nothing. */
+/** A method that returns undefined for a missing sequence. */
 function method(work: (run: Run, items: Value[], args: Value[]) => Value): Native {
   return (run, _self, [source, ...args]) => {
     const items = itemsOf(run, source);
@@ -77,7 +78,7 @@ function method(work: (run: Run, items: Value[], args: Value[]) => Value): Nativ
   };
 }
 
-/** A method that gives a list. */
+/** A method that returns a list. */
 function listMethod(work: (run: Run, items: Value[], args: Value[]) => Value[]): Native {
   return method((run, items, args) => newArray(run, work(run, items, args)));
 }
@@ -114,7 +115,7 @@ function count(run: Run, _self: Value, [source, test]: Value[]): Value {
   return passing(run, itemsOf(run, source) ?? [], test).length;
 }
 
-/** What is not there counts as 0. */
+/** Missing values count as 0. */
 function sum(run: Run, items: Value[], selector: Value): Value {
   let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
@@ -123,7 +124,7 @@ function sum(run: Run, items: Value[], selector: Value): Value {
   return found;
 }
 
-/** As `sum`, as a decimal, which it is unless what is summed up is cast to an integer. */
+/** As `sum`, as a decimal, unless the summed values are cast to integers. */
 function total(run: Run, items: Value[], selector: Value): Value {
   const found = sum(run, items, selector);
   return typeof found === "number" ? makeDouble(run, found, "Decimal") : found;
@@ -137,7 +138,7 @@ function average(run: Run, items: Value[], selector: Value): Value {
   return number === null ? undefined : makeDouble(run, number / items.length, kind);
 }
 
-/** The least item for `sign` -1, the greatest for 1; null when all are missing. */
+/** The smallest item for `sign` -1, the largest for 1; null when all are missing. */
 function extreme(run: Run, items: Value[], selector: Value, sign: number): Value {
   const values = mapped(run, items, selector);
   let found: Value = items.length === 0 ? undefined : null;
@@ -189,7 +190,7 @@ function thenBy(sign: number): Native {
   };
 }
 
-/** A text that is the same for equal values. */
+/** A text that is equal for equal values. */
 function keyOf(run: Run, value: Value): string {
   const number = numberIn(value);
   if (number !== null) return `n${number}`;
@@ -241,7 +242,7 @@ function groupBy(run: Run, items: Value[], [key, element]: Value[]): Value[] {
   );
 }
 
-/** The results of one key that a reduce is given. */
+/** The group of one key for a reduce. */
 function groupOf(run: Run, _self: Value, [given, element]: Value[]): Value {
   if (!isObject(given)) throw failed("A group is expected");
   const items = itemsOf(run, propertyOf(run, given, "values")) ?? [];
@@ -319,7 +320,7 @@ function repeat(run: Run, _self: Value, [value, length]: Value[]): Value {
   return newArray(run, new Array<Value>(size).fill(value));
 }
 
-/** Calls a function for each item; what the clauses of a query are made of. */
+/** Calls a function for each item; the building block of query clauses. */
 function each(run: Run, _self: Value, [source, callback]: Value[]): Value {
   for (const item of itemsOf(run, source) ?? []) call(run, callback, [item]);
   return undefined;
@@ -339,7 +340,9 @@ function push(run: Run, _self: Value, [list, value]: Value[]): Value {
 
 const same = listMethod((_run, items) => items);
 
-/** By name without `cs`. `Contains`, `Concat`, `IndexOf` and others of texts, too, are in csharp-functions.ts. */
+/**
+ * By name without `cs`. `Contains`, `Concat`, `IndexOf` and others that also apply to texts are in csharp-functions.ts.
+ */
 export const sequenceFunctions: Readonly<Record<string, Native>> = {
   Aggregate: method(aggregate),
   All: method((run, items, [test]) => items.every((item) => Boolean(call(run, test, [item])))),

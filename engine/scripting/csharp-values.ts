@@ -1,12 +1,12 @@
 /**
- * What C# means by values and operators, over the values of scripts: doubles that are whole, what is not there, dates and spans of time.
+ * C# semantics of values and operators over script values: integral doubles, missing values, dates and time spans.
  *
- * - A double that is whole is boxed, because 7 / 2 is 3 and 7.0 / 2 is 3.5; any other number says by itself what it is.
- * - A date is its text, as it stands in documents: `2020-01-02T03:04:05.0000000Z`; a span is `1.02:03:04.0000000`.
- * - undefined is what is not there, null what is null: the first gives no term in an index, the second one.
+ * - A double with an integral value is boxed, because 7 / 2 is 3 and 7.0 / 2 is 3.5; other numbers need no mark.
+ * - A date is its text, as in documents: `2020-01-02T03:04:05.0000000Z`; a span is `1.02:03:04.0000000`.
+ * - undefined is a missing value, null a null: in an index, the first produces no term, the second produces one.
  *
- * RavenDB 7.2.7 was asked what its indexes make of what is not there: a member or a method of it is not there either,
- * `x + null` is x, `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.
+ * Missing values in indexes, measured on RavenDB 7.2.7: a member or a method of one is missing too, `x + null` is x,
+ * `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.
  */
 import { EngineError } from "../errors.ts";
 import { parseInstant } from "../indexing/date-terms.ts";
@@ -34,10 +34,10 @@ import { spanSlots } from "./shape-hint.ts";
 import { isDoubleSpelling, TextSource } from "./text-source.ts";
 import { doubleText, numberText, roundTripText } from "./value-text.ts";
 
-/** What a boxed number is: a double shows that it is one (`3.0`), a decimal, as sums are, does not. */
+/** The type of a boxed number: a double prints as one (`3.0`), a decimal, such as a sum, does not. */
 export type BoxKind = "Double" | "Decimal";
 
-/** What goes wrong in C# while an index runs. */
+/** A runtime error of a C# index. */
 export function failed(message: string): EngineError {
   return new EngineError("script-failed", message);
 }
@@ -73,7 +73,7 @@ export function isDouble(value: Value): boolean {
   return typeof value === "number" ? !Number.isInteger(value) : isBoxed(value);
 }
 
-/** A property of an object; undefined when it is not there. Doubles of a document are told by their spelling. */
+/** A property of an object; undefined when missing. Doubles of a document are recognized by their spelling. */
 export function propertyOf(run: Run, object: ScriptObject, name: string): Value {
   const position = positionOf(object, name);
   if (position < 0) return undefined;
@@ -106,7 +106,7 @@ function compute(run: Run, left: Value, right: Value, operator: string, numeric:
   );
 }
 
-/** Is one of them a decimal, and the other one that or a whole number? */
+/** Whether the operation is decimal: neither operand is a double. */
 function isDecimal(left: Value, right: Value): boolean {
   const [first, second] = [kindOf(left), kindOf(right)];
   return first !== "Double" && second !== "Double";
@@ -116,7 +116,7 @@ function kindOf(value: Value): string {
   return isBoxed(value) ? value.className : isDouble(value) ? "Double" : "";
 }
 
-/** Digits behind the point of a number; -1 when it is too large or too small to be worth counting. */
+/** Fraction digits of a number; -1 when it is too large or too small for this to matter. */
 function scaleOf(value: number): number {
   if (Number.isInteger(value)) return 0;
   const text = String(value);
@@ -124,7 +124,7 @@ function scaleOf(value: number): number {
   return point < 0 || text.includes("e") ? -1 : text.length - point - 1;
 }
 
-/** A result with as many digits as decimals would have: 0.1 + 0.2 is 0.3. */
+/** A result rounded to the digits that decimals would have: 0.1 + 0.2 is 0.3. */
 function rounded(result: number, scale: number): number {
   const isRounded = scale > 0 && scale <= 15 && Math.abs(result) < 1e15;
   return isRounded ? Number(result.toFixed(scale)) : result;
@@ -211,7 +211,7 @@ export function equals(run: Run, left: Value, right: Value): boolean {
   return false;
 }
 
-/** Below 0, 0 or above 0; null when the two have no order. */
+/** Negative, 0 or positive; null when the two are not comparable. */
 export function compare(run: Run, left: Value, right: Value): number | null {
   if (isMissing(left) || isMissing(right)) return null;
   if (typeof left === "string" && typeof right === "string") {
@@ -232,7 +232,7 @@ export function compare(run: Run, left: Value, right: Value): number | null {
   return first - second;
 }
 
-/** As `compare`, for sorting: what is not there comes first. */
+/** As `compare`, for sorting: missing values come first. */
 export function order(run: Run, left: Value, right: Value): number {
   if (isMissing(left) || isMissing(right))
     return Number(isMissing(right)) - Number(isMissing(left));
@@ -241,7 +241,7 @@ export function order(run: Run, left: Value, right: Value): number {
 
 // Texts.
 
-/** What `ToString()` gives. */
+/** The result of `ToString()`. */
 export function textOf(value: Value): string {
   if (isMissing(value)) return "";
   if (typeof value === "string") {
@@ -254,12 +254,12 @@ export function textOf(value: Value): string {
   return resultText(null, value);
 }
 
-/** JSON text of what an index gives: a member that is not there is null. */
+/** JSON text of an index's output: a missing member is null. */
 export function resultText(run: Run | null, value: Value): string {
   return nestedText(run, value, 0);
 }
 
-/** Values in each other that a function may make. */
+/** Maximum nesting of the values that a function returns. */
 const nestingMax = 100;
 
 function nestedText(run: Run | null, value: Value, depth: number): string {
@@ -284,7 +284,9 @@ function nestedText(run: Run | null, value: Value, depth: number): string {
   return valueText(run, value);
 }
 
-/** As `resultText`, of one field: items of a list that are not there are left out, and whole numbers are written as such. */
+/**
+ * As `resultText`, for one field: missing items of a list are omitted, and integral numbers are written as integers.
+ */
 export function listedText(run: Run | null, value: Value, depth = 0): string {
   if (depth > nestingMax) throw failed("The values are nested too deeply");
   if (isBoxed(value)) return numberText(value.boxed as number);
@@ -298,9 +300,9 @@ function slotOf(object: ScriptObject, key: string): Value {
   return value === ABSENT ? undefined : value;
 }
 
-/** A number as a format says: `D5` and `X` of its whole part, and all that patches know. */
+/** A formatted number: `D5` and `X` of its whole part, and all formats of patches. */
 export function formatNumber(value: Value, format: string): string {
-  const number = numberIn(value) as number; // the caller has asked
+  const number = numberIn(value) as number; // checked by the caller
   const [, kind = "", least = ""] = /^([dDxX])(\d{0,2})$/.exec(format) ?? [];
   if (kind === "") return numberFormatted(number, format);
   const whole = Math.trunc(number);
@@ -312,11 +314,11 @@ export function formatNumber(value: Value, format: string): string {
 
 // Dates. Ticks are 100 ns.
 
-/** A moment, or a local time. */
+/** A moment in UTC, or a local time. */
 export interface Moment {
   /** Milliseconds since 1970. */
   readonly time: number;
-  /** Beyond them, 0 to 9999. */
+  /** Ticks beyond the milliseconds, 0 to 9999. */
   readonly ticks: number;
   readonly isUtc: boolean;
 }
@@ -325,7 +327,7 @@ const ticksPerMillisecond = 10_000;
 const timeMin = -62_135_596_800_000;
 const timeMax = 253_402_300_799_999;
 
-/** The date that a text with a time of day is, or null. */
+/** The date in a text with a time of day, or null. */
 export function dateOf(value: Value): Moment | null {
   if (typeof value !== "string" || value.length < 19 || value.charCodeAt(10) !== 0x54) return null;
   const instant = parseInstant(value);
@@ -355,7 +357,7 @@ function ticksBetween(from: Moment, to: Moment): number {
 
 const spanPattern = /^(-)?(?:(\d{1,8})\.)?(\d\d):(\d\d):(\d\d)(?:\.(\d{7}))?$/;
 
-/** The ticks of a text that is a span of time, or null. */
+/** The ticks of a text that is a time span, or null. */
 export function spanOf(value: Value): number | null {
   if (typeof value !== "string" || value.length < 8 || value.length > 26) return null;
   const match = spanPattern.exec(value);
@@ -370,7 +372,7 @@ export function spanText(ticks: number): string {
   return timeSpanText(BigInt(Math.round(ticks)));
 }
 
-/** A date as a format of .NET says, in the invariant culture. */
+/** A date in a .NET format, in the invariant culture. */
 export function formatDate(moment: Moment, format: string): string {
   if (format === "o" || format === "O") return dateText(moment);
   return dateIn(moment.time, format, moment.ticks, moment.isUtc ? "Z" : "");
@@ -424,7 +426,7 @@ const spanUnits: Readonly<Record<string, readonly [ticks: number, modulus: numbe
   Milliseconds: [1e4, 1_000],
 };
 
-/** A member of a span of time; undefined when spans have no such member. */
+/** A member of a time span; undefined when spans have no such member. */
 export function spanMember(run: Run, span: number, name: string): Value {
   if (name === "Ticks") return span;
   const total = name.startsWith("Total") ? spanUnits[name.slice(5)] : undefined;

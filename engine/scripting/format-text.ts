@@ -1,8 +1,8 @@
 /**
- * Numbers, dates and spans of time as .NET's invariant culture writes them: for `toStringWithFormat`,
- * `compareDates`, the `convert…ToTimeSpanString` functions, and indexes in C#.
+ * Formats numbers, dates and time spans as .NET's invariant culture does: for `toStringWithFormat`, `compareDates`, the
+ * `convert…ToTimeSpanString` functions, and indexes in C#.
  *
- * It does not know script values. A tick is 100 ns.
+ * It knows nothing of script values. A tick is 100 ns.
  */
 
 import { EngineError } from "../errors.ts";
@@ -35,7 +35,7 @@ function grouped(digits: string): string {
   return digits.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Digits with a fixed count behind the point. Rounds half away from zero, as .NET does. */
+/** A number with a fixed count of fraction digits. Rounds half away from zero, as .NET does. */
 function fixed(value: number, decimals: number, group: boolean): string {
   const text = Math.abs(value).toFixed(Math.min(decimals, 99));
   const [whole, fraction] = text.split(".") as [string, string?];
@@ -157,7 +157,7 @@ const standardDates: ReadonlyMap<string, string> = new Map([
 
 /**
  * A date (milliseconds since 1970) in a standard (`d`) or custom (`yyyy-MM-dd`) format.
- * @param ticks beyond the milliseconds, 0 to 9999. @param zone what `K` stands for: empty for a local time.
+ * @param ticks beyond the milliseconds, 0 to 9999. @param zone the expansion of `K`: empty for a local time.
  */
 export function formatDate(time: number, format: string, ticks = 0, zone: "Z" | "" = "Z"): string {
   const pattern = format.length === 1 ? standardDates.get(format) : format;

@@ -1,8 +1,8 @@
 /**
- * What the text of a deployed index may call beside what every script may: the words that declare maps and reduces, and
- * those with which a map reaches what its document refers to.
+ * The functions that the text of a deployed index may call, in addition to those of every script: declarations of maps
+ * and reduces, and access to the documents that a map refers to.
  *
- * Invariant: made once, never changed; what a run declares is kept by the run alone.
+ * Invariant: created once and immutable; the declarations of a run are kept by that run only.
  */
 import { EngineError } from "../errors.ts";
 import { loadAttachment, loadAttachments } from "./attachment-functions.ts";
@@ -26,7 +26,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** One `map(…)`. Whether its arguments are what they must be is for the reader. */
+/** One `map(…)`. The reader validates its arguments. */
 export interface DeclaredMap {
   readonly source: "documents" | "counters" | "timeSeries";
   readonly collection: Value;
@@ -47,13 +47,13 @@ export interface Declarations {
 
 /** The host of an index's functions. */
 export interface IndexScriptHost extends ScriptHost {
-  /** False while `noTracking.load` loads: what is loaded is no reference. */
+  /** False during `noTracking.load`: loaded documents are not recorded as references. */
   isTracking: boolean;
 }
 
 const declared = new WeakMap<Run, Declarations>();
 
-/** What a run of an index's text has declared. */
+/** The declarations made by a run of an index's text. */
 export function declarationsOf(run: Run): Declarations {
   let found = declared.get(run);
   if (found === undefined) {
@@ -78,7 +78,7 @@ function declareMap(source: DeclaredMap["source"]): Native {
     } else if (args.length === 2) {
       maps.push({ source, collection: first, item: undefined, map: second });
     } else {
-      // With more of them it is not known what any of them is.
+      // With more arguments, their meaning is unknown.
       const collection = args.length === 3 ? first : undefined;
       maps.push({ source, collection, item: second ?? null, map: third });
     }
@@ -98,8 +98,8 @@ function declareGroupBy(run: Run, _self: Value, [groupBy]: Value[]): Value {
 }
 
 /**
- * `load(id, collection)`: the collection is read where the text is, see index-script.ts. Other than in patches, a
- * document that is not there is null.
+ * `load(id, collection)`: the collection is read from the text, see index-script.ts. Unlike in patches, a missing
+ * document is null.
  */
 function load(run: Run, self: Value, [id]: Value[]): Value {
   return callFunction(run, globals.get("load") as ScriptFunction, self, [id]) ?? null;
@@ -130,7 +130,7 @@ function createField(run: Run, _self: Value, [name, value, options]: Value[]): V
   return field;
 }
 
-/** `boost(value, factor)`: a field's value, or a whole entry, whose scores are multiplied. */
+/** `boost(value, factor)`: a field's value, or a whole entry, with a score factor. */
 function boost(run: Run, _self: Value, [value, factor]: Value[]): Value {
   if (typeof factor !== "number" || !Number.isFinite(factor)) {
     throw new EngineError("invalid-argument", "boost(value, factor): 'factor' must be a number");
@@ -142,7 +142,7 @@ function boost(run: Run, _self: Value, [value, factor]: Value[]): Value {
   return boosted;
 }
 
-/** Reads a list out of the metadata of a document. */
+/** Reads a list from the metadata of a document. */
 function metadataList(method: string, key: string): Native {
   return (run, _self, [document]) => {
     if (document === null || document === undefined) return newArray(run, []);

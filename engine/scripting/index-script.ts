@@ -1,6 +1,6 @@
 /**
- * Reads the texts of a deployed index: which maps and which reduce they declare, and, without running them, which fields
- * they give and of which collections they load documents.
+ * Analyzes the texts of a deployed index: the maps and the reduce they declare, and, without running them, the fields
+ * they output and the collections whose documents they load.
  */
 import { EngineError } from "../errors.ts";
 import type { MapSource } from "../indexing/index-program.ts";
@@ -9,11 +9,11 @@ import type { CompiledScript } from "./script.ts";
 import { childrenOf, type FunctionNode, isFunctionNode, type Node } from "./script-parser.ts";
 import { isFunction, type ScriptFunction } from "./script-values.ts";
 
-/** One map of documents, or of their counters. `collection` null: of all of them. */
+/** One map of documents, or of their counters. `collection` null: all collections. */
 export interface IndexMap {
   readonly source: MapSource;
   readonly collection: string | null;
-  /** The name of the counters that are mapped; null: all. */
+  /** The name of the mapped counters; null: all. */
   readonly item: string | null;
   readonly map: ScriptFunction;
 }
@@ -88,19 +88,19 @@ export function indexReduceOf(
   return { groupBy, aggregate };
 }
 
-/** What a text says of itself. */
+/** The static properties of a text. */
 export interface IndexReading {
-  /** Names of the fields of its entries; null when only running it tells them. */
+  /** Names of the fields of its entries; null when known only at run time. */
   readonly fields: ReadonlySet<string> | null;
-  /** Collections that it loads documents of; null in it: any. */
+  /** Collections whose documents it loads; null as a member: any. */
   readonly loads: ReadonlySet<string | null>;
 }
 
-/** Functions of index texts that are known and not supported. */
+/** Functions that are recognized but not supported. */
 const unsupported = new Set(["createSpatialField"]);
 
 /**
- * Reads the calls of `map` or `aggregate` in a text.
+ * Analyzes the calls of `map` or `aggregate` in a text.
  * @throws EngineError index-compilation, not-supported, invalid-operation
  */
 export function readIndexText(name: string, tree: Node, method: "map" | "aggregate"): IndexReading {
@@ -116,7 +116,7 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
     }
     if (plain === "createField") isDynamic = true;
     if (plain === "load") loads.add(loadedCollection(node.arguments as Node[]));
-    // `map(…)` and `counters.map(…)`, and not the method of an array; `groupBy(…).aggregate(…)`.
+    // `map(…)` and `counters.map(…)`, but not the array method; `groupBy(…).aggregate(…)`.
     const isDeclaration =
       method === "map"
         ? plain === method || isCounterMap(node.callee)
@@ -165,7 +165,7 @@ function loadedCollection(args: readonly Node[]): string | null {
   return text.toLowerCase() === "@all_docs" ? null : text;
 }
 
-/** The fields of what a function returns, or null when that cannot be told. @throws EngineError invalid-operation */
+/** The fields of a function's result, or null when they cannot be determined. @throws EngineError invalid-operation */
 function returnedFields(name: string, node: FunctionNode): ReadonlySet<string> | null {
   if (node.body.type !== "BlockStatement") return fieldsOfValue(name, node.body as Node);
   let fields: ReadonlySet<string> | null = null;
@@ -179,7 +179,7 @@ function returnedFields(name: string, node: FunctionNode): ReadonlySet<string> |
   return isKnown ? fields : null;
 }
 
-/** Values of the `return` statements of a function, without those of functions in it. */
+/** Values of the `return` statements of a function, without those of nested functions. */
 function returnedValues(body: Node): (Node | null)[] {
   const found: (Node | null)[] = [];
   const open: Node[] = [body];

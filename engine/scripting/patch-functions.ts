@@ -1,10 +1,10 @@
 /**
- * The functions of the patch API: what a script may do to its database, through `ScriptHost`.
+ * The functions of the patch API: a script's operations on its database, through `ScriptHost`.
  *
- * Messages are those of RavenDB 7.2.7, which clients' users know. Errors of these functions end the run; a
- * script cannot catch them.
+ * Messages are those of RavenDB 7.2.7, which users of its clients know. Errors of these functions end the run; a script
+ * cannot catch them.
  *
- * Invariant: arguments are checked here, so that a host gets ids, names and numbers of the right type.
+ * Invariant: arguments are checked here, so that a host receives ids, names and numbers of the right type.
  */
 
 import { EngineError, type ErrorCode } from "../errors.ts";
@@ -57,22 +57,22 @@ function writable(run: Run): ScriptHost {
   return host;
 }
 
-/** What a host call costs at least: it looks things up outside. */
+/** Minimum cost of a host call: it involves lookups outside of the script. */
 const hostCallUnits = 50;
-/** What a change costs: it is checked, staged, written to the log, committed, and told to who listens. */
+/** Cost of a change: it is validated, staged, logged, committed, and reported to listeners. */
 const changeUnits = 1_000;
-/** A document is parsed and written once more for each byte of it. */
+/** Cost per byte of a document: it is parsed and serialized once more. */
 const unitsPerByte = 1;
-/** Bytes that a change takes until it is durable, beside what it writes. */
+/** Bytes that a change takes until it is durable, besides the data written. */
 const changeBytes = 512;
-/** An entry of a time series is put into its segment, which is packed anew. */
+/** Inserting an entry into a time series repacks its segment. */
 const seriesChangeUnits = 3_000;
 const seriesReadUnits = 100;
 const seriesEntryBytes = 256;
-/** An id of an include is kept until the reply is made. */
+/** The id of an include is kept until the reply. */
 const includedBytes = 64;
 
-/** Pays for a change, and for what is kept of it until it is durable. */
+/** Charges for a change, and for the memory it takes until it is durable. */
 function payForChange(run: Run, text: string, units = changeUnits): void {
   run.burn(units + text.length * unitsPerByte);
   run.grow(changeBytes + text.length * 2);
@@ -83,7 +83,7 @@ function loadOne(run: Run, id: string): Value {
   const { host, loadedHint } = run.context as ScriptContext;
   const loaded = id === "" ? null : host.load(id, loadedHint);
   if (loaded === null) return undefined;
-  // Finding its properties, and reading what the script then touches, is in proportion to its text.
+  // The cost of locating its properties, and of parsing those that the script uses, is proportional to its text.
   run.burn(loaded.length / 2);
   run.grow(256);
   loaded.run = run;
@@ -176,7 +176,7 @@ function putMetadata(run: Run, object: ScriptObject): string | null {
   return metadataText(run, metadata);
 }
 
-/** An array as a document has its positions and its length as names; other things have no properties. */
+/** An array as an object with its positions and its length as keys; other values have no properties. */
 function listAsObject(run: Run, value: Value): ScriptObject {
   const made = newObject();
   if (isArray(value)) {
@@ -230,7 +230,7 @@ function lastModified(run: Run, _self: Value, args: Value[]): Value {
   return typeof text === "string" ? Date.parse(text) : undefined;
 }
 
-/** The id of a document argument: its text, or a document of this run. */
+/** The id of a document argument: a string, or a document of this run. */
 function documentId(value: Value, signature: string): string {
   if (typeof value === "string") return value;
   const document = ScriptDocument.of(value);
@@ -400,7 +400,7 @@ function seriesStats(run: Run, series: ScriptTimeSeries): Value {
   run.burn(hostCallUnits);
   const known = series.stats();
   const stats = newObject();
-  // Without entries RavenDB 7.2.7 gives .NET's least date, and no `Z` to it.
+  // Without entries RavenDB 7.2.7 returns .NET's minimum date, without `Z`.
   setOwn(stats, "Start", known === null ? neverText : isoTime(known.first));
   setOwn(stats, "End", known === null ? neverText : isoTime(known.last));
   setOwn(stats, "Count", known?.count ?? 0);
@@ -435,7 +435,7 @@ function include(run: Run, _self: Value, args: Value[]): Value {
   return undefined;
 }
 
-/** A value as debug output: text as it is, the rest as stored JSON; booleans and numbers as .NET has them. */
+/** A value as debug output: text unquoted, the rest as stored JSON; booleans and numbers in .NET notation. */
 export function outputText(run: Run, value: Value): string {
   if (typeof value === "string") return value;
   if (value === undefined) return "undefined";
@@ -481,7 +481,7 @@ const textTests: Record<string, Native> = {
   },
 };
 
-/** The reference's earth: 60 times 1.1515 miles to a degree, 0.621371192 miles to a kilometre. */
+/** The reference's earth: 60 times 1.1515 miles per degree, 0.621371192 miles per kilometer. */
 const milesOfDegree = (degrees: number): number => degrees * 60 * 1.1515;
 const milesOfKilometer = 0.621371192;
 
@@ -513,13 +513,13 @@ function angleBetween(lat1: number, lng1: number, lat2: number, lng2: number): n
   const [a, b] = [radians(lat1), radians(lat2)];
   const cosine =
     Math.sin(a) * Math.sin(b) + Math.cos(a) * Math.cos(b) * Math.cos(radians(lng1 - lng2));
-  // Rounding may carry the cosine of one and the same place past 1.
+  // Rounding may push the cosine of identical places past 1.
   return (Math.acos(Math.max(-1, Math.min(1, cosine))) / Math.PI) * 180;
 }
 
 const typeRanks: Readonly<Record<string, number>> = { boolean: 1, number: 2, string: 3 };
 
-/** Order of two scalars: null first, then by type, then by value. */
+/** Compares two scalars: null first, then by type, then by value. */
 function compareScalars(a: Value, b: Value): number {
   const rankA = a === null || a === undefined ? 0 : (typeRanks[typeof a] ?? 4);
   const rankB = b === null || b === undefined ? 0 : (typeRanks[typeof b] ?? 4);
@@ -620,7 +620,7 @@ const spans: Record<string, Native> = {
   },
 };
 
-/** What making a text by a format, or of a span of time, costs at most. */
+/** Maximum cost of formatting a value or a time span. */
 const formatUnits = 400;
 
 function toStringWithFormat(run: Run, _self: Value, args: Value[]): Value {
@@ -680,7 +680,7 @@ const archived: Record<string, Native> = {
   },
 };
 
-/** Functions of old versions: named so that an old script's author learns the new name. */
+/** Functions of old versions: recognized so that the error can name the new function. */
 const renamed: Readonly<Record<string, string>> = {
   LoadDocument: "load",
   PutDocument: "put",

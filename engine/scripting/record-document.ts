@@ -1,4 +1,4 @@
-/** Stored documents as scripts see them: values are read from the bytes of the record as they are asked for. */
+/** Stored documents as scripts see them: values are parsed lazily from the bytes of the record. */
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -17,8 +17,8 @@ const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 
 /**
- * The document of a record as scripts see it, with the composed metadata, which is made when a script asks for it: the
- * record must stay until the transaction ends.
+ * The script document of a record, with its composed metadata, which is created on first use: the record must stay
+ * valid until the transaction ends.
  */
 export function scriptDocumentOf(
   context: RecordContext,

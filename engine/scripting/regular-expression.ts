@@ -1,15 +1,15 @@
 /**
- * Regular expressions in linear time: a pattern is compiled to a small program, and all its threads walk
- * the text together, each position once (a Pike machine with captures). No pattern can make it slower than
- * text length times program length, so patterns of strangers are safe.
+ * Regular expressions in linear time: a pattern is compiled to a small program, and all its threads walk the text
+ * together, each position once (a Pike machine with captures). The time is at most text length times program length, so
+ * untrusted patterns are safe.
  *
- * It has classes, quantifiers (greedy and lazy), groups (also named), alternation, anchors, `\b`, `\d \w \s`,
- * `\p{L}`-like categories, and the flags d g i m s u y. It has no back references and no lookaround: they
- * cannot be done in linear time, and are refused by name. It serves scripts and RQL's `regex()`, which wants to know only
- * whether there is a match: text-automaton.ts.
+ * Supports classes, quantifiers (greedy and lazy), groups (also named), alternation, anchors, `\b`, `\d \w \s`,
+ * `\p{L}`-like categories, and the flags d g i m s u y. Back references and lookaround are not possible in linear time
+ * and are refused by name. Used by scripts and by RQL's `regex()`, which only needs to know whether there is a match:
+ * text-automaton.ts.
  *
  * Invariants:
- * - a program has at most `programSizeMax` instructions, whatever the repetitions in the pattern say;
+ * - a program has at most `programSizeMax` instructions, whatever the repetitions in the pattern;
  * - a thread list holds each instruction at most once, in order of preference.
  */
 
@@ -22,14 +22,14 @@ import {
   TextAutomaton,
 } from "./text-automaton.ts";
 
-/** Instructions of one pattern. */
+/** Maximum instructions of a pattern. */
 const programSizeMax = 5_000;
-/** Units of work of making an instruction, and bytes that it holds. */
+/** Cost of generating an instruction, and the bytes it takes. */
 export const instructionUnits = 8;
 export const instructionBytes = 64;
-/** UTF-16 units of one pattern. */
+/** Maximum UTF-16 units of a pattern. */
 const patternLengthMax = 4_096;
-/** Groups inside each other. */
+/** Maximum nesting of groups. */
 const patternDepthMax = 100;
 
 const ops = {
@@ -86,7 +86,7 @@ function complement(ranges: readonly number[]): number[] {
   return result;
 }
 
-/** Categories that a pattern may name, as host patterns of one character: fixed, so nothing is built of text. */
+/** Categories allowed in a pattern, as fixed host patterns for one character: none is built from input. */
 const categories = new Map<string, RegExp>([
   ["L", /^\p{L}$/u],
   ["Lu", /^\p{Lu}$/u],
@@ -106,7 +106,7 @@ const categories = new Map<string, RegExp>([
   ["C", /^\p{C}$/u],
 ]);
 
-/** Reads a pattern. Grammar: either = sequence { "|" sequence }; sequence = { atom [ quantifier ] }. */
+/** Parses a pattern. Grammar: either = sequence { "|" sequence }; sequence = { atom [ quantifier ] }. */
 class PatternParser {
   private at = 0;
   private depth = 0;
@@ -261,7 +261,7 @@ class PatternParser {
     return { kind: "char", code: this.escapedCode() };
   }
 
-  /** `\d \D \w \W \s \S \p{..} \P{..}`; null when the escape is another. */
+  /** `\d \D \w \W \s \S \p{..} \P{..}`; null for any other escape. */
   private classEscape(): CharacterSet | null {
     const letter = this.pattern[this.at + 1] as string;
     const ranges = classRanges.get(letter.toLowerCase());
@@ -278,7 +278,7 @@ class PatternParser {
     return { ranges: [], categories: [category], negated: letter === "P" };
   }
 
-  /** The character of an escape; the cursor is behind the backslash. */
+  /** The character of an escape; the cursor is after the backslash. */
   private escapedCode(): number {
     const letter = this.pattern[this.at] as string;
     const simple = simpleEscapes.get(letter);
@@ -328,7 +328,7 @@ class PatternParser {
     return { kind: "set", set };
   }
 
-  /** One character of a class, or -1 when it was a set and has been added. */
+  /** One character of a class, or -1 after adding a set. */
   private classAtom(set: CharacterSet, pairs: [number, number][]): number {
     if (!this.peek("\\")) return this.codePoint();
     if (this.at + 1 >= this.pattern.length) throw this.error("\\ at end of pattern");
@@ -464,7 +464,7 @@ class Program {
   }
 
   private repeat(body: Node, min: number, max: number, lazy: boolean): void {
-    // A body that matches nothing adds no instructions: the count of repetitions is bounded here.
+    // An empty body adds no instructions, so the number of repetitions is bounded here.
     if (min > programSizeMax) throw patternError(this.pattern, "The expression is too large");
     for (let i = 0; i < min; i += 1) this.node(body);
     if (max === Number.POSITIVE_INFINITY) {
@@ -548,7 +548,7 @@ class PikeMatcher implements Matcher {
   private readonly dotAll: boolean;
   private readonly sticky: boolean;
   private readonly unicode: boolean;
-  /** Instructions visited since the last payment. */
+  /** Instructions visited since the last charge. */
   private work = 0;
 
   constructor(source: string, flags: string) {
@@ -599,7 +599,7 @@ class PikeMatcher implements Matcher {
     return this.unicode ? (text.codePointAt(at) as number) : text.charCodeAt(at);
   }
 
-  /** Moves every thread over one character. @returns the captures of the best thread that has matched */
+  /** Advances every thread by one character. @returns the captures of the best matching thread */
   private step(
     current: ThreadList,
     next: ThreadList,
@@ -622,7 +622,7 @@ class PikeMatcher implements Matcher {
     return null;
   }
 
-  /** Does an instruction take this character? `folded`: without its case, if that does not count. */
+  /** Whether an instruction accepts this character. `folded`: the case-folded character, if case is ignored. */
   passes(instruction: number, code: number, folded = this.fold ? foldCase(code) : code): boolean {
     const operand = this.program.first[instruction] as number;
     const operation = this.program.operations[instruction];
@@ -639,7 +639,7 @@ class PikeMatcher implements Matcher {
     return inside !== set.negated;
   }
 
-  /** Adds a thread, following the instructions that take no character. */
+  /** Adds a thread, following the instructions that consume no character. */
   private add(
     list: ThreadList,
     start: number,
@@ -714,7 +714,7 @@ function upperOf(code: number): number {
 }
 
 /**
- * Compiles a pattern as scripts write it. `flags` is a set of d g i m s u y.
+ * Compiles a pattern in script syntax. `flags` is a set of d g i m s u y.
  * @throws EngineError regex-invalid: not a pattern, or one that cannot be matched in linear time
  */
 export function compilePattern(source: string, flags: string): Matcher {
@@ -728,7 +728,7 @@ export function compilePattern(source: string, flags: string): Matcher {
   return new PikeMatcher(source, [...flags].sort().join(""));
 }
 
-/** Compiles a pattern to the question whether it matches anywhere in a text. */
+/** Compiles a pattern to a test whether it matches anywhere in a text. */
 function compileAutomaton(source: string, flags: string, space: AutomatonSpace): TextAutomaton {
   if (source.length > patternLengthMax) throw patternError(source.slice(0, 60), "It is too long");
   const tests = new PatternTests(source, flags);
@@ -756,14 +756,14 @@ const automatonKinds = {
   [ops.match]: "match",
 } as const;
 
-/** A program as an automaton wants to see it. */
+/** A program in the form that automata need. */
 class PatternTests implements AutomatonProgram {
   private readonly program: Program;
   private readonly matcher: PikeMatcher;
   private readonly multiline: boolean;
   /** By instruction: the number of its test. */
   private readonly tests: Int32Array;
-  /** By test: an instruction that has it. */
+  /** By test: an instruction that uses it. */
   private readonly testers: number[] = [];
 
   constructor(source: string, flags: string) {
@@ -832,12 +832,12 @@ class PatternTests implements AutomatonProgram {
   }
 }
 
-/** Somebody whom nothing is charged to. */
+/** An account that ignores charges. */
 const nobody: Account = { burn: () => undefined };
 
 /**
- * Compiles a .NET-like pattern for RQL's `regex()`: found anywhere in the text, without regard to case; `(?-i)`,
- * `(?m)`, `(?s)` and their combinations at the start are flags. `space` is shared by the patterns of one request.
+ * Compiles a .NET-like pattern for RQL's `regex()`: found anywhere in the text, case-insensitive; `(?-i)`, `(?m)`,
+ * `(?s)` and their combinations at the start are flags. `space` is shared by the patterns of one request.
  * @throws EngineError regex-invalid
  */
 export function compileTextTest(

@@ -1,20 +1,20 @@
 /**
- * How long a script runs, in processor time. Work is paid for by what it usually costs; where that is wrong, on a slow
- * machine, and when memory is collected, the clock ends a run before others have waited long for it.
+ * Measures how long a script runs, in processor time. Work is charged at its usual cost; where that is wrong, on a slow
+ * machine or during garbage collection, the clock ends a run before it blocks others for long.
  *
  * Knows nothing of scripts.
  *
  * Invariants:
- * - Time in which the process did not run is not counted, nor more than `stretchMsMax` of a time in which the clock was not
- *   looked at: a collection of memory that others caused ends no innocent script.
+ * - Time in which the process did not run is not counted, and at most `stretchMsMax` between two checks of the clock: a
+ *   garbage collection caused by others ends no script.
  */
 
-/** Milliseconds that are counted at most between two looks. */
+/** Maximum milliseconds counted between two checks. */
 const stretchMsMax = 10;
 
-/** What the clock is read from. */
+/** The source of the clock. */
 export interface TimeSource {
-  /** Milliseconds since some moment. */
+  /** Milliseconds since an arbitrary moment. */
   now(): number;
   /** Milliseconds of processor time of the whole process. */
   used(): number;
@@ -40,13 +40,13 @@ export class ScriptClock {
     this.#usedAtStart = source.used();
   }
 
-  /** Has it run for `ms` since it was made? Costs some ten nanoseconds most times. */
+  /** Whether it has run for `ms` since its creation. Usually costs some ten nanoseconds. */
   hasRun(ms: number): boolean {
     const now = this.#source.now();
     this.#ms += Math.min(now - this.#lookedAt, stretchMsMax);
     this.#lookedAt = now;
     if (this.#ms < ms) return false;
-    // Asking for processor time takes longer. It is that of all threads, so that it can only be too much.
+    // Reading the processor time is slower. It includes all threads, so it can only be too high.
     this.#ms = Math.min(this.#ms, this.#source.used() - this.#usedAtStart);
     return this.#ms >= ms;
   }

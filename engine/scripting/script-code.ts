@@ -1,15 +1,15 @@
 /**
- * What compiled code is made of: frames of variables, and closures over them. Types and small helpers that
- * the compiler's parts share.
+ * The elements of compiled code: frames of variables, and closures over them. Types and small helpers that the
+ * compiler's parts share.
  *
- * It does not know syntax.
+ * It knows nothing of syntax.
  */
 
 import type { Node } from "./script-parser.ts";
 import type { Binding, Scope } from "./script-scope.ts";
 import { ABSENT, type Run, type Slot, throwError, type Value } from "./script-values.ts";
 
-/** The variables of one call, or of one turn of a loop. ABSENT: not initialised yet. */
+/** The variables of one call, or of one iteration of a loop. ABSENT: not initialized yet. */
 export class Frame {
   readonly slots: Slot[];
   readonly parent: Frame | null;
@@ -26,31 +26,34 @@ export class Frame {
 }
 
 export type Expression = (frame: Frame) => Value;
-/** Gives a value to a variable, property or pattern. */
+/** Assigns to a variable, property or pattern. */
 export type Assign = (frame: Frame, value: Value) => void;
 
-/** How a statement ended. `Run.result` and `Run.label` say the rest. */
+/** How a statement completed. `Run.result` and `Run.label` hold the details. */
 export const completions = { normal: 0, break: 1, continue: 2, return: 3 } as const;
 export type Completion = (typeof completions)[keyof typeof completions];
 export type Statement = (frame: Frame) => Completion;
 
-/** What the parts of the compiler ask of each other. */
+/** The interface between the parts of the compiler. */
 export interface Compiler {
   readonly source: string;
   /** Built-ins and constants by name. */
   readonly globals: ReadonlyMap<string, Value>;
   expression(node: Node, scope: Scope): Expression;
   statement(node: Node, scope: Scope, labels: readonly string[]): Statement;
-  /** `declares`: the first value of a variable, which may be a constant. */
+  /** `declares`: initializes a variable, which may be a constant. */
   assign(node: Node, scope: Scope, declares: boolean): Assign;
   scopeOf(node: Node): Scope;
-  /** Makes functions declared in a scope and un-initialises its variables; null when there is nothing to do. */
+  /**
+   * Creates the functions declared in a scope and resets its variables to uninitialized; null when there is nothing to
+   * do.
+   */
   entry(scope: Scope): ((frame: Frame) => void) | null;
-  /** A place in the source as `Run.at` holds it. */
+  /** A source position in the form of `Run.at`. */
   place(offset: number): number;
 }
 
-/** Pays for one statement. Hot. @throws EngineError script-failed */
+/** Charges for one statement. Hot. @throws EngineError script-failed */
 export function tick(run: Run, at: number, weight: number): void {
   run.at = at;
   run.stepsLeft -= 1;
@@ -58,7 +61,7 @@ export function tick(run: Run, at: number, weight: number): void {
   if (run.stepsLeft < 0 || run.workLeft < 0) run.payStretch();
 }
 
-/** The slot of an expression that is only a variable of the frame at hand, which needs no check; else -1. */
+/** The slot of an expression that is just a variable of the current frame and needs no check; else -1. */
 export function plainSlot(node: Node, scope: Scope): number {
   if (node.type !== "Identifier") return -1;
   const binding = scope.find(node.name);
@@ -66,7 +69,7 @@ export function plainSlot(node: Node, scope: Scope): number {
   return binding.slot;
 }
 
-/** As `plainSlot`, of a variable that may be given another value. */
+/** As `plainSlot`, for a variable that is assignable. */
 export function variableSlot(node: Node, scope: Scope): number {
   const slot = plainSlot(node, scope);
   if (slot < 0 || node.type !== "Identifier") return -1;

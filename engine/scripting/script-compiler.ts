@@ -1,10 +1,10 @@
 /**
- * Checked trees to functions: frames, parameters, classes, and the compiler that the parts share.
+ * Compiles checked trees to functions: frames, parameters, classes, and the compiler interface that the parts share.
  *
- * It does not know what a script is for (script.ts), nor what built-ins do.
+ * It knows neither the purpose of a script (script.ts) nor what built-ins do.
  *
- * Invariant: every call pays a step, a level of depth, and the levels that its code may nest on the host's
- * stack (`depthOf`), and gives depth and levels back when it returns.
+ * Invariant: every call charges a step, a level of depth, and the levels that its code may nest on the host's stack
+ * (`depthOf`); depth and levels are restored on return.
  */
 
 import type * as acorn from "acorn";
@@ -41,7 +41,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** Levels on the host's stack that a call has beside those of its code. */
+/** Levels of a call on the host's stack, besides those of its code. */
 const callLevels = 4;
 
 /** Compiles the trees of one script: declared functions first, then its main code, in one root scope. */
@@ -57,12 +57,12 @@ export class ScriptCompiler implements Compiler {
     for (const name of parameters) this.root.declare(name, "parameter", 0);
   }
 
-  /** Reads the scopes of a tree. Trees are added before any of them is compiled. */
+  /** Analyzes the scopes of a tree. All trees are added before any is compiled. */
   add(source: string, tree: Node): void {
     for (const [node, scope] of analyze(source, tree, this.root)) this.scopes.set(node, scope);
   }
 
-  /** From here on, code is compiled of this source; places of a prelude are told by being negative. */
+  /** Sets the source of the code compiled next; positions in a prelude are encoded as negative numbers. */
   use(source: string, prelude: boolean): void {
     this.source = source;
     this.prelude = prelude;
@@ -134,7 +134,7 @@ export class ScriptCompiler implements Compiler {
     };
   }
 
-  /** What assigns the parameters; null when each is a plain name and so is in its slot already. */
+  /** The assignments of the parameters; null when all are plain names, which are in their slots already. */
   private parameters(node: FunctionNode, scope: Scope): Assign[] | null {
     if (node.params.every((parameter) => parameter.type === "Identifier")) return null;
     return node.params.map((parameter) => {
@@ -225,21 +225,21 @@ function newInstance(run: Run, type: ScriptFunction): ScriptObject {
   return made;
 }
 
-/** The slot of a named function expression's own name, or -1. */
+/** The slot for the name of a named function expression, or -1. */
 function selfSlot(node: FunctionNode, scope: Scope): number {
   if (node.type !== "FunctionExpression" || !node.id) return -1;
   const binding = scope.bindings.get(node.id.name);
   return binding?.kind === "function" ? binding.slot : -1;
 }
 
-/** The expression of a body that is just `return expression`, or null. */
+/** The expression of a body that consists of `return expression`, or null. */
 function onlyReturn(block: acorn.BlockStatement): acorn.Expression | null {
   const [only] = block.body;
   if (block.body.length !== 1 || only?.type !== "ReturnStatement") return null;
   return only.argument ?? null;
 }
 
-/** An expression that is all of a function: it pays as the statement that it stands for. */
+/** An expression that is an entire function body: it charges as a statement. */
 function paid(value: Expression, at: number, weight: number, steps: number): Expression {
   return function body(frame) {
     const { run } = frame;
@@ -251,7 +251,7 @@ function paid(value: Expression, at: number, weight: number, steps: number): Exp
   };
 }
 
-/** All that a function's text says: shared by the functions made of it. */
+/** The code of a function's text: shared by all functions created from it. */
 interface FunctionCode {
   readonly name: string;
   readonly arrow: boolean;
@@ -265,7 +265,7 @@ interface FunctionCode {
   readonly levels: number;
   readonly weight: number;
   readonly at: number;
-  /** Exactly one of both. */
+  /** Exactly one of the two is set. */
   readonly statement: Statement | null;
   readonly value: Expression | null;
 }
@@ -278,7 +278,7 @@ function makeFunction(code: FunctionCode, frame: Frame): ScriptFunction {
     run.depthLeft -= 1;
     run.levelsLeft -= levels;
     run.bytesLeft -= 64;
-    // A block is a statement; an expression is paid for by `paid`.
+    // A block counts as a statement; an expression is charged by `paid`.
     if (code.value === null) {
       run.stepsLeft -= 1;
       if (run.stepsLeft < 0) run.payStretch();
@@ -304,7 +304,7 @@ function makeFunction(code: FunctionCode, frame: Frame): ScriptFunction {
   return made;
 }
 
-/** The frame of a call. Plain parameters use the list of arguments as it is. Hot. */
+/** The frame of a call. Plain parameters use the argument list directly. Hot. */
 function enterFunction(
   code: FunctionCode,
   callee: ScriptFunction,

@@ -1,10 +1,10 @@
 /**
- * A document as a script sees it: a mutable tree over the document's text, read as it is needed, and
- * written back so that what was not changed keeps its bytes.
+ * A document as a script sees it: a mutable tree over the document's text, parsed lazily, and written back so that
+ * unchanged parts keep their bytes.
  *
- * It does not know how documents are stored, who may change what in `@metadata`, nor the syntax of scripts.
- * The text is trusted to be valid JSON (it was checked when it was stored). How it is read says text-source.ts, how it
- * is written value-printer.ts.
+ * It knows nothing of how documents are stored, who may change what in `@metadata`, or script syntax. The text is
+ * trusted to be valid JSON (it was checked when it was stored). Parsing is in text-source.ts, serialization in
+ * value-printer.ts.
  */
 
 import { bytesEqual } from "../json/bytes.ts";
@@ -32,7 +32,7 @@ const derivedButId: ReadonlySet<string> = new Set(
   [...derivedMetadata].filter((key) => key !== "@id"),
 );
 
-/** A document as it is stored: its body, and more. It must stay as it is for as long as scripts see it. */
+/** A stored document: its body, id and metadata. Must not change while scripts can access it. */
 export interface StoredDocument extends StoredText {
   /** In its original case. */
   readonly id: string;
@@ -40,7 +40,7 @@ export interface StoredDocument extends StoredText {
   readonly metadataText: string;
 }
 
-/** One document of a run: the one that is patched, or one that the script has loaded. */
+/** One document of a run: the patched one, or one that the script loaded. */
 export class ScriptDocument implements Elsewhere {
   readonly name = metadataKey;
   readonly root: ScriptObject;
@@ -48,9 +48,9 @@ export class ScriptDocument implements Elsewhere {
   private readonly stored: StoredDocument | null;
   private readonly givenId: string | null;
   private readonly givenMetadata: string | null;
-  /** The run that changed it: printing is on its account. */
+  /** The run that changed it: printing is charged to it. */
   run: Run | null = null;
-  /** The print of its body, made when the run had this much work left: whatever a script does uses some up. */
+  /** The cached print of its body, valid while the run has this much work left: every action of a script uses some. */
   private printCount = -1;
   private printedAt = 0;
 
@@ -73,8 +73,8 @@ export class ScriptDocument implements Elsewhere {
   }
 
   /**
-   * A document over its body (an object's JSON text without `@metadata`) and the text of its `@metadata`,
-   * composed, with the derived keys that scripts may read. Cost: one pass over the body.
+   * A document from its body (an object's JSON text without `@metadata`) and the composed text of its `@metadata`, with
+   * the derived keys that scripts may read. Cost: one pass over the body.
    */
   static fromText(
     body: string,
@@ -85,7 +85,7 @@ export class ScriptDocument implements Elsewhere {
     return new ScriptDocument(null, body, metadata, id, hint);
   }
 
-  /** As `fromText`, over a document as it is stored. */
+  /** As `fromText`, for a stored document. */
   static fromStored(stored: StoredDocument, hint: ShapeHint = ShapeHint.loose()): ScriptDocument {
     return new ScriptDocument(stored, "", null, null, hint);
   }
@@ -99,32 +99,32 @@ export class ScriptDocument implements Elsewhere {
     return source.document.root === value ? source.document : null;
   }
 
-  /** The id in its original case; null for a document that is being made. */
+  /** The id in its original case; null for a document being created. */
   get id(): string | null {
     return this.stored === null ? this.givenId : this.stored.id;
   }
 
-  /** The text of `@metadata` with the derived keys, as it was read; null when there was none. */
+  /** The original text of `@metadata` with the derived keys; null when there was none. */
   get composedMetadata(): string | null {
     return this.stored === null ? this.givenMetadata : this.stored.metadataText;
   }
 
-  /** Bytes of its text as it was read. */
+  /** Bytes of its original text. */
   get length(): number {
     return this.source.to - this.source.from;
   }
 
-  /** `@metadata` as it was, for its root. */
+  /** The original `@metadata`, for its root. */
   read(): Value {
     return valueOfText(this.composedMetadata ?? "null");
   }
 
-  /** `@metadata` as the script left it; undefined when it is not there. */
+  /** `@metadata` after the script; undefined when missing. */
   metadata(): Value {
     return getOwn(this.root, metadataKey);
   }
 
-  /** True when the body or `@metadata` reads otherwise than before. Cost: prints what was touched. */
+  /** Whether the body or `@metadata` has changed. Cost: prints the modified parts. */
   changed(): boolean {
     return this.bodyChanged() || this.metadataChanged();
   }
@@ -139,10 +139,10 @@ export class ScriptDocument implements Elsewhere {
     return !bytesEqual(printed.bytes, 0, source.bytes, source.from, length);
   }
 
-  /** True when `@metadata` without its derived keys reads otherwise than before, or was replaced. */
+  /** Whether `@metadata`, ignoring derived keys, has changed or was replaced. */
   metadataChanged(): boolean {
     const { keys, values, readCount } = this.root;
-    // It is read behind all others, and may have been added.
+    // It is parsed last, or may have been added.
     const last = readCount - 1;
     const position = keys[last] === metadataKey ? last : keys.indexOf(metadataKey);
     if (position < 0) return false;
@@ -157,13 +157,13 @@ export class ScriptDocument implements Elsewhere {
     return metadataText(null, original) !== metadataText(this.run, slot);
   }
 
-  /** The body's new text, without `@metadata`; the old text itself when nothing was touched. */
+  /** The body's new text, without `@metadata`; the original text when nothing was modified. */
   bodyText(): string {
     return this.printedBody()?.text ?? this.source.wholeText();
   }
 
   /**
-   * The body's new text in the printer, where it is good until something else is printed; null when nothing was touched.
+   * The body's new text in the printer, valid until the next print; null when nothing was modified.
    * @throws EngineError script-failed, too-large, invalid-operation
    */
   printedBody(): ValuePrinter | null {
@@ -177,7 +177,7 @@ export class ScriptDocument implements Elsewhere {
     return printer;
   }
 
-  /** The text of `@metadata` without derived keys; null when it is not an object any more. */
+  /** The text of `@metadata` without derived keys; null when it is no longer an object. */
   metadataText(): string | null {
     const metadata = this.metadata();
     if (!isReference(metadata) || metadata.kind !== kinds.object) return null;
@@ -185,14 +185,14 @@ export class ScriptDocument implements Elsewhere {
   }
 }
 
-/** True when a tree that was read from a text, or something in it, was written. */
+/** Whether a tree parsed from a text, or anything in it, was changed. */
 export function isChanged(node: ScriptObject): boolean {
   return changedDeep(node);
 }
 
 /**
- * Values that a script made, as stored JSON text. `keepIds`: whole documents among them have their `@id`, as
- * in the results of queries.
+ * Values that a script created, as stored JSON text. `keepIds`: whole documents among them keep their `@id`, as in
+ * query results.
  * @throws EngineError script-failed, too-large, invalid-operation
  */
 export function valueText(run: Run | null, value: Value, keepIds = false): string {

@@ -1,6 +1,6 @@
 /**
- * What a script's surroundings must offer: the database implements this for patches, queries and indexes.
- * All calls are synchronous. Types only.
+ * The environment of a script: the database implements it for patches, queries and indexes. All calls are synchronous.
+ * Types only.
  */
 
 import type { ScriptDocument } from "./script-document.ts";
@@ -15,7 +15,7 @@ export interface ScriptTimeSeriesEntry {
   readonly isRollup: boolean;
 }
 
-/** What is known of a time series that has entries. */
+/** Statistics of a time series that has entries. */
 export interface ScriptTimeSeriesStats {
   readonly count: number;
   /** Milliseconds since 1970 of the first and last entry. */
@@ -28,7 +28,7 @@ export interface ScriptTimeSeries {
   append(time: number, values: readonly number[], tag: string | null): void;
   increment(time: number, values: readonly number[]): void;
   delete(from: number | null, to: number | null): void;
-  /** `pay` is called with a count of entries before they are read: it throws what ends the script. */
+  /** `pay` is called with the number of entries before they are read: it throws the error that ends the script. */
   entries(
     from: number | null,
     to: number | null,
@@ -39,17 +39,19 @@ export interface ScriptTimeSeries {
 }
 
 export interface ScriptHost {
-  /** Queries and indexes: put, del and counters' changes are refused. */
+  /** For queries and indexes: put, del and counter changes are refused. */
   readonly readOnly: boolean;
   /** Milliseconds since 1970. */
   now(): number;
   /** A number from 0 up to 1. */
   random(): number;
-  /** A document, as this transaction sees it; null when there is none. `hint`: of those that the script loads. */
+  /** A document, as this transaction sees it; null when missing. `hint`: that of loaded documents. */
   load(id: string, hint?: ShapeHint): ScriptDocument | null;
   /**
-   * Writes a document in this transaction. `id` null or empty, or ending with `/`: the server chooses.
-   * `changeVector`: expected, undefined when not asked. @returns the final id @throws EngineError concurrency
+   * Writes a document in this transaction. `id` null or empty, or ending with `/`: the server chooses. `changeVector`:
+   * expected, undefined for no check.
+   * @returns the final id
+   * @throws EngineError concurrency
    */
   put(
     id: string | null,
@@ -57,7 +59,7 @@ export interface ScriptHost {
     metadata: string | null,
     changeVector: string | null | undefined,
   ): string;
-  /** @returns true when there was a document @throws EngineError concurrency */
+  /** @returns true when the document existed @throws EngineError concurrency */
   delete(id: string, changeVector: string | null | undefined): boolean;
   counter(id: string, name: string): number | null;
   /** Values by change-vector part; null when there is no such counter. */
@@ -76,10 +78,10 @@ export interface ScriptHost {
   output(text: string): void;
 }
 
-/** What the built-ins of one run can reach: the host, and the document that is `this`. */
+/** What the built-ins of one run can access: the host, and the document that is `this`. */
 export interface ScriptContext {
   readonly host: ScriptHost;
   readonly document: ScriptDocument | null;
-  /** Of the documents that the script loads. */
+  /** The hint of the documents that the script loads. */
   readonly loadedHint: ShapeHint;
 }

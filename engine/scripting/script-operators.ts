@@ -1,10 +1,9 @@
 /**
- * What operators and conversions do to script values: the rules of ECMAScript over the value classes of
- * script-values.ts.
+ * Operators and conversions on script values: the rules of ECMAScript over the value classes of script-values.ts.
  *
- * It does not know syntax, nor what methods values have. It calls a script's own `valueOf` and `toString`.
+ * It knows neither syntax nor the methods of values. It calls a script's own `valueOf` and `toString`.
  *
- * Invariant: work and memory in proportion to the operands are paid to the run.
+ * Invariant: work and memory in proportion to the operands are charged to the run.
  */
 
 import { scriptTextLengthMax } from "../limits.ts";
@@ -25,11 +24,11 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** Strings longer than this pay for being compared or joined. */
+/** Comparing or joining longer strings is charged. */
 const shortString = 256;
 
 export function truthy(value: Value): boolean {
-  // Every kind of reference is a host object, so the host's rule is the script's.
+  // Every kind of reference is a host object, so the host's rule applies.
   return Boolean(value);
 }
 
@@ -38,7 +37,7 @@ export function typeOf(value: Value): string {
   return value !== null && value.kind === kinds.function ? "function" : "object";
 }
 
-/** A function property of an object or of its class, own ones only: what `valueOf` of a script is. */
+/** A function property of an object or of its class, own ones only: a script's `valueOf`, for example. */
 function ownFunction(value: Reference, name: string): ScriptFunction | null {
   if (value.kind !== kinds.object) return null;
   const own = getOwn(value, name);
@@ -48,7 +47,7 @@ function ownFunction(value: Reference, name: string): ScriptFunction | null {
   return isFunction(method) ? method : null;
 }
 
-/** A reference as a primitive. @throws ScriptThrow when its own methods give none */
+/** A reference as a primitive. @throws ScriptThrow when its own methods return none */
 export function toPrimitive(
   run: Run,
   value: Value,
@@ -73,7 +72,7 @@ export function toPrimitive(
   return defaultText(run, value);
 }
 
-/** Text of a reference that has no methods of its own to say it. */
+/** The text of a reference without conversion methods of its own. */
 function defaultText(run: Run, value: Reference): string {
   switch (value.kind) {
     case kinds.object:
@@ -143,7 +142,7 @@ export function toText(run: Run, value: Value): string {
   }
 }
 
-/** A value as the name of a property. */
+/** A value as a property name. */
 export function toKey(run: Run, value: Value): string {
   return typeof value === "string" ? value : toText(run, value);
 }
@@ -166,7 +165,7 @@ export function toNumber(run: Run, value: Value): number {
   }
 }
 
-/** A number as the built-ins take positions and counts: truncated, NaN as 0. */
+/** A number as a position or count for built-ins: truncated, NaN as 0. */
 export function toInteger(run: Run, value: Value): number {
   const number = Math.trunc(toNumber(run, value));
   return Number.isNaN(number) ? 0 : number;
@@ -188,8 +187,8 @@ function defaultPrimitive(run: Run, value: Value): Exclude<Value, Reference> {
 }
 
 /**
- * Joins two strings. The host shares their characters until the result is first looked into, so that a long
- * result is paid for at a quarter: what really is copied stays in proportion.
+ * Joins two strings. The host shares their characters until the result is first read, so a long result is charged at a
+ * quarter: the actual copying stays in proportion.
  */
 export function concat(run: Run, left: string, right: string): string {
   const length = left.length + right.length;
@@ -198,7 +197,7 @@ export function concat(run: Run, left: string, right: string): string {
   return left + right;
 }
 
-/** UTF-16 units of a string that a script makes. */
+/** Maximum UTF-16 units of a string that a script creates. */
 export const stringLengthMax = scriptTextLengthMax;
 
 export function tooLong(): never {

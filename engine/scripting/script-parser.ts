@@ -1,13 +1,13 @@
 /**
- * Script text to a checked syntax tree: acorn reads it (strict mode, fixed language version), and a whitelist
- * of node kinds refuses all that the compiler does not know.
+ * Script text to a checked syntax tree: acorn parses it (strict mode, fixed language version), and a whitelist of node
+ * kinds refuses everything that the compiler does not support.
  *
- * It does not know what a script may call, nor how it runs.
+ * It knows neither what a script may call nor how it runs.
  *
  * Invariants:
- * - every node of a checked tree is of a kind that `childrenOf` lists: what is not listed does not get in;
- * - no function of a checked tree is nested deeper than `treeDepthMax`, so compiling and running it cannot
- *   overflow the host's stack.
+ * - every node of a checked tree is of a kind that `childrenOf` lists;
+ * - no function of a checked tree is nested deeper than `treeDepthMax`, so compiling and running it cannot overflow the
+ *   host's stack.
  */
 
 import type * as acorn from "acorn";
@@ -15,11 +15,11 @@ import { type Node as AcornNode, getLineInfo, type Options, parse, parseExpressi
 import { EngineError } from "../errors.ts";
 import { compilePattern } from "./regular-expression.ts";
 
-/** UTF-16 units of one script. */
+/** Maximum UTF-16 units of a script. */
 export const scriptLengthMax = 1024 * 1024;
-/** Nodes inside each other in one function. */
+/** Maximum nesting of nodes in one function. */
 const treeDepthMax = 300;
-/** Functions inside each other. */
+/** Maximum nesting of functions. */
 const functionDepthMax = 20;
 
 /** Any node of a checked tree. */
@@ -32,19 +32,19 @@ export type FunctionNode =
 
 const options: Options = {
   ecmaVersion: 2023,
-  // Strict, as the reference runs scripts; import and export are refused by the whitelist.
+  // Strict, as in the reference; import and export are refused by the whitelist.
   sourceType: "module",
   allowReturnOutsideFunction: true,
   allowAwaitOutsideFunction: false,
 };
 
-/** Where an offset is: line and column from 1. */
+/** Line and column of an offset, from 1. */
 export function positionOfOffset(source: string, offset: number): { line: number; column: number } {
   const { line, column } = getLineInfo(source, Math.max(0, Math.min(offset, source.length)));
   return { line, column: column + 1 };
 }
 
-/** A mistake in a script's text, with its place. */
+/** An error in a script's text, with its position. */
 export function syntaxError(source: string, offset: number, reason: string): EngineError {
   const { line, column } = positionOfOffset(source, offset);
   return new EngineError(
@@ -54,14 +54,14 @@ export function syntaxError(source: string, offset: number, reason: string): Eng
   );
 }
 
-/** Reads a function body. @throws EngineError script-syntax */
+/** Parses a function body. @throws EngineError script-syntax */
 export function parseBody(source: string): acorn.Program {
   const tree = guarded(source, () => parse(source, options));
   check(source, tree);
   return tree;
 }
 
-/** Reads one expression that is the whole text. @throws EngineError script-syntax */
+/** Parses one expression that is the whole text. @throws EngineError script-syntax */
 export function parseWholeExpression(source: string): acorn.Expression {
   const tree = guarded(source, () => {
     const expression = parseExpressionAt(source, 0, options);
@@ -173,8 +173,8 @@ function literalRefusal(node: acorn.Literal): string | null {
 type Children = (Node | null | undefined)[];
 
 /**
- * The nodes under a node that stand for expressions, patterns or statements (not the names of properties and
- * labels), in the order of the text; null for a kind that scripts may not have. THE whitelist.
+ * The children of a node that are expressions, patterns or statements (not the names of properties and labels), in text
+ * order; null for a kind that scripts may not use. THE whitelist.
  */
 export function childrenOf(node: Node): Node[] | null {
   const children = statementChildren(node) ?? expressionChildren(node);
@@ -285,7 +285,7 @@ function expressionChildren(node: Node): Children | null {
   }
 }
 
-/** Expressions under a node, without those of functions inside it: what one statement costs at most. */
+/** Number of expressions under a node, without those of nested functions: the maximum cost of one statement. */
 export function weightOf(root: Node): number {
   let weight = 0;
   const open: Node[] = [root];
@@ -297,7 +297,7 @@ export function weightOf(root: Node): number {
   return weight;
 }
 
-/** Nodes inside each other under a node, without those of functions inside it. */
+/** Nesting depth of the nodes under a node, without those of nested functions. */
 export function depthOf(root: Node): number {
   let deepest = 0;
   const open: { node: Node; depth: number }[] = [{ node: root, depth: 1 }];

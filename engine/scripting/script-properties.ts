@@ -1,12 +1,12 @@
 /**
- * The one way to properties: reading, writing, deleting, calling and iterating what a script names.
+ * The only access to properties: reading, writing, deleting, calling and iterating by names from a script.
  *
- * Reads follow the reference's forgiving rules: a property of undefined or null is null, and so on. Methods
- * come from tables by the kind of value (`registerMethods`), never from host prototypes.
+ * Reads follow the reference's lenient rules: a property of undefined or null is null, and so on. Methods come from
+ * tables by the kind of value (`methodTables`), never from host prototypes.
  *
  * Invariants:
- * - no host object is indexed by a name that a script gave: names go to `positionOf`, to a `Map`, or are
- *   checked to be array positions;
+ * - no host object is indexed by a name from a script: names go to `positionOf`, to a `Map`, or are checked to be array
+ *   positions;
  * - `__proto__`, `constructor` and `prototype` of objects are plain keys.
  */
 
@@ -64,12 +64,12 @@ export const methodTables: Record<
   pattern: new Map(),
 };
 
-/** Items of one array. */
+/** Maximum items of an array. */
 const arrayLengthMax = 2_000_000;
 
 const cannotConvert = "Cannot convert undefined or null to object";
 
-/** The position that a key names, or -1: `"0"`, `"17"`, not `"01"` or `"-1"`. */
+/** The array position of a key, or -1: `"0"`, `"17"`, not `"01"` or `"-1"`. */
 export function arrayPosition(key: Value): number {
   if (typeof key === "number") return Number.isInteger(key) && key >= 0 && key < 2 ** 32 ? key : -1;
   if (typeof key !== "string" || key.length === 0 || key.length > 10) return -1;
@@ -137,7 +137,7 @@ function objectProperty(run: Run, base: ScriptObject, key: string): Value {
     const slot = slotAt(base, position);
     if (slot !== ABSENT) return slot;
   }
-  // What was read from a document has no methods, as in the reference.
+  // As in the reference, values parsed from a document have no methods.
   if (base.source !== null) return undefined;
   const { maker } = base;
   if (maker !== null && maker.methods !== null) {
@@ -236,7 +236,7 @@ function setObjectProperty(run: Run, base: ScriptObject, key: string, value: Val
     base.values[position] = value;
     return;
   }
-  // A shared list of keys is copied once.
+  // A shared key list is copied once.
   run.grow(base.keysShared ? 64 + key.length + base.keys.length * 8 : 48 + key.length);
   addOwn(base, key, value);
 }
@@ -271,11 +271,11 @@ export function setLength(run: Run, array: ScriptArray, length: number): void {
     items.length = length;
     return;
   }
-  // Paid before it is made: a length of billions must not get so far.
+  // Charged before allocating: a length of billions must fail here.
   run.grow((length - items.length) * 8);
   if (length > arrayLengthMax) throwError("RangeError", "Invalid array length");
   run.burn(length - items.length);
-  // Many at once: pushed one by one, the host would copy the list again and again.
+  // All at once: pushing one by one, the host would copy the list repeatedly.
   const holes = new Array<typeof ABSENT>(length - items.length).fill(ABSENT);
   array.items = items.length === 0 ? holes : items.concat(holes);
 }
@@ -287,7 +287,7 @@ export function deleteProperty(run: Run, base: Value, key: Value): boolean {
   if (base.kind === kinds.object) {
     const name = toKey(run, key);
     if (base.frozen) readOnly(name);
-    // Where there are many, they are looked up in a table that is made anew.
+    // With many properties, the lookup table is rebuilt.
     run.burn(base.keys.length * (base.keys.length > 8 ? 10 : 1));
     deleteOwn(base, name);
   } else if (base.kind === kinds.array) {
@@ -303,7 +303,7 @@ export function deleteProperty(run: Run, base: Value, key: Value): boolean {
   return true;
 }
 
-/** `key in base`. @throws ScriptThrow when base is no object */
+/** `key in base`. @throws ScriptThrow when base is not an object */
 export function hasProperty(run: Run, key: Value, base: Value): boolean {
   const name = toKey(run, key);
   if (!isReference(base)) {
@@ -323,7 +323,7 @@ export function hasProperty(run: Run, key: Value, base: Value): boolean {
   return getProperty(run, base, name) !== undefined;
 }
 
-/** Calls `base[key](...args)`. What is undefined is not called; what is something else is an error. */
+/** Calls `base[key](...args)`. An undefined method is not called; any other non-function is an error. */
 export function callMethod(run: Run, base: Value, key: Value, args: Value[]): Value {
   if (base === undefined) return callOnUndefined(key, args);
   if (base === null) return undefined;
@@ -341,7 +341,7 @@ function isEmpty(value: Value): boolean {
   return isArray(value) && value.items.length === 0;
 }
 
-/** Methods of lists on something that is not there answer as for an empty list; others are skipped. */
+/** List methods on a missing value behave as on an empty list; others are skipped. */
 function callOnUndefined(key: Value, args: Value[]): Value {
   switch (key) {
     case "reduce":
@@ -369,14 +369,14 @@ function callOnUndefined(key: Value, args: Value[]): Value {
   }
 }
 
-/** Calls what is not a method. Undefined and null are not called. */
+/** Calls a function that is not a method. Undefined and null are not called. */
 export function callValue(run: Run, callee: Value, args: Value[], name: string): Value {
   if (isFunction(callee)) return callee.native(run, undefined, args);
   if (callee === undefined || callee === null) return undefined;
   return throwError("TypeError", `Property '${name}' of object is not a function`);
 }
 
-/** `new callee(...args)`. @throws ScriptThrow when it is no constructor */
+/** `new callee(...args)`. @throws ScriptThrow when it is not a constructor */
 export function constructValue(run: Run, callee: Value, args: Value[], name: string): Value {
   if (!isFunction(callee) || callee.construct === null) {
     throwError("TypeError", `${name} is not a constructor`);
@@ -384,7 +384,7 @@ export function constructValue(run: Run, callee: Value, args: Value[], name: str
   return callee.construct(run, undefined, args);
 }
 
-/** The elements that `for (… of value)` and `...value` see, in a list of their own. */
+/** The elements for `for (… of value)` and `...value`, in a new list. */
 export function elementsOf(run: Run, value: Value): Value[] {
   if (value === undefined || value === null) throwError("TypeError", cannotConvert);
   if (typeof value === "string") {
@@ -413,13 +413,13 @@ export function elementsOf(run: Run, value: Value): Value[] {
   return throwError("TypeError", "The value is not iterable");
 }
 
-/** Holes become undefined. */
+/** Replaces holes by undefined. */
 function withoutHoles(items: Slot[]): Value[] {
   for (let i = 0; i < items.length; i += 1) if (items[i] === ABSENT) items[i] = undefined;
   return items as Value[];
 }
 
-/** The names that `for (… in value)` and `Object.keys` see. */
+/** The names for `for (… in value)` and `Object.keys`. */
 export function namesIn(run: Run, value: Value): string[] {
   if (typeof value === "string" || isArray(value)) {
     const length = typeof value === "string" ? value.length : value.items.length;
@@ -462,7 +462,7 @@ export function copyProperties(
   }
 }
 
-/** Copies all properties of an object into a new one that has none, at once. @returns false when it is not so simple */
+/** Copies all properties of an object into an empty one at once. @returns false when this simple case does not apply */
 function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean {
   if (target.kind !== kinds.object || target.keys.length > 0) return false;
   if (target.traits !== null || target.source !== null || !value.keysShared) return false;
@@ -480,7 +480,7 @@ function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean 
   return true;
 }
 
-/** A new object over a fixed list of keys: what an object literal makes. Hot. */
+/** A new object over a fixed key list: the value of an object literal. Hot. */
 export function literalObject(run: Run, keys: string[], values: Slot[]): ScriptObject {
   run.grow(64 + keys.length * 8);
   const object = new ScriptObject(keys, true, values);

@@ -1,21 +1,21 @@
 /**
- * What a script's text says without running it: which fields it reads, and whether it is nothing but simple
- * assignments, which a bulk patch can do on bytes.
+ * Static analysis of a script: which fields it reads, and whether it consists of simple assignments only, which a bulk
+ * patch can apply to bytes.
  *
- * It does not run anything. What it cannot tell it answers with "all" or null.
+ * It runs nothing. When it cannot decide, it answers "all" or null.
  */
 
 import type { CompiledScript } from "./script.ts";
 import { childrenOf, type Node } from "./script-parser.ts";
 
-/** Paths below `this` or an alias that a script names; `whole` when it may read anything. */
+/** Paths below `this` or an alias that a script reads; `whole` when it may read anything. */
 export interface FieldsRead {
   readonly whole: boolean;
-  /** By root (`this` or the alias): paths such as `["Address", "City"]`; calls of methods are not part. */
+  /** By root (`this` or the alias): paths such as `["Address", "City"]`, without method calls. */
   readonly paths: ReadonlyMap<string, readonly (readonly string[])[]>;
 }
 
-/** The names of a member chain and its root, or null when it is not `this.a.b` or `alias.a.b`. */
+/** The names of a member chain and its root, or null for anything but `this.a.b` or `alias.a.b`. */
 function chainOf(node: Node, roots: ReadonlySet<string>): { root: string; path: string[] } | null {
   const path: string[] = [];
   let at: Node = node;
@@ -38,7 +38,10 @@ function memberName(node: Node, computed: boolean): string | null {
   return node.type === "Literal" && typeof node.value === "string" ? node.value : null;
 }
 
-/** Which fields a script may read. A bare `this` or alias (`f(this)`, `{...o}`, `o[name]`) is the whole. */
+/**
+ * The fields that a script may read. A bare `this` or alias (`f(this)`, `{...o}`, `o[name]`) counts as the whole
+ * document.
+ */
 export function fieldsRead(script: CompiledScript): FieldsRead {
   const roots = new Set(script.options.parameters ?? []);
   const paths = new Map<string, string[][]>();
@@ -60,9 +63,9 @@ export function fieldsRead(script: CompiledScript): FieldsRead {
 export type SimpleOperator = "+" | "-" | "*" | "/" | "%";
 
 /**
- * An expression as data. A path is a property of an object inside the document; whoever evaluates it must
- * give up (and run the script) when it meets something else than numbers, strings, booleans and null: an
- * object or array, or a missing value that arithmetic would turn into NaN.
+ * An expression as data. A path is a property of an object inside the document; an evaluator must give up (and run the
+ * script) when it meets anything but numbers, strings, booleans and null: an object or array, or a missing value that
+ * arithmetic would turn into NaN.
  */
 export type SimpleExpression =
   | { readonly kind: "literal"; readonly value: null | boolean | number | string }
@@ -75,13 +78,13 @@ export type SimpleExpression =
       readonly right: SimpleExpression;
     };
 
-/** `path = value`, in the order of the text: later ones see what earlier ones have set. */
+/** `path = value`, in text order: later ones see the effects of earlier ones. */
 export interface SimpleUpdate {
   readonly path: readonly string[];
   readonly value: SimpleExpression;
 }
 
-/** Names with a meaning of their own as properties of strings and arrays, or of the document. */
+/** Names with a special meaning as properties of strings and arrays, or of the document. */
 const specialNames = new Set(["length", "@metadata"]);
 
 function simplePath(node: Node, roots: ReadonlySet<string>): string[] | null {
@@ -142,7 +145,7 @@ function simpleUpdate(node: Node, roots: ReadonlySet<string>): SimpleUpdate | nu
     const path = simplePath(node.argument, roots);
     if (path === null) return null;
     const one: SimpleExpression = { kind: "literal", value: 1 };
-    // `++` always makes a number, so subtracting a negative one says it better than adding, which may join.
+    // `++` always results in a number, so it is a subtraction of -1: an addition might concatenate.
     const value: SimpleExpression = node.operator === "++" ? { kind: "literal", value: -1 } : one;
     return {
       path,
@@ -163,14 +166,14 @@ function simpleUpdate(node: Node, roots: ReadonlySet<string>): SimpleUpdate | nu
 }
 
 /**
- * A patch as plain data when it is nothing but assignments to paths of the document; null otherwise. Aliases
- * that are not the document itself must not be among the script's parameters.
+ * A patch as plain data when it consists of assignments to paths of the document; null otherwise. The script's
+ * parameters must not include aliases of anything but the document itself.
  */
 export function simpleUpdates(script: CompiledScript): readonly SimpleUpdate[] | null {
   const { tree, options } = script;
   if (tree === null || tree.type !== "Program" || (options.functions ?? []).length > 0) return null;
   const roots = new Set(options.parameters ?? []);
-  // A second alias would be another document.
+  // A second alias would be a different document.
   if (roots.size > 1) return null;
   const updates: SimpleUpdate[] = [];
   for (const statement of tree.body) {

@@ -1,9 +1,8 @@
 /**
- * Which variable each name of a checked tree means, and where it is kept: a slot in a frame some hops up.
+ * Resolves the names of a checked tree to variables, and assigns their storage: a slot in a frame some hops up.
  *
- * A function has one frame for all its variables; a block inside a loop gets a frame of its own when a
- * function inside it keeps one of its variables, so that each turn of the loop has its own.
- * It does not know values or how code runs.
+ * A function has one frame for all its variables; a block inside a loop gets a frame of its own when a function inside
+ * it captures one of its variables, so that each iteration has its own. It knows nothing of values or execution.
  *
  * Invariants:
  * - a binding's slot is unique in its frame;
@@ -26,15 +25,15 @@ export interface Binding {
   readonly kind: BindingKind;
   slot: number;
   scope: Scope;
-  /** A function inside the one that declares it uses it. */
+  /** Used by a function nested in the declaring one. */
   captured: boolean;
-  /** Offset behind its declaration; a use before it may meet it uninitialised. */
+  /** End offset of its declaration; an earlier use may find it uninitialized. */
   readonly declaredAt: number;
-  /** Some use may come before its declaration has run: uses are checked. */
+  /** Some use may run before its declaration: uses are checked. */
   checked: boolean;
 }
 
-/** Where names are declared: a function, a block, a loop's head, a catch. */
+/** A region that declares names: a function, a block, a loop's head, a catch. */
 export class Scope {
   readonly parent: Scope | null;
   readonly isFunction: boolean;
@@ -42,7 +41,7 @@ export class Scope {
   readonly bindings = new Map<string, Binding>();
   /** Function declarations, which exist from the start of the scope. */
   readonly functions: acorn.FunctionDeclaration[] = [];
-  /** Has its own frame when it runs; else its variables are in the nearest such scope above. */
+  /** Whether it has its own frame; otherwise its variables are in the nearest enclosing scope that does. */
   ownFrame = false;
   slotCount = 0;
   usesArguments = false;
@@ -90,7 +89,7 @@ export class Scope {
     return null;
   }
 
-  /** Frames between this scope's and a binding's. */
+  /** Number of frames from this scope's to a binding's. */
   hopsTo(binding: Binding): number {
     let hops = 0;
     const target = binding.scope.frame;
@@ -115,7 +114,7 @@ interface Use {
   readonly scope: Scope;
 }
 
-/** Finds the scopes of a tree. `root` is the scope of its outermost code, with what is declared outside. */
+/** Analyzes the scopes of a tree. `root` is the scope of its outermost code, with external declarations. */
 export function analyze(source: string, tree: Node, root: Scope): Scopes {
   const analysis = new Analysis(source);
   analysis.scopes.set(tree, root);
@@ -129,14 +128,14 @@ class Analysis {
   private readonly source: string;
   private readonly uses: Use[] = [];
   private readonly order: Scope[] = [];
-  /** Names where they are declared: no uses. */
+  /** Names in their declarations, which are not uses. */
   private readonly declared = new Set<Node>();
 
   constructor(source: string) {
     this.source = source;
   }
 
-  /** The children of a node that has opened `scope`. */
+  /** Visits the children of a node that opened `scope`. */
   enter(node: Node, scope: Scope, inLoop: boolean): void {
     for (const child of childrenOf(node) ?? []) this.visit(child, scope, inLoop);
   }
@@ -226,12 +225,12 @@ class Analysis {
     }
     if (node.type !== "ArrowFunctionExpression") inner.declare("arguments", "var", node.start);
     for (const parameter of node.params) this.visit(parameter, inner, false);
-    // The body's block is the function's own scope: `let` beside a parameter of its name is refused by acorn.
+    // The body's block is the function's own scope: acorn refuses `let` with the name of a parameter.
     if (node.body.type === "BlockStatement") this.enter(node.body, inner, false);
     else this.visit(node.body, inner, false);
   }
 
-  /** Links uses to bindings, then places the bindings. */
+  /** Links uses to bindings, then assigns slots. */
   finish(root: Scope): void {
     for (const use of this.uses) {
       const binding = use.scope.find(use.name);
@@ -239,7 +238,7 @@ class Analysis {
       if (use.name === "arguments") binding.scope.usesArguments = true;
       if (binding.scope.function !== use.scope.function) binding.captured = true;
       if (binding.kind !== "let" && binding.kind !== "const") continue;
-      // What a closure uses may run at any time; the rest runs in the order of the text.
+      // A captured variable may be used at any time; other uses run in text order.
       if (binding.captured || use.at < binding.declaredAt) binding.checked = true;
     }
     this.place(root);

@@ -1,18 +1,18 @@
 /**
- * What a script's values are, and the account of what a run may use up.
+ * The values of a script, and the resource account of a run.
  *
- * A script never holds a host object: it holds undefined, null, booleans, numbers, strings, or instances of
- * the classes below. Their fields are read by this folder's code under fixed names only; what a script names
- * is looked up in `keys`/`values`, in `items` by a checked integer, in a host `Map` by key, or in a table of
- * built-ins. There is no path from a script's text to a host property, prototype, function or global.
+ * A script never holds a host object: it holds undefined, null, booleans, numbers, strings, or instances of the classes
+ * below. Their fields are read by this folder's code under fixed names only; names in a script are looked up in
+ * `keys`/`values`, in `items` by a checked integer, in a host `Map` by key, or in a table of built-ins. There is no
+ * path from a script's text to a host property, prototype, function or global.
  *
- * It does not know the syntax of scripts, nor documents' text (script-document.ts).
+ * It knows neither the syntax of scripts nor the text of documents (script-document.ts).
  *
  * Invariants:
- * - `keys` of an object only grows at its end while it is the same array, so a (keys, position) pair that was
- *   once right stays right; removing a key makes a new array;
- * - a `keys` array marked shared is never changed: an object takes its own copy before it adds a key;
- * - what stops a run (`EngineError`) is never caught by a script's try: a script catches `ScriptThrow` only.
+ * - the `keys` array of an object only grows at its end, so a (keys, position) pair stays valid; removing a key creates
+ *   a new array;
+ * - a `keys` array marked shared is never modified: an object makes its own copy before it adds a key;
+ * - an error that stops a run (`EngineError`) is never caught by a script's try: a script catches `ScriptThrow` only.
  */
 
 import { EngineError } from "../errors.ts";
@@ -21,12 +21,12 @@ import { processMemory } from "../memory-budget.ts";
 import { ScriptClock } from "./script-clock.ts";
 import type { KeyNode } from "./shape-hint.ts";
 
-/** A property that is not there: a deleted one that keeps its place, or a hole of an array. */
+/** A missing property: a deleted one that keeps its slot, or a hole of an array. */
 export const ABSENT: unique symbol = Symbol("absent");
-/** A property of a document whose text has not been read yet. */
+/** A property of a document that has not been parsed yet. */
 export const LAZY: unique symbol = Symbol("lazy");
 
-/** What a script computes with. */
+/** A value of a script. */
 export type Value = undefined | null | boolean | number | string | Reference;
 /** A value with an identity. */
 export type Reference =
@@ -37,10 +37,10 @@ export type Reference =
   | ScriptMap
   | ScriptSet
   | ScriptPattern;
-/** What a slot of an object or array holds. */
+/** The content of a slot of an object or array. */
 export type Slot = Value | typeof ABSENT | typeof LAZY;
 
-/** Which class a reference is of; a small integer, so that dispatch is a switch. */
+/** The class of a reference, as a small integer, so that dispatch is a switch. */
 export const kinds = {
   object: 0,
   array: 1,
@@ -51,7 +51,7 @@ export const kinds = {
   pattern: 6,
 } as const;
 
-/** Makes the value of a lazy property; implemented by text-source.ts. */
+/** Parses the value of a lazy property; implemented by text-source.ts. */
 export interface Source {
   materialize(owner: ScriptObject, position: number): Value;
 }
@@ -62,21 +62,21 @@ export class ScriptObject {
   keys: string[];
   keysShared: boolean;
   values: Slot[];
-  /** The text it was read from, between `start` and `end`. */
+  /** The text it was parsed from, between `start` and `end`. */
   source: Source | null;
   start: number;
   end: number;
-  /** The list of keys that the text has; null when a script made it. */
+  /** The list of keys in the text; null for an object that a script created. */
   shape: KeyNode | null;
-  /** Where the places of its properties are noted, see text-source.ts; -1 when they are not. */
+  /** Where the offsets of its properties are recorded, see text-source.ts; -1 when they are not. */
   spanAt: number;
-  /** Properties that were there when it was read: the first ones. */
+  /** Number of properties parsed from the text: the first ones. */
   readCount: number;
-  /** A property was set, added or deleted since it was read. */
+  /** Whether a property was set, added or deleted since parsing. */
   written: boolean;
-  /** Bits of the positions that were set; the highest one for all from 31 on. See `markSet`. */
+  /** Bitmap of the positions that were set; the highest bit covers all from 31 on. See `markSet`. */
   set: number;
-  /** What few objects have. */
+  /** Rarely used attributes. */
   traits: ObjectTraits | null;
 
   constructor(keys: string[], keysShared: boolean, values: Slot[]) {
@@ -111,19 +111,19 @@ export class ScriptObject {
   }
 }
 
-/** What makes an object more than a list of properties. */
+/** Attributes that most objects lack. */
 export class ObjectTraits {
   frozen = false;
   /** "Object", an error's name ("TypeError"), or the primitive it boxes ("String", "Number", "Boolean"). */
   className = "Object";
   boxed: Value = undefined;
-  /** The function it was constructed by. */
+  /** The function that constructed it. */
   maker: ScriptFunction | null = null;
-  /** Positions by key, made when there are many keys. */
+  /** Positions by key, built when there are many keys. */
   lookup: Map<string, number> | null = null;
 }
 
-/** The traits of an object, made when it has none. */
+/** The traits of an object, created if needed. */
 export function traitsOf(object: ScriptObject): ObjectTraits {
   object.traits ??= new ObjectTraits();
   return object.traits;
@@ -133,18 +133,18 @@ export function traitsOf(object: ScriptObject): ObjectTraits {
 export class ScriptArray {
   readonly kind = kinds.array;
   items: Slot[];
-  /** The text it was read from, between `start` and `end`. */
+  /** The text it was parsed from, between `start` and `end`. */
   source: Source | null = null;
   start = 0;
   end = 0;
-  /** Containers around it there. */
+  /** Nesting depth in that text. */
   depth = 0;
-  /** An element was set, added or removed since it was read. */
+  /** Whether an element was set, added or removed since parsing. */
   written = false;
-  /** Something in an element was written, as far as anybody has looked. */
+  /** Whether an element is known to contain a change. */
   changedBelow = false;
   frozen = false;
-  /** Spelling of the whole numbers that a double cannot hold, by position, while they are not written. */
+  /** Spelling of integers beyond the precision of a double, by position, while they are unchanged. */
   exact: Map<number, string> | null = null;
   /** Named properties (`index`, `groups` of a match). */
   extra: ScriptObject | null = null;
@@ -154,21 +154,21 @@ export class ScriptArray {
   }
 }
 
-/** What a function runs. `self` is its `this`. */
+/** The implementation of a function. `self` is its `this`. */
 export type Native = (run: Run, self: Value, args: Value[]) => Value;
 
-/** A function: the script's own, or a built-in one (shared by all scripts, never changed). */
+/** A function: the script's own, or a built-in one (shared by all scripts, immutable). */
 export class ScriptFunction {
   readonly kind = kinds.function;
   name: string;
   readonly length: number;
   native: Native;
   readonly builtIn: boolean;
-  /** What `new` does; null when it is not a constructor. */
+  /** The implementation of `new`; null when it is not a constructor. */
   construct: Native | null = null;
   /** Named properties: a script's own, or those of a built-in constructor (`Object.keys`). */
   properties: ScriptObject | null = null;
-  /** Methods of its instances, when it is a class or has got a `prototype`. */
+  /** Methods of its instances, when it is a class or has a `prototype`. */
   methods: ScriptObject | null = null;
   base: ScriptFunction | null = null;
 
@@ -199,23 +199,23 @@ export class ScriptSet {
   readonly items = new Set<Value>();
 }
 
-/** One match: start and end of each group in turn (group 0 is the whole), -1 for a group that took no part. */
+/** One match: start and end of each group in turn (group 0 is the whole), -1 for a group that did not participate. */
 export type MatchSpans = readonly number[];
 
-/** Who pays for work: a run. */
+/** Charged for work: a run. */
 export interface Account {
   burn(units: number): void;
 }
 
-/** A compiled regular expression; regular-expression.ts makes them. */
+/** A compiled regular expression, from regular-expression.ts. */
 export interface Matcher {
   readonly source: string;
   readonly flags: string;
   readonly groupCount: number;
   readonly groupNames: ReadonlyMap<string, number>;
-  /** Instructions: what making it took, and what it holds, is in proportion. */
+  /** Number of instructions, to which compile time and memory are proportional. */
   readonly size: number;
-  /** First match at or after `from` (exactly at `from` when sticky), or null. `account` pays for the work. */
+  /** First match at or after `from` (exactly at `from` when sticky), or null. The work is charged to `account`. */
   match(text: string, from: number, account: Account): MatchSpans | null;
 }
 
@@ -228,7 +228,7 @@ export class ScriptPattern {
   }
 }
 
-/** A value that a script has thrown, on its way to a `catch`. Not an Error: it needs no host stack. */
+/** A value thrown by a script. Not an Error: it needs no host stack. */
 export class ScriptThrow {
   readonly value: Value;
   constructor(value: Value) {
@@ -236,17 +236,17 @@ export class ScriptThrow {
   }
 }
 
-/** What one run may use up. Every number is finite, so every run ends. */
+/** The limits of one run. Every number is finite, so every run ends. */
 export interface ScriptLimits {
-  /** Statements, counted nearly as the reference counts them. */
+  /** Statements, counted nearly as in the reference server. */
   readonly stepsMax: number;
-  /** Units of work of about 10 ns: what statements and built-ins do, in proportion to their input. */
+  /** Units of work of about 10 ns: statements and built-ins, in proportion to their input. */
   readonly workMax: number;
-  /** Milliseconds of processor time, where work takes longer than it is thought to. */
+  /** Milliseconds of processor time, for work that takes longer than estimated. */
   readonly msMax: number;
-  /** Bytes of strings, arrays and objects made during the run, whether or not they are still held. */
+  /** Bytes of strings, arrays and objects allocated during the run, whether or not they are still reachable. */
   readonly bytesMax: number;
-  /** Calls inside each other that still pass. */
+  /** Maximum depth of nested calls. */
   readonly depthMax: number;
 }
 
@@ -261,16 +261,13 @@ const usual: Settable = {
 };
 const lifted: Settable = { ...usual, stepsMax: Number.MAX_SAFE_INTEGER };
 
-/** The limits of a patch when nothing is said: `Patching.MaxStepsForScript` is 10,000. */
+/** The default limits of a patch: `Patching.MaxStepsForScript` is 10,000. */
 export const defaultLimits: ScriptLimits = usual;
 
-/**
- * The limits when the maximum of steps is lifted. Time and memory stay as they are: while a script runs, the process does
- * nothing else.
- */
+/** The limits without a maximum of steps. Time and memory stay limited: a running script blocks the process. */
 export const liftedLimits: ScriptLimits = lifted;
 
-/** What an operator may change; `server/` does so at the start, for all scripts of the process. */
+/** Limits configurable by the operator; `server/` sets them at startup, for all scripts of the process. */
 export interface ScriptSettings {
   readonly stepsMax: number;
   readonly msMax: number;
@@ -286,38 +283,38 @@ export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): 
   }
 }
 
-/** How much longer than its work is thought to take a run may take: the host compiles and collects beside it. */
+/** The factor by which a run may exceed `msMax`: the host's compiler and garbage collector use processor time too. */
 const lateFactor = 1.5;
-/** Less memory than this is not told to the process's account. */
+/** Allocations are reported to the process's account in steps of at least this size. */
 const heldStepBytes = 1024 * 1024;
-/** Work after which the clock is looked at. */
+/** Work between two checks of the clock. */
 const workOfStretch = 20_000;
 
-/** Levels of nested closures that all calls together may hold on the host's stack. */
+/** Levels of nested closures that all calls together may put on the host's stack. */
 export const stackLevelsMax = 1_600;
-/** Levels that a built-in holds which calls back into the script. */
+/** Stack levels charged for a built-in that calls back into the script. */
 const callbackLevels = 8;
 
-/** Statements that the reference's own code around a script takes from its steps. */
+/** Statements that the reference server's wrapper code takes from a script's steps. */
 const stepsOfSurroundings = 5;
 
-/** One run of a script: its account and its surroundings. */
+/** One run of a script: its account and its context. */
 export class Run implements Account {
   stepsLeft: number;
-  /** Work until the clock is looked at: `payStretch`. */
+  /** Work until the next check of the clock: `payStretch`. */
   workLeft: number;
-  /** Work that is left behind that. */
+  /** Work left after that. */
   workBehind: number;
   bytesLeft: number;
   depthLeft: number;
   levelsLeft = stackLevelsMax;
   readonly limits: ScriptLimits;
-  /** Offset in the source of what runs now, for messages. */
+  /** Source offset of the code being executed, for messages. */
   at = 0;
-  /** The value of a `return`, and the label of a `break` or `continue`, that is on its way. */
+  /** The pending value of a `return`, and the pending label of a `break` or `continue`. */
   result: Value = undefined;
   label: string | null = null;
-  /** What the patch functions talk to: the `ScriptContext` of patch-functions.ts. */
+  /** The context of patch functions: the `ScriptContext` of patch-functions.ts. */
   readonly context: unknown;
   /** Values of the parameters, by name without `$`. */
   readonly parameters: ScriptObject;
@@ -336,7 +333,7 @@ export class Run implements Account {
     this.parameters = parameters;
   }
 
-  /** The process's account of memory has what the run made, as far as it was looked at, until `end`. */
+  /** Reports the memory allocated so far to the process's account, until `end`. */
   private holdMemory(): void {
     const made = this.limits.bytesMax - this.bytesLeft;
     if (this.isEnded || made - this.heldBytes < heldStepBytes) return;
@@ -344,7 +341,7 @@ export class Run implements Account {
     this.heldBytes = made;
   }
 
-  /** What it made is another's now, or garbage. */
+  /** Releases the memory from the process's account: it is owned by others now, or garbage. */
   end(): void {
     this.isEnded = true;
     if (this.heldBytes === 0) return;
@@ -352,7 +349,7 @@ export class Run implements Account {
     this.heldBytes = 0;
   }
 
-  /** Goes on with what another run has left of its work, time and memory. */
+  /** Takes over the rest of another run's work, time and memory. */
   continueFrom({ workLeft, workBehind, bytesLeft, clock }: Run): void {
     this.workLeft = workLeft;
     this.workBehind = workBehind;
@@ -360,18 +357,18 @@ export class Run implements Account {
     this.clock = clock;
   }
 
-  /** Work that can still be paid for. */
+  /** The work left in total. */
   get affordableWork(): number {
     return this.workLeft + this.workBehind;
   }
 
-  /** Pays for `units` of work. @throws EngineError script-failed when there is none left. */
+  /** Charges `units` of work. @throws EngineError script-failed when the quota is exhausted. */
   burn(units: number): void {
     this.workLeft -= units;
     if (!(this.workLeft >= 0)) this.payStretch();
   }
 
-  /** Pays for `bytes` of new memory, and for the work of filling them. @throws EngineError script-failed */
+  /** Charges `bytes` of new memory, and the work of filling them. @throws EngineError script-failed */
   grow(bytes: number): void {
     this.bytesLeft -= bytes;
     this.workLeft -= bytes / 16;
@@ -379,7 +376,10 @@ export class Run implements Account {
     if (!(this.workLeft >= 0)) this.payStretch();
   }
 
-  /** Goes on when steps, work or time of a stretch are used up, and there are more. @throws EngineError script-failed */
+  /**
+   * Called when a stretch of steps, work or time is used up: continues when there is quota left.
+   * @throws EngineError script-failed
+   */
   payStretch(): void {
     const { limits } = this;
     if (this.stepsLeft < 0) throw stepsExceeded(limits);
@@ -393,7 +393,7 @@ export class Run implements Account {
   }
 }
 
-/** The error of a run that has used up its steps. */
+/** The error of a run that exceeded its steps. */
 function stepsExceeded({ stepsMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
@@ -414,14 +414,14 @@ function timeExceeded(limits: ScriptLimits): EngineError {
   return new EngineError("script-failed", timeText(limits));
 }
 
-/** The same error where the clock says it: code that the host has not seen often runs slower than it will soon. */
+/** The time error when raised by the clock: cold code runs slower than it soon will, so a retry may succeed. */
 export class ScriptLate extends EngineError {
   constructor(limits: ScriptLimits) {
     super("script-failed", timeText(limits));
   }
 }
 
-/** The error of a run that has used up its memory. */
+/** The error of a run that exceeded its memory. */
 export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
@@ -430,7 +430,7 @@ export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   );
 }
 
-/** The error of calls inside each other beyond the limit. */
+/** The error of calls nested beyond the limit. */
 export function recursionExceeded(cause?: unknown): EngineError {
   return new EngineError("script-recursion", "The recursion is forbidden by script host.", {
     cause,
@@ -441,7 +441,7 @@ export function newObject(): ScriptObject {
   return new ScriptObject([], false, []);
 }
 
-/** An error object of scripts; `message` undefined leaves the property out. */
+/** An error object of scripts; when `message` is undefined, it has no such property. */
 export function newError(name: string, message: string | undefined): ScriptObject {
   const error = newObject();
   traitsOf(error).className = name;
@@ -467,7 +467,7 @@ export function positionOf(object: ScriptObject, key: string): number {
   return lookupOf(object).get(key) ?? -1;
 }
 
-/** Positions by key of shared lists: documents of one shape have one. */
+/** Positions by key of shared lists: documents of one shape share one. */
 const sharedLookups = new WeakMap<string[], Map<string, number>>();
 
 function lookupOf(object: ScriptObject): ReadonlyMap<string, number> {
@@ -481,7 +481,7 @@ function lookupOf(object: ScriptObject): ReadonlyMap<string, number> {
   return made;
 }
 
-/** The value at a position, read from the document's text when it has not been yet; ABSENT when deleted. */
+/** The value at a position, parsed from the document's text if needed; ABSENT when deleted. */
 export function slotAt(object: ScriptObject, position: number): Value | typeof ABSENT {
   const slot = object.values[position] as Slot;
   if (slot !== LAZY) return slot;
@@ -490,13 +490,13 @@ export function slotAt(object: ScriptObject, position: number): Value | typeof A
   return value;
 }
 
-/** Notes that the property at a position was set, which it had before. */
+/** Records that an existing property was set. */
 export function markSet(object: ScriptObject, position: number): void {
   object.written = true;
   object.set |= 1 << Math.min(position, 31);
 }
 
-/** May the property at a position have been set since it was read? */
+/** Whether the property at a position may have been set since parsing. */
 export function wasSet(object: ScriptObject, position: number): boolean {
   return (object.set & (1 << Math.min(position, 31))) !== 0;
 }
@@ -514,7 +514,7 @@ export function getOwn(object: ScriptObject, key: string): Value {
   return slot === ABSENT ? undefined : slot;
 }
 
-/** Sets or adds an own property; a deleted one of a document comes back at its old place. */
+/** Sets or adds an own property; a deleted one of a document reappears at its old position. */
 export function setOwn(object: ScriptObject, key: string, value: Value): void {
   const position = positionOf(object, key);
   if (position >= 0) {
@@ -525,12 +525,14 @@ export function setOwn(object: ScriptObject, key: string, value: Value): void {
   addOwn(object, key, value);
 }
 
-/** What a shared list became when a key was added to it: objects that get the same one share the longer list too. */
+/**
+ * The list that a shared list became when a key was added: objects that gain the same key share the longer list too.
+ */
 const grownLists = new WeakMap<string[], string[]>();
-/** Longer lists than this are not remembered: each step makes a whole one. */
+/** Longer lists are not cached: each step would copy a whole one. */
 const grownKeysMax = 64;
 
-/** The shared list that this one becomes with one more key; null when each object has its own. */
+/** The shared list extended by one key; null when each object needs its own. */
 function grownList(keys: string[], key: string): string[] | null {
   const grown = grownLists.get(keys);
   if (grown !== undefined) return grown[keys.length] === key ? grown : null;
@@ -540,7 +542,7 @@ function grownList(keys: string[], key: string): string[] | null {
   return made;
 }
 
-/** Adds a property that is known not to be there. */
+/** Adds a property that is known to be missing. */
 export function addOwn(object: ScriptObject, key: string, value: Slot): void {
   object.written = true;
   if (object.keysShared) {
@@ -560,7 +562,7 @@ export function addOwn(object: ScriptObject, key: string, value: Slot): void {
   object.values.push(value);
 }
 
-/** Removes an own property. A document's keeps its place in case it comes back. Cost: one pass. */
+/** Removes an own property. One of a document keeps its slot in case it is added again. Cost: one pass. */
 export function deleteOwn(object: ScriptObject, key: string): void {
   const position = positionOf(object, key);
   if (position < 0) return;
@@ -602,8 +604,8 @@ export function isFunction(value: Value): value is ScriptFunction {
 }
 
 /**
- * Calls a function from a built-in. Counts the host's stack, so that built-ins which call back cannot
- * overflow it.
+ * Calls a function from a built-in. Charges stack levels, so that built-ins which call back cannot overflow the host's
+ * stack.
  * @throws EngineError script-recursion
  */
 export function callFunction(run: Run, callee: ScriptFunction, self: Value, args: Value[]): Value {

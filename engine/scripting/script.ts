@@ -1,13 +1,13 @@
 /**
- * Scripts for callers: compile a patch, a projection, declared functions or an index's definition once, run
- * it many times. The room's public surface.
+ * Scripts for callers: compile a patch, a projection, declared functions or an index's definition once, run it many
+ * times. The room's public surface.
  *
- * It does not know the database: documents, parameters and `ScriptHost` come from the caller, which also
- * caches compiled scripts by their text.
+ * It knows nothing of the database: documents, parameters and `ScriptHost` come from the caller, which also caches
+ * compiled scripts by their text.
  *
  * Invariants:
- * - a compiled script has no state of a run but hints: runs may be nested and repeated;
- * - whatever a script does, a run ends with an outcome or an `EngineError`.
+ * - a compiled script keeps no state of a run except hints: runs may be nested and repeated;
+ * - every run ends with an outcome or an `EngineError`, whatever the script does.
  */
 
 import { EngineError } from "../errors.ts";
@@ -49,7 +49,7 @@ import { numberText } from "./value-text.ts";
  * - projection: one expression, such as the object literal of `select { … }`;
  * - function: declarations only; `name` is called with the arguments of the run;
  * - index: statements that declare the maps or the reduce of an index, see index-script.ts;
- * - csharp-index: the same, written of C# (indexing/csharp).
+ * - csharp-index: like index, generated from C# (indexing/csharp).
  */
 export type ScriptKind = "patch" | "projection" | "function" | "index" | "csharp-index";
 
@@ -63,7 +63,7 @@ export interface ScriptOptions {
   readonly name?: string;
 }
 
-/** Values of `$x` and `args.x`: an object's JSON text. One may serve many runs. */
+/** Values of `$x` and `args.x`, from an object's JSON text. May be shared by many runs. */
 export class ScriptParameters {
   private readonly text: string;
   private object: ScriptObject | null = null;
@@ -75,7 +75,7 @@ export class ScriptParameters {
 
   static readonly none = new ScriptParameters("{}");
 
-  /** The values, without what an earlier script may have written into them. */
+  /** The values, parsed again if an earlier script modified them. */
   values(): ScriptObject {
     if (this.object === null || isChanged(this.object)) {
       const value = valueOfText(this.text);
@@ -87,25 +87,25 @@ export class ScriptParameters {
 
 export interface RunInput {
   readonly host: ScriptHost;
-  /** `this` of a patch; null elsewhere. The outcome is in it: `changed()`, `bodyText()`. */
+  /** `this` of a patch; null elsewhere. It holds the outcome: `changed()`, `bodyText()`. */
   readonly document?: ScriptDocument | null;
   /** Values for the names in `ScriptOptions.parameters`: documents' roots, or undefined for missing ones. */
   readonly args?: readonly Value[];
   readonly parameters?: ScriptParameters;
   readonly limits?: ScriptLimits;
-  /** An earlier run for the same document: both together may take what one may. */
+  /** An earlier run for the same document: both share the limits of one. */
   readonly after?: Run | null;
 }
 
-/** What a run gave. */
+/** The result of a run. */
 export interface Outcome {
-  /** The value of a projection or function; patches give undefined or what they return. */
+  /** The value of a projection or function; the returned value, or undefined, for a patch. */
   readonly value: Value;
   /** The run's account, for printing its values and for measuring. */
   readonly run: Run;
 }
 
-/** What a script runs after its functions are made. */
+/** The main code of a script, run after its functions are created. */
 type Main =
   | { readonly kind: "statement"; readonly code: Statement }
   | { readonly kind: "expression"; readonly code: Expression }
@@ -118,11 +118,11 @@ type Entry = ((frame: Frame) => void) | null;
 export class CompiledScript {
   readonly source: string;
   readonly options: ScriptOptions;
-  /** The checked tree of the main code; null for kind "function". For `fieldsRead`, `simpleUpdates`. */
+  /** The checked syntax tree of the main code; null for kind "function". For `fieldsRead`, `simpleUpdates`. */
   readonly tree: Node | null;
-  /** Property names to expect in documents that this script runs on. */
+  /** Expected property names in the documents that this script runs on. */
   readonly hint = new ShapeHint();
-  /** The same for documents that it loads. */
+  /** The hint for documents that it loads. */
   private readonly loadedHint = new ShapeHint();
   private readonly functions: string;
   private readonly slotCount: number;
@@ -163,9 +163,9 @@ export class CompiledScript {
   }
 
   /**
-   * Runs the script. What it did to `input.document` is in the document.
-   * @throws EngineError script-failed (thrown, out of steps or memory), script-recursion, and what the host
-   * and the patch functions throw
+   * Runs the script. Its changes to `input.document` are in the document.
+   * @throws EngineError script-failed (thrown, out of steps or memory), script-recursion, and the errors of the host
+   * and the patch functions
    */
   run(input: RunInput): Outcome {
     const document = input.document ?? null;
@@ -182,7 +182,7 @@ export class CompiledScript {
     }
   }
 
-  /** Calls a function that an earlier run of this script gave, in a new run: an index's map. */
+  /** Calls a function returned by an earlier run of this script, in a new run: an index's map. */
   call(callee: ScriptFunction, input: RunInput): Outcome {
     const document = input.document ?? null;
     const parameters = (input.parameters ?? ScriptParameters.none).values();
@@ -200,8 +200,8 @@ export class CompiledScript {
   }
 
   /**
-   * Calls a function on the account of an earlier run, but for its steps: what is made of a map's outputs is paid for by
-   * the document that was mapped.
+   * Calls a function on the account of an earlier run, with a new step count: processing a map's outputs is charged to
+   * the mapped document.
    */
   continue(run: Run, callee: ScriptFunction, args: Value[]): Value {
     const { stepsLeft } = run;
@@ -232,7 +232,7 @@ export class CompiledScript {
     }
   }
 
-  /** Any error of a run as the one that callers get. */
+  /** Converts any error of a run to the one that callers get. */
   private failure(error: unknown, run: Run, document: ScriptDocument | null): unknown {
     if (error instanceof ScriptThrow) {
       const source = run.at < 0 ? this.functions : this.source;
@@ -244,7 +244,7 @@ export class CompiledScript {
         { details: { line, column, thrown } },
       );
     }
-    // `levelsLeft` guards the host's stack; should the guard be too generous, the run still only fails.
+    // `levelsLeft` guards the host's stack; if the guard is too generous, the run fails the same way.
     if (error instanceof RangeError && error.message.includes("call stack")) {
       return recursionExceeded(error);
     }
@@ -266,19 +266,19 @@ function declaredSlot(compiler: ScriptCompiler, name: string): number {
 }
 
 /**
- * Compiles a script. Cost: about 0.1 ms; callers keep the result by its text.
+ * Compiles a script. Cost: about 0.1 ms; callers cache the result by its text.
  * @throws EngineError script-syntax, with `details.line` and `details.column`
  */
 export function compileScript(source: string, options: ScriptOptions): CompiledScript {
   return new CompiledScript(source, options);
 }
 
-/** Characters of a thrown text that are told. */
+/** Characters of a thrown value in the message. */
 const thrownLengthMax = 4096;
-/** What printing a thrown value may take: it comes when a script has used up what it may. */
+/** Limits for printing a thrown value: the script may have used up its own. */
 const thrownLimits = { ...defaultLimits, workMax: scriptWorkPerMs, bytesMax: 64 * 1024 };
 
-/** A thrown value as the reference prints it: primitives as text, others as JSON of their properties. */
+/** A thrown value as the reference server prints it: primitives as text, others as JSON of their properties. */
 function thrownText(value: Value): string {
   if (typeof value === "number") return String(value);
   if (!isReference(value)) return String(value).slice(0, thrownLengthMax);
@@ -288,7 +288,7 @@ function thrownText(value: Value): string {
     if (isArray(value)) return valueText(run, arrayAsObject(run, value));
     return valueText(run, value);
   } catch {
-    // It is too large, or holds what cannot be printed: the script has failed all the same.
+    // Too large or not printable: the script has failed anyway.
     return "{}";
   }
 }
@@ -302,8 +302,8 @@ function arrayAsObject(run: Run, array: ScriptArray): ScriptObject {
 }
 
 /**
- * The results of a projection or function as JSON objects: one, or several when it gave an array.
- * @throws EngineError invalid-operation when it gave something else
+ * The results of a projection or function as JSON objects: one, or several for an array.
+ * @throws EngineError invalid-operation for any other result
  */
 export function resultTexts(outcome: Outcome): string[] {
   const { value, run } = outcome;

@@ -1,33 +1,33 @@
 /**
- * What the objects at one place of many documents had: the lists of their keys, and which properties scripts wanted.
- * text-source.ts reads documents by it.
+ * Caches the shapes of the objects at one place of many documents: their key lists, and which properties scripts used.
+ * text-source.ts parses documents with it.
  *
  * Invariants:
- * - a path of `KeyNode`s from `ShapeHint.start` on is a list of keys that some object had;
- * - what one script remembers is bounded; objects with other keys than it remembers have lists of their own.
+ * - a path of `KeyNode`s from `ShapeHint.start` on is the key list of some object;
+ * - the cache of one script is bounded; objects with other keys have key lists of their own.
  */
 
 import { LAZY, type Slot } from "./script-values.ts";
 
-/** Keys that the hints of one script remember. */
+/** Maximum keys cached by the hints of one script. */
 const keyNodesMax = 4 * 1024;
-/** Keys that may follow one list of keys. */
+/** Maximum keys that may follow one key list. */
 const otherKeysMax = 24;
-/** Keys of one object. */
+/** Maximum keys of an object. */
 const listKeysMax = 512;
 const spansMin = 256;
-/** Room for spans above this is given back. */
+/** A larger buffer for spans is released. */
 const spansKept = 64 * 1024;
-/** Numbers of a property in the spans of an object: key start, value start, value end. */
+/** Numbers per property in the spans of an object: key start, value start, value end. */
 export const spanSlots = 3;
 
-/** What the hints of one script share: the notes of where properties stand, and how much is remembered. */
+/** Shared by the hints of one script: the offsets of properties, and the cache quota. */
 export class HintMemory {
-  /** Key start, value start and value end of one property after the other. */
+  /** Key start, value start and value end of one property after another. */
   spans = new Int32Array(0);
-  /** How many numbers of `spans` are taken. */
+  /** Numbers of `spans` in use. */
   length = 0;
-  /** Numbers that were noted and forgotten: `ScriptObject.spanAt` counts from the first ever. */
+  /** Numbers recorded and discarded so far: `ScriptObject.spanAt` counts from the first ever. */
   base = 0;
   private keyNodesLeft = keyNodesMax;
 
@@ -37,7 +37,7 @@ export class HintMemory {
     if (this.spans.length > spansKept) this.spans = new Int32Array(spansMin);
   }
 
-  /** Room for `count` more numbers. @returns where they begin */
+  /** Reserves `count` more numbers. @returns their position */
   reserve(count: number): number {
     const at = this.length;
     if (at + count > this.spans.length) {
@@ -49,7 +49,7 @@ export class HintMemory {
     return at;
   }
 
-  /** Is there room for one more key, behind `node`? Then it is taken. */
+  /** Reserves one more key after `node`. @returns false when the quota is exhausted. */
   admits(node: KeyNode): boolean {
     if (node.count >= listKeysMax || node.others.length >= otherKeysMax) return false;
     if (this.keyNodesLeft <= 0) return false;
@@ -71,21 +71,21 @@ function wordsOf(text: Uint8Array): Int32Array {
   return words;
 }
 
-/** A key behind others, of objects at one place. */
+/** A key after others, of objects at one place. */
 export class KeyNode {
   readonly hint: ShapeHint;
   readonly parent: KeyNode | null;
   readonly name: string;
-  /** The key with its quotes and colon, as it stands in minified text. */
+  /** The key with its quotes and colon, as in minified text. */
   readonly text: Uint8Array;
-  /** The same, four bytes in each; the last one ends where the text ends. None for the shortest. */
+  /** The text as 32-bit words; the last one ends where the text ends. Empty for the shortest keys. */
   readonly words: Int32Array;
-  /** Keys up to this one. */
+  /** Number of keys up to this one. */
   readonly count: number;
-  /** The key that was next the last time. */
+  /** The most recent next key. */
   next: KeyNode | null = null;
   readonly others: KeyNode[] = [];
-  /** A script asked for this property: the next document's is read at once. */
+  /** Whether a script has read this property: in the next document it is parsed eagerly. */
   wanted = false;
   private place: ShapeHint | null = null;
   private list: string[] | null = null;
@@ -107,14 +107,14 @@ export class KeyNode {
     this.count = count;
   }
 
-  /** What stands for a list of keys that is not remembered. */
+  /** A node for a key list that is not cached. */
   static loose(hint: ShapeHint, keys: string[]): KeyNode {
     const node = new KeyNode(hint, null, "", noText, keys.length);
     node.list = keys;
     return node;
   }
 
-  /** The list of the keys up to this one, for all objects that have just them. */
+  /** The key list up to this one, shared by all objects with exactly these keys. */
   get keys(): string[] {
     if (this.list !== null) return this.list;
     const keys = new Array<string>(this.count);
@@ -127,19 +127,19 @@ export class KeyNode {
     return keys;
   }
 
-  /** The same with one more; always the same one. */
+  /** The key list with one more; always the same array. */
   keysAnd(name: string): string[] {
     this.longer ??= [...this.keys, name];
     return this.longer;
   }
 
-  /** Unread slots: one for each key, and `more`, which is the same each time. To be copied. */
+  /** Unread slots: one for each key, plus `more`, which must be the same in every call. To be copied. */
   blank(more: number): readonly Slot[] {
     this.slots ??= new Array<Slot>(this.count + more).fill(LAZY);
     return this.slots;
   }
 
-  /** The place of its value, when that is an object or array. */
+  /** The place of its value when that is an object or array. */
   get below(): ShapeHint {
     const { hint } = this;
     if (hint.isLoose) return hint.element;
@@ -148,17 +148,17 @@ export class KeyNode {
   }
 }
 
-/** What objects at one place of many documents had. One tree of hints serves one script. */
+/** The cached shapes of objects at one place of many documents. One tree of hints serves one script. */
 export class ShapeHint {
   readonly memory: HintMemory;
-  /** Containers around this place. */
+  /** Number of containers around this place. */
   readonly depth: number;
   readonly start: KeyNode = new KeyNode(this, null, "", noText, 0);
-  /** The last key of the object that was read last. */
+  /** The last key of the most recently parsed object. */
   last: KeyNode = this.start;
-  /** Objects here were written, which needs to know where their properties stand. */
+  /** Objects here were modified, so the offsets of their properties are needed. */
   isWritten = false;
-  /** Nothing is remembered here and below: for documents that no others like them follow. */
+  /** Nothing is cached here and below: for documents unlike any others. */
   readonly isLoose: boolean;
   private place: ShapeHint | null = null;
 

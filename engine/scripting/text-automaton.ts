@@ -1,49 +1,49 @@
 /**
- * Does a regular expression match anywhere in a text? The states of its program that are reached together are one state
- * of an automaton, made when a text first comes to it: from then on a character costs one look into a table, however
- * large the program is. States that need too much memory are thrown away and made again.
+ * Tests whether a regular expression matches anywhere in a text, with a lazily built DFA: the program states reached
+ * together form one state of the automaton, created when a text first reaches it. From then on a character costs one
+ * table lookup, however large the program is. When the states need too much memory, they are discarded and built again.
  *
- * An assertion looks at the characters on both sides of its place. So a state is of the instructions *before* which the
- * place is, not of what follows from them, and of what the character before was; what follows is worked out together
- * with the next character.
+ * An assertion examines the characters on both sides of its position. So a state consists of the instructions *before*
+ * which the position is, without those that follow from them, and of the class of the previous character; what follows
+ * is computed together with the next character.
  *
- * Characters that no part of the program tells apart are of one class.
+ * Characters that no part of the program distinguishes are in one class.
  *
  * Invariants:
- * - All states together have at most `spaceMax` numbers, those of one step left out.
+ * - All states together have at most `spaceMax` numbers, except for those of the current step.
  */
 import type { Account } from "./script-values.ts";
 
-/** What an automaton needs of a compiled pattern. */
+/** What an automaton needs from a compiled pattern. */
 export interface AutomatonProgram {
   readonly size: number;
-  /** What an instruction does. */
+  /** The kind of an instruction. */
   kindOf(instruction: number): "consume" | "jump" | "split" | "pass" | "assert" | "match";
-  /** Where a jump goes; where a split goes besides. */
+  /** The target of a jump; the second target of a split. */
   firstOf(instruction: number): number;
   secondOf(instruction: number): number;
-  /** Equal for instructions that let the same characters pass. */
+  /** Equal for instructions that accept the same characters. */
   readonly testCount: number;
   testOf(instruction: number): number;
-  /** Lets this test the character pass? */
+  /** Whether this test accepts the character. */
   passes(test: number, code: number): boolean;
-  /** Does an assertion hold between two characters? */
+  /** Whether an assertion holds between two characters. */
   holds(instruction: number, before: Side, after: Side): boolean;
 }
 
-/** What an assertion can see of a character. */
+/** The properties of a character that assertions examine. */
 export interface Side {
-  /** There is no character: the text begins or ends here. */
+  /** No character: the beginning or end of the text. */
   readonly isEdge: boolean;
   readonly isWord: boolean;
   readonly isLineEnd: boolean;
 }
 
-/** Numbers that the automatons of one request may keep together. */
+/** The quota of numbers shared by the automata of one request. */
 export class AutomatonSpace {
   numbers = 0;
   readonly #numbersMax: number;
-  /** In the order in which they were made. */
+  /** In order of creation. */
   readonly #automatons = new Set<TextAutomaton>();
 
   constructor(numbersMax = spaceMax) {
@@ -54,7 +54,10 @@ export class AutomatonSpace {
     this.#automatons.add(automaton);
   }
 
-  /** Room for some numbers of `owner`. Where there is none, others forget first: they may not be needed any more. */
+  /**
+   * Reserves numbers for `owner`. When the quota is exhausted, other automata are cleared first: they may no longer be
+   * needed.
+   */
   take(numbers: number, owner: TextAutomaton): void {
     for (const other of this.#automatons) {
       if (this.numbers + numbers <= this.#numbersMax) break;
@@ -67,21 +70,21 @@ export class AutomatonSpace {
 
 /** Of 4 bytes each. */
 const spaceMax = 4 * 1024 * 1024;
-/** UTF-16 units of a text between two payments. */
+/** UTF-16 units of a text between two charges. */
 const payStride = 4096;
 
 interface State {
-  /** Instructions before which the place is, ascending. */
+  /** Instructions before which the position is, ascending. */
   readonly places: Int32Array;
   readonly before: Side;
-  /** By class of the next character: the next state, `matched`, or undefined: not yet known. */
+  /** By class of the next character: the next state, `matched`, or undefined: not computed yet. */
   readonly next: (State | typeof matched | undefined)[];
 }
 
 interface CharacterClass {
   readonly number: number;
   readonly side: Side;
-  /** By test: 1 when it lets these characters pass. */
+  /** By test: 1 when it accepts these characters. */
   readonly passing: Uint8Array;
 }
 
@@ -95,13 +98,13 @@ export class TextAutomaton {
   readonly #space: AutomatonSpace;
   readonly #classes: CharacterClass[] = [];
   readonly #classBySignature = new Map<string, CharacterClass>();
-  /** By character: its class plus one; 0 is not yet known. */
+  /** By character: its class plus one; 0: not computed yet. */
   readonly #pages: (Uint16Array | undefined)[] = [];
   readonly #endClass: CharacterClass;
   #states = new Map<number, State[]>();
   #ownNumbers = 0;
   #start: State;
-  /** Step in which an instruction was last reached. */
+  /** The step in which an instruction was last reached. */
   readonly #reached: Uint32Array;
   readonly #arrived: Uint32Array;
   #stepNumber = 0;
@@ -119,12 +122,12 @@ export class TextAutomaton {
     space.add(this);
   }
 
-  /** Instructions of the program. */
+  /** Number of instructions of the program. */
   get size(): number {
     return this.#program.size;
   }
 
-  /** `account` pays for each step that is new and for each stretch of the text. */
+  /** `account` is charged for each new step and for each stretch of the text. */
   test(text: string, account: Account): boolean {
     let state = this.#start;
     let paidAt = 0;
@@ -182,7 +185,7 @@ export class TextAutomaton {
     return group;
   }
 
-  /** Works out where a character of a class leads. */
+  /** Computes the transition for a class of characters. */
   #step(state: State, group: CharacterClass, account: Account): State | typeof matched {
     const arrived: number[] = [];
     const work = this.#follow(state, group, arrived);
@@ -195,11 +198,11 @@ export class TextAutomaton {
     return next;
   }
 
-  /** @returns how much work it was; below 0: the pattern has matched before the character */
+  /** @returns the amount of work; negative when the pattern matched before the character */
   #follow({ places, before }: State, group: CharacterClass, arrived: number[]): number {
     const program = this.#program;
     const step = ++this.#stepNumber;
-    // A match may begin at every place.
+    // A match may begin at every position.
     const open = [0, ...places];
     let work = 1;
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
@@ -232,7 +235,7 @@ export class TextAutomaton {
     return work;
   }
 
-  /** The state of these places, a new one if need be. */
+  /** The state of these positions, created if needed. */
   #stateOf(places: Int32Array, before: Side): State {
     const hash = hashOf(places, before);
     const known = this.#states.get(hash)?.find((state) => isSame(state, places, before));
@@ -247,17 +250,17 @@ export class TextAutomaton {
     return state;
   }
 
-  /** Throws all states away. The one that a text is at lives as long as it is needed. */
+  /** Discards all states. The one in use lives as long as it is needed. */
   forget(): void {
     this.#space.numbers -= this.#ownNumbers;
     this.#ownNumbers = 0;
     this.#states = new Map();
-    // What the start knew would keep the others alive.
+    // The transitions of the old start would keep the others alive.
     this.#start = { places: new Int32Array(0), before: edge, next: [] };
   }
 }
 
-/** What a state needs beside its places, and what each place of its table of next states does. */
+/** Numbers that a state takes besides its positions, and for each entry of its transition table. */
 const stateNumbers = 32;
 const linkNumbers = 2;
 

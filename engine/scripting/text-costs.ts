@@ -1,31 +1,31 @@
 /**
- * What the host's text functions cost, where that is more than their texts' length tells. Paid before they are called: one
- * call must not take longer than a script may.
+ * The costs of the host's text functions where they exceed what the length suggests. Charged before the call: a single
+ * call must not exceed a script's time limit.
  *
- * Invariant: looking at a text costs less than what is paid for it.
+ * Invariant: inspecting a text costs less than what is charged for it.
  */
 import type { Run } from "./script-values.ts";
 
-/** Shorter texts cost little, whatever is in them. */
+/** Shorter texts cost little, whatever their content. */
 const shortText = 64;
 const beyondLatin = /[^\0-\xff]/;
 const marks = /\p{M}{16,}/gu;
 
-/** Units of work for each character of a text that the host handles character by character. */
+/** Units of work per character of a text that the host processes character by character. */
 const caseUnits = 8;
 const compareUnits = 4;
 const normalizeUnits = 10;
 /** Compatibility forms can be 18 times as long. */
 const compatibilityUnits = 40;
 
-/** Changing the case: quick for Latin letters, character by character for all others. */
+/** Case conversion: fast for Latin letters, character by character for all others. */
 export function payForCase(run: Run, text: string): void {
   if (text.length <= shortText) return;
   run.burn(text.length >> 3);
   if (beyondLatin.test(text)) run.burn(text.length * caseUnits);
 }
 
-/** Marks that are many in a row are put in order by comparing each with all others. */
+/** Long runs of combining marks are sorted by comparing each with all others. */
 function payForMarks(run: Run, text: string): void {
   run.burn(text.length >> 3);
   if (text.length <= shortText || !beyondLatin.test(text)) return;
@@ -38,7 +38,7 @@ export function payForNormalizing(run: Run, text: string, form: string): void {
   payForMarks(run, text);
 }
 
-/** Comparing by the rules of a language, which normalizes as much as it must. */
+/** Locale-aware comparison, which normalizes as much as needed. */
 export function payForOrder(run: Run, left: string, right: string): void {
   run.burn(40 + Math.min(left.length, right.length) * compareUnits);
   payForMarks(run, left);
@@ -46,8 +46,8 @@ export function payForOrder(run: Run, left: string, right: string): void {
 }
 
 /**
- * Looking for a part in a text, at its worst: where parts of it are found all over, it is compared again and again; and
- * backwards the host looks in the plainest way.
+ * Worst case of searching for a part in a text: with frequent partial matches it is compared repeatedly; and backward
+ * the host uses the naive search.
  */
 export function payForSearch(run: Run, text: string, part: string, isBackward: boolean): void {
   if (part.length <= 1) {

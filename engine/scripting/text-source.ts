@@ -1,20 +1,20 @@
 /**
- * Reads JSON text, as UTF-8, into script values: what scripts ask for, when they ask for it.
+ * Parses JSON text, as UTF-8, into script values lazily: only the properties that scripts use.
  *
- * A script is run on one document after the other, and most of them look alike. So each place in a document (the root,
- * a property, the elements of an array) has a `ShapeHint`, which remembers the lists of keys that objects had there
- * and which properties scripts wanted: those are read at once, the others are passed over and stay LAZY. A key that is
- * expected is recognised by comparing bytes.
+ * A script runs on one document after another, most of which are alike. So each place in a document (the root, a
+ * property, the elements of an array) has a `ShapeHint`, which caches the key lists of the objects seen there and which
+ * properties scripts used: those are parsed eagerly, the others are skipped and stay LAZY. An expected key is
+ * recognized by comparing bytes.
  *
- * It does not know documents or metadata. The text is trusted to be valid JSON.
+ * It knows nothing of documents or metadata. The text is trusted to be valid JSON.
  *
  * Hot: bench/script.bench.ts, bench/patch.bench.ts.
  *
  * Invariants:
- * - an object read from a text lists its properties in the text's order, deleted ones keep their place;
- * - objects at one place that have the same keys share one list of them;
- * - where an object's properties stand (`spansOf`) is noted in memory that the next document's root takes over: it is
- *   found again when it is needed later.
+ * - a parsed object lists its properties in the text's order; deleted ones keep their slot;
+ * - objects at one place that have the same keys share one key list;
+ * - the offsets of an object's properties (`spansOf`) are recorded in memory that the next document's root reuses; when
+ *   needed later, they are computed again.
  */
 
 import { EngineError } from "../errors.ts";
@@ -28,9 +28,9 @@ import {
 } from "./script-values.ts";
 import { KeyNode, ShapeHint, spanSlots } from "./shape-hint.ts";
 
-/** Objects and arrays inside each other in one property that a script touches, or that it makes. */
+/** Maximum nesting of objects and arrays in a property that a script reads or creates. */
 export const treeDepthMax = 500;
-/** Texts up to this many bytes become one string, which the values are slices of. */
+/** Texts up to this many bytes are decoded to one string, of which values are slices. */
 const wholeTextBytesMax = 8 * 1024;
 
 const powersOfTen = Array.from({ length: 17 }, (_, i) => 10 ** i);
@@ -48,7 +48,7 @@ const zero = 0x30;
 let viewedBytes: Buffer | null = null;
 let view: DataView | null = null;
 
-/** A view of all of a buffer; made anew when it is another one than the last time. */
+/** A view of a whole buffer; cached for the most recent buffer. */
 export function viewOf(bytes: Buffer): DataView {
   if (viewedBytes === bytes && view !== null) return view;
   viewedBytes = bytes;
@@ -56,35 +56,35 @@ export function viewOf(bytes: Buffer): DataView {
   return view;
 }
 
-/** A property whose value is not in the text: the `@metadata` of documents. */
+/** A property whose value is not in the text: a document's `@metadata`. */
 export interface Elsewhere {
   readonly name: string;
   read(): Value;
 }
 
-/** A text that is spelled as documents are stored, see json-parser.ts: `bytes[from, to)`. */
+/** A text in the spelling of stored documents, see json-parser.ts: `bytes[from, to)`. */
 export interface StoredText {
   readonly bytes: Buffer;
   readonly from: number;
   readonly to: number;
-  /** Every byte of it is below 0x80. */
+  /** Whether every byte is below 0x80. */
   readonly isAscii: boolean;
-  /** Behind the value of the object's property `index`; -1 when that is not known without looking. */
+  /** The end of the value of the root property `index`; -1 when unknown without scanning. */
   fieldEnd(index: number): number;
 }
 
-/** Reads one JSON text: `bytes[from, to)`. `at` is its cursor. */
+/** Parses one JSON text: `bytes[from, to)`. `at` is its cursor. */
 export class TextSource implements Source {
   readonly bytes: Buffer;
-  /** Of the same bytes. */
+  /** Over the same bytes. */
   readonly view: DataView;
   readonly from: number;
   readonly to: number;
   readonly isAscii: boolean;
   private readonly stored: StoredText | null;
-  /** The document whose root it was read for: script-document.ts sets and reads it. */
+  /** The document whose root it was parsed for: set and read by script-document.ts. */
   document: object | null = null;
-  /** A last property of the root that is not in the text. */
+  /** A last property of the root, stored outside of the text. */
   private readonly elsewhere: Elsewhere | null;
   private at: number;
   private readonly hint: ShapeHint;
@@ -121,12 +121,11 @@ export class TextSource implements Source {
     return new TextSource(bytes, from, to, stored, null, hint, elsewhere);
   }
 
-  /** Parts of it may be stored as they are. */
+  /** Whether parts of it may be stored unchanged. */
   get isStored(): boolean {
     return this.stored !== null;
   }
 
-  /** All of it. */
   wholeText(): string {
     this.text ??= this.isAscii
       ? this.bytes.latin1Slice(this.from, this.to)
@@ -144,7 +143,7 @@ export class TextSource implements Source {
     return this.text.slice(from - this.from, to - this.from);
   }
 
-  /** The object that the text is. What a script is not known to want stays unread. */
+  /** The root object of the text. Properties that the script is not known to use stay unparsed. */
   root(): ScriptObject {
     this.hint.memory.forget();
     this.at = this.from;
@@ -153,21 +152,21 @@ export class TextSource implements Source {
     try {
       return this.object(this.hint, true);
     } catch (error) {
-      // What is nested too deeply matters only when this script touches it in this document.
+      // Excessive nesting is an error only if this script reads that part of this document.
       if (!(error instanceof EngineError) || error.code !== "too-large") throw error;
       this.at = start;
       return this.object(ShapeHint.loose(), true);
     }
   }
 
-  /** The value that the text is. */
+  /** The value of the whole text. */
   whole(): Value {
     this.at = this.from;
     this.skipSpace();
     return this.value(this.hint);
   }
 
-  /** Reads a lazy property. */
+  /** Parses a lazy property. */
   materialize(owner: ScriptObject, position: number): Value {
     let node = owner.shape as KeyNode;
     const at = this.spansOf(owner) + position * spanSlots;
@@ -180,8 +179,8 @@ export class TextSource implements Source {
   }
 
   /**
-   * Where the properties of an object that was read from this text stand: the position in the memory of its hint.
-   * Objects of the next documents at its place note that as they are read.
+   * The offsets of the properties of an object parsed from this text, as a position in the memory of its hint. From
+   * then on, objects at this place in later documents record theirs while being parsed.
    */
   spansOf(object: ScriptObject): number {
     const { hint } = object.shape as KeyNode;
@@ -222,7 +221,7 @@ export class TextSource implements Source {
     return at;
   }
 
-  /** The value at the cursor; `hint` is of its place. */
+  /** The value at the cursor; `hint` is that of its place. */
   private value(hint: ShapeHint): Value {
     switch (this.bytes[this.at]) {
       case quote:
@@ -246,8 +245,8 @@ export class TextSource implements Source {
   }
 
   /**
-   * Reads a number. With at most 15 digits in all, both the digits and the power of ten are exact doubles, so that one
-   * division rounds as reading the text does.
+   * Parses a number. With at most 15 digits in all, both the digits and the power of ten are exact doubles, so that one
+   * division rounds correctly.
    */
   private number(): number {
     const { bytes, at: start } = this;
@@ -283,7 +282,7 @@ export class TextSource implements Source {
     return Number(bytes.latin1Slice(start, at));
   }
 
-  /** Reads a string; the cursor is on its opening quote. */
+  /** Parses a string; the cursor is on its opening quote. */
   private string(): string {
     const { bytes } = this;
     const start = this.at;
@@ -327,7 +326,7 @@ export class TextSource implements Source {
     array.exact.set(array.items.length, this.bytes.latin1Slice(start, this.at));
   }
 
-  /** Reads the object at the cursor. */
+  /** Parses the object at the cursor. */
   private object(hint: ShapeHint, isRoot: boolean): ScriptObject {
     if (hint.depth > treeDepthMax) throw nestedTooDeeply();
     if (hint.isLoose) return this.looseObject(hint, this.at, isRoot);
@@ -401,7 +400,7 @@ export class TextSource implements Source {
     return object;
   }
 
-  /** Behind the value at `start`, of the root's property `index`. */
+  /** The end of the value at `start`, of the root's property `index`. */
   private fieldEnd(start: number, index: number): number {
     const { stored, bytes, view, to } = this;
     const code = bytes[start];
@@ -426,7 +425,7 @@ export class TextSource implements Source {
     return object;
   }
 
-  /** The node of the key at the cursor, which moves behind its colon; null when no more are remembered. */
+  /** The node of the key at the cursor, which advances past the colon; null when no more can be cached. */
   private key(node: KeyNode): KeyNode | null {
     const { bytes } = this;
     const start = this.at;
@@ -439,7 +438,7 @@ export class TextSource implements Source {
     const end = this.at;
     this.skipSpace();
     this.at += 1;
-    // One that is spelled otherwise, or has white space behind it.
+    // The key is spelled differently, or followed by white space.
     const known = node.others.find((other) => other.name === name);
     if (known !== undefined) return known;
     if (!node.hint.memory.admits(node)) return null;
@@ -451,7 +450,7 @@ export class TextSource implements Source {
     return made;
   }
 
-  /** Reads the object at `start` with a list of keys of its own. */
+  /** Parses the object at `start` with a key list of its own. */
   private looseObject(hint: ShapeHint, start: number, isRoot: boolean): ScriptObject {
     const keys: string[] = [];
     const values: Slot[] = [];
@@ -480,9 +479,9 @@ export function nestedTooDeeply(): EngineError {
 }
 
 /**
- * Behind the string whose quote is at `start`. Looks at four bytes at once: subtracting 1 from a byte that is 0, and from
- * no other that was below 0x80, borrows its highest bit.
- * @throws EngineError json-truncated when that is not before `to`
+ * The end of the string whose quote is at `start`. Checks four bytes at a time: subtracting 1 from a byte borrows its
+ * highest bit if the byte is 0, and for no other byte below 0x80.
+ * @throws EngineError json-truncated when the end is not before `to`
  */
 function stringEnd(view: DataView, start: number, to: number): number {
   let at = start + 1;
@@ -501,7 +500,7 @@ function stringEnd(view: DataView, start: number, to: number): number {
   throw new EngineError("json-truncated", "a string does not end");
 }
 
-/** Behind the value of any kind at `start`, without recursion. @throws as `stringEnd` */
+/** The end of the value of any kind at `start`, without recursion. @throws as `stringEnd` */
 function valueEnd(view: DataView, start: number, to: number): number {
   if (view.getUint8(start) === quote) return stringEnd(view, start, to);
   let depth = 0;
@@ -525,7 +524,7 @@ function valueEnd(view: DataView, start: number, to: number): number {
   throw new EngineError("json-truncated", "a value does not end");
 }
 
-/** Does this key stand at `at`, before `to`? Never for the shortest. */
+/** Whether this key is at `at`, before `to`. Always false for the shortest keys. */
 function isKeyAt(view: DataView, at: number, to: number, { text, words }: KeyNode): boolean {
   const last = words.length - 1;
   if (last < 0 || at + text.length > to) return false;
@@ -537,13 +536,13 @@ function isKeyAt(view: DataView, at: number, to: number, { text, words }: KeyNod
   return view.getInt32(at + text.length - 4, true) === words[last];
 }
 
-/** Do these bytes stand at `at`? */
+/** Whether these bytes are at `at`. */
 function matches(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
   return true;
 }
 
-/** The value of the number that is spelled in `[start, end)`, in the way of `TextSource.number`. */
+/** The value of the number spelled in `[start, end)`, computed as in `TextSource.number`. */
 export function numberOf(bytes: Buffer, start: number, end: number): number {
   const isNegative = bytes[start] === 0x2d;
   const first = isNegative ? start + 1 : start;
@@ -565,7 +564,7 @@ export function numberOf(bytes: Buffer, start: number, end: number): number {
   return Number(bytes.latin1Slice(start, end));
 }
 
-/** True when a JSON number is spelled with a point or exponent: a double to the reference. */
+/** Whether a JSON number is spelled with a point or exponent: a double in the reference server. */
 export function isDoubleSpelling(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const code = bytes[at];
@@ -574,7 +573,7 @@ export function isDoubleSpelling(bytes: Uint8Array, start: number, end: number):
   return false;
 }
 
-/** A script value of JSON text that is known to be valid. */
+/** The script value of valid JSON text. */
 export function valueOfText(text: string): Value {
   return TextSource.ofText(text, ShapeHint.loose()).whole();
 }

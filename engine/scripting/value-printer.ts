@@ -1,16 +1,16 @@
 /**
- * Writes script values as the text that documents are stored in: bytes of UTF-8, of which stretches that a script left
- * alone are copied as they are.
+ * Serializes script values to the stored text of documents, as UTF-8 bytes; stretches that a script did not change are
+ * copied.
  *
- * It does not know how documents are stored, nor what a script may change.
+ * It knows neither how documents are stored nor what a script may change.
  *
  * Hot: bench/script.bench.ts, bench/patch.bench.ts.
  *
  * Invariants:
- * - a property that still has its value is written as the part of the text that it was read from;
- * - what is made anew is on the run's account, so that a small script cannot print one object a million times; so is
- *   what is copied beyond the length of the document;
- * - there is one printer, and what it printed is good until it prints again: printing calls nothing back.
+ * - an unchanged property is written as the part of the text that it was parsed from;
+ * - newly written text is charged to the run's account, so that a small script cannot print one object a million times;
+ *   so are copies beyond the length of the document;
+ * - there is a single printer, and its output is valid until the next print: printing calls nothing back.
  */
 
 import { EngineError } from "../errors.ts";
@@ -44,7 +44,7 @@ import { dateText, doubleText, numberText } from "./value-text.ts";
 
 export const metadataKey = "@metadata";
 
-/** Metadata that is derived from the record: scripts see it, and what they write there is not kept. */
+/** Metadata derived from the record: visible to scripts, whose changes to it are discarded. */
 export const derivedMetadata: ReadonlySet<string> = new Set([
   "@id",
   "@change-vector",
@@ -56,15 +56,15 @@ export const derivedMetadata: ReadonlySet<string> = new Set([
 
 const none: ReadonlySet<string> = new Set();
 const outputBytesMin = 16 * 1024;
-/** An output above this is given back before the next print. */
+/** A larger output buffer is released before the next print. */
 const outputBytesKept = 4 * 1024 * 1024;
-/** Bytes that are written between two looks at the run's account. */
+/** Bytes written between two charges to the run's account. */
 const unpaidBytesMax = 4096;
-/** Longer strings are looked through by the host before they are written. */
+/** Longer strings are scanned by a native pattern before they are written. */
 const shortStringMax = 64;
-/** Work of writing a number that is not whole. */
+/** Work of writing a non-integer number. */
 const doubleUnits = 8;
-/** Characters of a long string that are written at once. */
+/** Characters of a long string written at a time. */
 const stringPieceMax = 4096;
 /** Below this many bytes a loop is faster than the native copy, which has a fixed cost. */
 const copyLoopBytesMax = 320;
@@ -78,40 +78,40 @@ const objectClose = 0x7d;
 const arrayOpen = 0x5b;
 const arrayClose = 0x5d;
 
-/** A tree that can be part of a text. */
+/** A value that can be part of a text. */
 type Tree = ScriptObject | ScriptArray;
 
 export class ValuePrinter {
-  /** What was printed: `bytes[0, length)`. */
+  /** The output: `bytes[0, length)`. */
   bytes: Buffer = Buffer.allocUnsafeSlow(outputBytesMin);
   length = 0;
   private view = viewOf(this.bytes);
-  /** Counts prints: what was printed is still there while it is the same. */
+  /** Number of prints: an output is still valid while it is unchanged. */
   printCount = 0;
   isAscii = true;
-  /** The text is spelled as documents are stored: it need not be read again before it is. */
+  /** Whether the text is in the stored spelling, so that it need not be parsed again before it is stored. */
   isStored = true;
-  /** Some value surely differs from the one in whose place it was written. */
+  /** Whether some value definitely differs from the one it replaced. */
   isOther = false;
-  /** Top-level properties of a document, or -1 when they were not counted. */
+  /** Top-level properties of a document, or -1 when not counted. */
   fieldCount = -1;
-  /** They are those that the document had. */
+  /** Whether they are the same as the document's before. */
   hasSameFields = false;
-  /** Where each begins: key and its end, without the colon, in turn. */
+  /** The key of each: start and end without the colon, in turn. */
   keySpans = new Int32Array(128);
-  /** Where the value of each begins. */
+  /** The start of the value of each. */
   valueStarts = new Uint32Array(64);
   private run: Run | null = null;
   private unpaidBytes = 0;
-  /** Bytes that may be copied for nothing: those of the document. */
+  /** Bytes that may still be copied without charge: the length of the document. */
   private freeBytes = 0;
   private readonly open: Reference[] = [];
-  /** Of the text that is being patched, what is before this was written or left out. */
+  /** Everything before this offset of the text being patched has been written or skipped. */
   private copied = 0;
-  /** Keys of documents' `@metadata` that are left out. */
+  /** Keys of documents' `@metadata` that are omitted. */
   private derived: ReadonlySet<string> = derivedMetadata;
 
-  /** What was printed, as a string. */
+  /** The output as a string. */
   get text(): string {
     return this.isAscii
       ? this.bytes.latin1Slice(0, this.length)
@@ -119,8 +119,8 @@ export class ValuePrinter {
   }
 
   /**
-   * Prints a document without its `@metadata`. It does not count as being written: where it holds itself there is a
-   * copy, in which it is null, as RavenDB 7.2.7 writes it.
+   * Prints a document without its `@metadata`. The document itself does not count as open: a reference to itself prints
+   * as a copy, in which the reference is null, as in RavenDB 7.2.7.
    * @throws EngineError script-failed, too-large, invalid-operation
    */
   printBody(run: Run | null, object: ScriptObject): void {
@@ -136,14 +136,14 @@ export class ValuePrinter {
     this.pay(0, true);
   }
 
-  /** Prints an object without some properties. @throws as `printBody` */
+  /** Prints an object without some of its properties. @throws as `printBody` */
   printMembers(run: Run | null, object: ScriptObject, omit: ReadonlySet<string>): void {
     this.begin(run, derivedMetadata);
     this.members(object, omit);
     this.pay(0, true);
   }
 
-  /** Prints any value; `derived` are keys that the metadata of documents in it lose. @throws as `printBody` */
+  /** Prints any value; `derived` are the keys omitted from the metadata of documents in it. @throws as `printBody` */
   printValue(run: Run | null, value: Value, derived: ReadonlySet<string>): void {
     this.begin(run, derived);
     this.value(value, "");
@@ -176,7 +176,7 @@ export class ValuePrinter {
     this.unpaidBytes = 0;
   }
 
-  /** Makes room for `count` more bytes. */
+  /** Reserves space for `count` more bytes. */
   private need(count: number): void {
     if (this.length + count > this.bytes.length) this.enlarge(count);
   }
@@ -231,11 +231,11 @@ export class ValuePrinter {
       this.run?.burn(text.length);
       for (let from = 0; from < text.length; ) {
         let to = Math.min(text.length, from + stringPieceMax);
-        // Both halves of a pair are written at once.
+        // Keeps the halves of a surrogate pair together.
         if ((text.charCodeAt(to - 1) & 0xfc00) === 0xd800) to += 1;
         const piece = text.slice(from, to);
         this.need(6 * piece.length + 2);
-        // Without the quotes: they are overwritten.
+        // Written without quotes: the next write overwrites them.
         const at = this.length - 1;
         const kept = this.bytes[at] as number;
         this.length = at + writeString(this.bytes, at, piece) - 1;
@@ -316,7 +316,7 @@ export class ValuePrinter {
     }
   }
 
-  /** Enters a container; false when it is being written already: what it holds of itself is null. */
+  /** Enters a container; false when it is already open: a reference to itself prints as null. */
   private enter(node: Tree, depth: number): boolean {
     if (this.isOpen(node)) {
       this.ascii("null");
@@ -324,15 +324,15 @@ export class ValuePrinter {
     }
     const { open } = this;
     if (open.length >= treeDepthMax) throw nestedTooDeeply();
-    // The search above is in proportion to the depth: it is paid for.
+    // The search above costs in proportion to the depth, so it is charged.
     this.pay(open.length * 16);
     open.push(node);
-    // What stands deeper than it did may hold something that is too deep now.
+    // A value nested deeper than before may contain one that is now too deep.
     if (node.source !== null && depth !== open.length) this.isStored = false;
     return true;
   }
 
-  /** Is it being written? */
+  /** Whether it is being written. */
   private isOpen(node: Tree): boolean {
     const { open } = this;
     for (let i = 0; i < open.length; i += 1) if (open[i] === node) return true;
@@ -364,7 +364,7 @@ export class ValuePrinter {
     this.byte(arrayClose);
   }
 
-  /** An element: one that is as it was read is copied. */
+  /** An element: copied when unchanged. */
   private item(array: ScriptArray, item: Value, name: string): void {
     if (!isReference(item) || !isTree(item) || item.source === null) this.value(item, name);
     else if (item.source === array.source && !changedDeep(item)) {
@@ -373,11 +373,11 @@ export class ValuePrinter {
     } else this.value(item, name);
   }
 
-  /** An object, without some properties. */
+  /** An object without some of its properties. */
   private members(object: ScriptObject, omit: ReadonlySet<string>): void {
     const { source, shape } = object;
     if (!this.enter(object, shape === null ? 0 : shape.hint.depth)) return;
-    // A document as a value has its `@metadata`, which is elsewhere.
+    // As a value, a document includes its `@metadata`, which is stored separately.
     const isWhole = shape !== null && shape.count === object.readCount;
     if (isWhole && source instanceof TextSource && source.isStored && omit.size === 0) {
       const { copied } = this;
@@ -401,15 +401,15 @@ export class ValuePrinter {
     return true;
   }
 
-  /** Copies what is left of a text before `to`. */
+  /** Copies the rest of a text before `to`. */
   private copyUpTo(source: TextSource, to: number): void {
     if (to > this.copied) this.copy(source, this.copied, to);
     this.copied = to;
   }
 
-  /** Writes what changed in a tree that stands where it was in stored text. */
+  /** Writes the changes in a tree at its original position in stored text. */
   private patch(node: Tree, source: TextSource): void {
-    // So it is where a script put something that it is in below itself.
+    // Then a script has placed an ancestor inside its own tree.
     const isInside = this.isOpen(node);
     if (isInside) this.copyUpTo(source, node.start);
     if (!this.enter(node, this.open.length + 1)) {
@@ -425,7 +425,7 @@ export class ValuePrinter {
     this.open.pop();
   }
 
-  /** @returns false when its elements must be written anew: numbers in it lose their spelling */
+  /** @returns false when its elements must be rewritten: numbers in it lose their spelling */
   private patchArray(array: ScriptArray, source: TextSource): boolean {
     if (array.written) return false;
     const { items } = array;
@@ -440,9 +440,9 @@ export class ValuePrinter {
   }
 
   /**
-   * Writes what changed in an object that was read from stored text, up to its last change.
-   * @param isBody it is a document: without `@metadata`, and where its fields begin is noted.
-   * @returns false when it is a document of which a property was deleted: then nothing was written.
+   * Writes the changes in an object parsed from stored text, up to its last change.
+   * @param isBody it is a document: `@metadata` is omitted, and the positions of its fields are recorded.
+   * @returns false for a document with a deleted property: nothing was written.
    */
   private patchObject(object: ScriptObject, source: TextSource, isBody: boolean): boolean {
     const { values, readCount } = object;
@@ -459,7 +459,7 @@ export class ValuePrinter {
       const at = base + i * spanSlots;
       const { spans } = memory;
       const start = spans[at + 1] as number;
-      // Only `@metadata` of a document is elsewhere.
+      // Only a document's `@metadata` is not in the text.
       if (start < 0) continue;
       if (slot === ABSENT) {
         this.length = length;
@@ -499,7 +499,7 @@ export class ValuePrinter {
     return true;
   }
 
-  /** Writes the properties that a script added to an object, behind its `count` others. */
+  /** Writes the properties that a script added to an object, after its `count` others. */
   private addMembers(
     object: ScriptObject,
     source: TextSource,
@@ -529,7 +529,7 @@ export class ValuePrinter {
     this.hasSameFields = count === readCount;
   }
 
-  /** Does a property that the text has still have its value? Then its part of the text can be copied. */
+  /** Whether a property of the text is unchanged, so that its part of the text can be copied. */
   private keeps(
     object: ScriptObject,
     source: TextSource,
@@ -546,13 +546,13 @@ export class ValuePrinter {
     return !wasSet(object, position) || sameAsText(value, source, start, end);
   }
 
-  /** Writes the new value of a property: a number where a double was goes on as one. */
+  /** Writes the new value of a property: a number that replaces a double stays a double. */
   private replace(source: TextSource, value: Value, key: string, start: number, end: number): void {
     if (typeof value !== "number" || !Number.isFinite(value)) {
       this.value(value, key);
       return;
     }
-    // A zero may have been one in another spelling.
+    // A zero may have been spelled differently.
     if (value !== 0) this.isOther = true;
     this.pay(16);
     const { bytes } = source;
@@ -566,7 +566,7 @@ export class ValuePrinter {
     this.byte(colon);
   }
 
-  /** An object of which properties were deleted or are left out, or that a script made. */
+  /** An object with deleted or omitted properties, or one that a script created. */
   private list(object: ScriptObject, omit: ReadonlySet<string>): void {
     const { keys, values } = object;
     const source = object.source instanceof TextSource ? object.source : null;
@@ -577,7 +577,7 @@ export class ValuePrinter {
       this.ascii(`"length":${String(object.boxed).length}`);
     }
     let isFirst = true;
-    // A stretch of properties that are as they were is copied at once.
+    // A run of unchanged properties is copied at once.
     let from = -1;
     let to = -1;
     for (let i = 0; i < keys.length; i += 1) {
@@ -611,7 +611,7 @@ export class ValuePrinter {
     this.byte(objectClose);
   }
 
-  /** Copies a stretch of an object's text. @returns whether nothing has been written yet */
+  /** Copies a stretch of an object's text. @returns whether the object is still empty */
   private flush(source: TextSource | null, from: number, to: number, isFirst: boolean): boolean {
     if (from < 0 || source === null) return isFirst;
     if (!isFirst) this.byte(comma);
@@ -619,9 +619,9 @@ export class ValuePrinter {
     return false;
   }
 
-  /** `start` and `end` are of the value that the text has; -1 when it has none. */
+  /** `start` and `end` delimit the value in the text; -1 when it has none. */
   private member(object: ScriptObject, key: string, slot: Slot, start: number, end: number): void {
-    // Only the unread `@metadata` is lazy here: it is not in this text.
+    // Only the unread `@metadata` is lazy here: it is not part of this text.
     const value = slot === LAZY ? getOwn(object, key) : (slot as Value);
     this.key(key);
     if (key === metadataKey && isReference(value) && value.kind === kinds.object) {
@@ -631,7 +631,7 @@ export class ValuePrinter {
   }
 }
 
-/** As `copyBytes`, eight bytes at once, as doubles: those of UTF-8 are never a NaN, which could lose bits. */
+/** As `copyBytes`, eight bytes at a time, as doubles: UTF-8 never forms a NaN, whose bits could be altered. */
 function copyWords(target: DataView, at: number, source: DataView, from: number, to: number): void {
   let next = at;
   let i = from;
@@ -644,7 +644,7 @@ function copyWords(target: DataView, at: number, source: DataView, from: number,
 
 const metadataOnly: ReadonlySet<string> = new Set([metadataKey]);
 
-/** The one printer. */
+/** The single printer. */
 export const printer = new ValuePrinter();
 
 function isAsciiText(text: string): boolean {
@@ -660,7 +660,7 @@ function isNumberStart(code: number | undefined): boolean {
   return code !== undefined && (code === 0x2d || (code >= 0x30 && code <= 0x39));
 }
 
-/** True when something in a tree that was read from a text was written. Marks the way to it as written. */
+/** Whether anything in a tree parsed from a text was changed. Marks the path to it as written. */
 export function changedDeep(node: Reference): boolean {
   if (node.kind === kinds.object) {
     if (node.written) return true;
@@ -685,13 +685,13 @@ export function changedDeep(node: Reference): boolean {
   return false;
 }
 
-/** True when a primitive equals the one that is spelled in a text. */
+/** Whether a primitive equals the one spelled in a text. */
 function sameAsText(value: Value, source: TextSource, start: number, end: number): boolean {
   const { bytes } = source;
   const code = bytes[start] as number;
   switch (typeof value) {
     case "string": {
-      // A character has at most three bytes for each of its units, or is spelled by more.
+      // A UTF-16 unit takes at most three bytes in UTF-8, or more when escaped.
       if (code !== quote || value.length > end - start - 2) return false;
       const spelling = source.slice(start, end);
       if (spelling.includes("\\")) return JSON.parse(spelling) === value;

@@ -1,16 +1,16 @@
 /**
- * Spelling of single values in stored documents: numbers, strings, dates.
+ * The spelling of single values in stored documents: numbers, strings, dates.
  *
- * RavenDB 7.2.7 writes a number of a script as a 64-bit integer when it is whole and fits, else as .NET's
- * shortest round-trip text (`1E+20`, `1.5E-09`); a property that held a double goes on as one (`3.0`).
- * It does not know documents or scripts.
+ * RavenDB 7.2.7 writes a number of a script as a 64-bit integer when it is integral and fits, else as .NET's shortest
+ * round-trip text (`1E+20`, `1.5E-09`); a property that held a double stays one (`3.0`). It knows nothing of documents
+ * or scripts.
  */
 
 const integerMax = 2 ** 63;
-/** From here on a whole double is written with an exponent. */
+/** From here on an integral double is written with an exponent. */
 const plainDoubleMax = 1e17;
 
-/** Text of a number in a place that held no double: whole ones as integers, -0 as 0, NaN and infinities quoted. */
+/** Text of a number where there was no double: integral ones as integers, -0 as 0, NaN and infinities quoted. */
 export function numberText(value: number): string {
   if (Number.isSafeInteger(value)) return value === 0 ? "0" : String(value);
   if (Number.isInteger(value) && Math.abs(value) <= integerMax) {
@@ -20,14 +20,14 @@ export function numberText(value: number): string {
   return roundTripText(value);
 }
 
-/** Text of a number in a place that held a double: `3` is `3.0`. */
+/** Text of a number where there was a double: `3` is `3.0`. */
 export function doubleText(value: number): string {
   if (!Number.isInteger(value)) return roundTripText(value);
   if (Math.abs(value) >= plainDoubleMax) return roundTripText(value);
   return Object.is(value, -0) ? "-0.0" : `${value}.0`;
 }
 
-/** Shortest text that reads back as the same double, in .NET's `R` form. */
+/** Shortest text that parses to the same double, in .NET's `R` form. */
 export function roundTripText(value: number): string {
   const size = Math.abs(value);
   if (size >= 1e-4 && size < 1e15) return String(value);
@@ -40,7 +40,7 @@ export function roundTripText(value: number): string {
   return `${scientific.slice(0, split)}E${exponent < 0 ? "-" : "+"}${digits}`;
 }
 
-/** A string as JSON text. Half a surrogate pair has no UTF-8 and becomes U+FFFD, as in the reference. */
+/** A string as JSON text. An unpaired surrogate has no UTF-8 and becomes U+FFFD, as in the reference. */
 export function stringText(value: string): string {
   if (isPlain(value)) return `"${value}"`;
   const text = JSON.stringify(value);
@@ -48,7 +48,7 @@ export function stringText(value: string): string {
   return JSON.stringify(value.replace(/\p{Surrogate}/gu, "\ufffd"));
 }
 
-/** True for short text without characters that need care: the host's writer has a price of its own. */
+/** Whether it is a short text that needs no escapes: the host's writer has a fixed cost. */
 function isPlain(text: string): boolean {
   if (text.length > 60) return false;
   for (let i = 0; i < text.length; i += 1) {

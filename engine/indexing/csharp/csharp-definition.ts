@@ -1,8 +1,9 @@
 /**
- * The C# texts of an index as scripts, with what a definition as a whole must be: all its functions give the same fields.
+ * Compiles the C# texts of an index to scripts, and checks the definition as a whole: all its functions must return the
+ * same fields.
  *
  * Invariants:
- * - Mistakes are told as RavenDB 7.2.7 tells them where it has words of its own, else with line and column.
+ * - Errors are reported in RavenDB 7.2.7's own words where it has any, else with line and column.
  */
 import { EngineError } from "../../errors.ts";
 import { isCSharp, type StaticDefinition } from "../static-definition.ts";
@@ -74,7 +75,7 @@ function explained(
     return work(text);
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== "index-compilation") throw error;
-    // RavenDB names neither for what its compiler finds.
+    // RavenDB names neither for errors found by its compiler.
     if (error.details?.["line"] !== undefined)
       throw mistake(name, null, null, error.message, error);
     throw mistake(name, property, text, error.message, error);

@@ -1,16 +1,16 @@
 /**
- * What is wrong with a C# text of an index, and where.
+ * Errors in a C# text of an index, with their position.
  *
- * It does not know the name of the index: who deploys it says that.
+ * The name of the index is added by the caller that deploys it.
  */
 import { EngineError } from "../../errors.ts";
 
-/** A mistake that is of the whole text. */
+/** An error in the text as a whole. */
 export function csharpRefusal(reason: string): EngineError {
   return new EngineError("index-compilation", reason);
 }
 
-/** A mistake at `offset` of `text`; `details` have its line and column, from 1. */
+/** An error at `offset` of `text`; `details` have its line and column, from 1. */
 export function csharpError(text: string, offset: number, reason: string): EngineError {
   const before = text.slice(0, Math.min(offset, text.length)).split("\n");
   const line = before.length;

@@ -1,6 +1,6 @@
 /**
- * Which names of .NET and of RavenDB a C# text of an index may call, and what they are in the script. What is not here is
- * refused where the text is compiled.
+ * The names of .NET and of RavenDB that a C# text of an index may call, and their equivalents in the script. All others
+ * are refused at compilation.
  */
 
 /** Functions of an index. */
@@ -17,7 +17,7 @@ export const functionNames: ReadonlyMap<string, string> = new Map([
   ["TimeSeriesNamesFor", "timeSeriesNamesFor"],
 ]);
 
-/** Methods of values, `cs` before their names in the script. */
+/** Methods of values, prefixed with `cs` in the script. */
 export const methodNames: ReadonlySet<string> = new Set(
   `Add AddDays AddHours AddMilliseconds AddMinutes AddMonths AddSeconds AddTicks AddYears Aggregate All Any Append
   AsEnumerable Average Boost Cast CompareTo Concat Contains ContainsKey Count DefaultIfEmpty Distinct ElementAt
@@ -77,7 +77,7 @@ function statics(): [string, string][] {
   return names;
 }
 
-/** Methods of types, by their names in lower case: `String` and `string` are one. */
+/** Static methods, by lower-cased name: `String` and `string` are the same. */
 export const staticNames: ReadonlyMap<string, string> = new Map(
   statics().map(([name, known]) => [name.toLowerCase(), known]),
 );
@@ -96,7 +96,7 @@ const constants: ReadonlyMap<string, string> = new Map([
   ["double.nan", "NaN"],
 ]);
 
-/** Types of which only the name of the value matters. */
+/** Types whose values are represented by their names. */
 const enumerations: ReadonlySet<string> = new Set([
   "DateTimeKind",
   "DayOfWeek",
@@ -108,7 +108,7 @@ const enumerations: ReadonlySet<string> = new Set([
   "StringSplitOptions",
 ]);
 
-/** What `Type.Name` is in the script, or null. */
+/** The value of `Type.Name` in the script, or null. */
 export function staticValues(type: string, name: string): string | null {
   if (enumerations.has(type)) return JSON.stringify(name);
   return constants.get(`${type}.${name}`.toLowerCase()) ?? null;

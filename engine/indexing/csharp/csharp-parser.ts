@@ -1,21 +1,21 @@
 /**
- * C# expressions of indexes to trees: queries (`from … select …`), lambdas, anonymous objects and what stands in them. One
- * method for each rule, the rule in its docstring.
+ * Parses C# expressions of indexes to trees: queries (`from … select …`), lambdas, anonymous objects and the
+ * expressions inside them. One method for each grammar rule, with the rule as its docstring.
  *
- * It knows no names and no types, only how they are written.
+ * Purely syntactic: it resolves no names and no types.
  *
  * Invariants:
- * - Nothing but `csharpError` is thrown, whatever the text is; nesting has an end (`depthMax`).
+ * - Nothing but `csharpError` is thrown, for any text; nesting is limited (`depthMax`).
  */
 import { csharpError } from "./csharp-error.ts";
 import { type Token, tokensOf } from "./csharp-tokens.ts";
 import type { Clause, Expression, Member, QueryExpression } from "./csharp-tree.ts";
 
 const depthMax = 150;
-/** Each is written inside the one before it. */
+/** Each clause is nested in the one before it. */
 const clausesMax = 100;
 
-/** Reads the whole text as one expression. @throws EngineError index-compilation */
+/** Parses the whole text as one expression. @throws EngineError index-compilation */
 export function parseCSharp(text: string): Expression {
   const parser = new Parser(text, tokensOf(text), 0);
   const expression = parser.expression();
@@ -24,7 +24,7 @@ export function parseCSharp(text: string): Expression {
   return expression;
 }
 
-/** Names of types of the language: what stands in parentheses of such a name is a cast. */
+/** Type names of the language: one of them in parentheses is a cast. */
 const typeWords: ReadonlySet<string> = new Set([
   "bool",
   "byte",
@@ -44,7 +44,7 @@ const typeWords: ReadonlySet<string> = new Set([
   "ushort",
 ]);
 
-/** Operators of two sides, those that bind least first. */
+/** Binary operators, lowest precedence first. */
 const levels: readonly (readonly string[])[] = [
   ["||"],
   ["&&"],
@@ -113,7 +113,7 @@ class Parser {
     return text.replace("@", "");
   }
 
-  /** A rule that may hold itself. */
+  /** A recursive rule. */
   #nested<Result>(read: () => Result): Result {
     if (this.#depth >= depthMax) this.#fail("The expression is nested too deeply");
     this.#depth += 1;
@@ -247,7 +247,7 @@ class Parser {
     return { kind: "binary", operator: "??", left, right, at: left.at };
   }
 
-  /** Operators of two sides, `is` and `as`. */
+  /** Binary operators, `is` and `as`. */
   #binary(level: number): Expression {
     const operators = levels[level];
     if (operators === undefined) return this.#unary();
@@ -282,7 +282,7 @@ class Parser {
     return { kind: "cast", type, value, at };
   }
 
-  /** The type of `(type)value`, behind which it goes on; null when what is here is no cast. */
+  /** Consumes the type of a cast `(type)value`; null when there is no cast. */
   #castType(): string | null {
     if (!this.#is("(") || this.#ahead(1).kind !== "name") return null;
     const start = this.#position;
@@ -304,7 +304,10 @@ class Parser {
     return this.#tryType() ?? this.#fail(`Type expected, but found ${this.#shown()}`);
   }
 
-  /** type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null, and maybe moved on, when there is none */
+  /**
+   * type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null when there is none, possibly after consuming
+   * tokens
+   */
   #tryType(): string | null {
     if (this.#token.kind !== "name") return null;
     let type = this.#name();
@@ -361,7 +364,7 @@ class Parser {
     return { kind: "call", callee, type, args, at: startOf(callee), to: this.#ahead(-1).to };
   }
 
-  /** The first of `<T, …>` before `(`, or null when it is a comparison. */
+  /** The first type of `<T, …>` before `(`, or null when it is a comparison. */
   #typeArgument(): string | null {
     const start = this.#position;
     this.#position += 1;
@@ -522,7 +525,7 @@ const constants: ReadonlyMap<string, boolean | null> = new Map<string, boolean |
   ["null", null],
 ]);
 
-/** Words behind a value in parentheses that do not begin another one. */
+/** Words that, after a value in parentheses, do not begin another value. */
 const infixWords: ReadonlySet<string> = new Set([
   "as",
   "is",
@@ -542,14 +545,14 @@ const infixWords: ReadonlySet<string> = new Set([
   "descending",
 ]);
 
-/** Where a chain of calls begins. */
+/** The start of a chain of calls. */
 function startOf(node: Expression): number {
   let first = node;
   while (first.kind === "member" || first.kind === "index") first = first.object;
   return first.at;
 }
 
-/** The name that a member without one has. */
+/** The implied name of a member without one. */
 function inferredName(value: Expression): string | null {
   if (value.kind === "name" || value.kind === "member") return value.name;
   return null;

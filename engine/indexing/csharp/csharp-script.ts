@@ -1,13 +1,14 @@
 /**
- * A map or a reduce in C# as the script that the compiler of JavaScript indexes takes: `map("Users", (v_user) => …)`. What C# means
- * otherwise than JavaScript — members of what is not there, arithmetic of whole numbers, sequences — are calls of the
- * functions of scripting/csharp-functions.ts, so that limits and sandbox are those of all scripts.
+ * Translates a C# map or reduce to a script for the compiler of JavaScript indexes: `map("Users", (v_user) => …)`.
+ * Where the semantics of C# differ from JavaScript (members of missing values, integer arithmetic, sequences), the
+ * script calls functions of scripting/csharp-functions.ts, so that limits and sandbox are those of all scripts.
  *
- * It is text that is made, not a tree: then the parser, the whitelist and the limits of scripts look at every bit of it.
+ * The output is text, not a tree, so that it all passes through the parser, the whitelist and the limits of scripts.
  *
  * Invariants:
- * - A name of the C# text is in the script only with `v_` before it, or as a JSON string: none can be taken for another.
- * - Every name is bound in the text, or is refused with its place.
+ * - A name of the C# text appears in the script only with the prefix `v_` or as a JSON string: it cannot collide with
+ *   another name.
+ * - Every name is bound in the text, or is refused with its position.
  */
 import { EngineError } from "../../errors.ts";
 import { csharpError, csharpRefusal } from "./csharp-error.ts";
@@ -15,18 +16,18 @@ import { functionNames, methodNames, staticNames, staticValues } from "./csharp-
 import { parseCSharp } from "./csharp-parser.ts";
 import type { Clause, Expression, QueryExpression } from "./csharp-tree.ts";
 
-/** What a C# text became. */
+/** The translation of a C# text. */
 export interface CSharpScript {
   readonly script: string;
-  /** Names of what it gives, in their order. */
+  /** Names of the output fields, in order. */
   readonly names: readonly string[];
-  /** Does it give fields whose names are computed? */
+  /** Whether it produces fields with computed names. */
   readonly isDynamic: boolean;
-  /** Collections that it loads documents of; null in it: any. */
+  /** Collections whose documents it loads; null as a member: any. */
   readonly loads: readonly (string | null)[];
 }
 
-/** What is enumerated: `docs.Users`, `counters.Users.Likes`. No collections, and `item` null: all. */
+/** The enumerated source: `docs.Users`, `counters.Users.Likes`. No collections, and `item` null: all. */
 interface Root {
   readonly source: "docs" | "counters";
   readonly collections: readonly string[];
@@ -38,7 +39,7 @@ type Scope = ReadonlySet<string>;
 
 const noObject = "Indexing function must return an anonymous object or Dictionary<string, object>.";
 const noSelect = `${noObject} Did you forget to add 'new' in last select clause?`;
-/** Calls behind which the sequence is of the same objects. */
+/** Calls whose result is a sequence of the same objects. */
 const passing: ReadonlySet<string> = new Set([
   "AsEnumerable",
   "Boost",
@@ -64,10 +65,10 @@ class Writer {
   readonly #loads = new Set<string | null>();
   #isDynamic = false;
   #root: Root | null = null;
-  /** The call or clause that groups the results of a reduce, and what it is in the script. */
+  /** The call or clause that groups the results of a reduce; written as a list of the one group. */
   #group: Expression | null = null;
   #listCount = 0;
-  /** What a reduce calls its groups, in the syntax of queries. */
+  /** The name of a reduce's groups, in query syntax. */
   #groupName: string | null = null;
 
   constructor(text: string) {
@@ -113,7 +114,7 @@ class Writer {
     return { script, names, isDynamic: this.#isDynamic, loads: [...this.#loads] };
   }
 
-  // What a text gives.
+  // Output fields.
 
   #namesOf(tree: Expression): string[] {
     const isEmpty = this.#rootOf(tree) !== null;
@@ -131,7 +132,7 @@ class Writer {
     return last?.kind === "select" ? last.value : null;
   }
 
-  /** The value that the last call of a chain makes of each item. */
+  /** The value that the last call of a chain computes for each item. */
   #resultOf(tree: Expression): Expression | null {
     if (tree.kind === "query") return this.#selectedOf(tree);
     if (tree.kind !== "call" || tree.callee.kind !== "member") return null;
@@ -169,7 +170,7 @@ class Writer {
     return `(d0) => ${this.#write(tree, new Set())}`;
   }
 
-  /** A function of one item that returns what the clauses make of it. */
+  /** A function of one item that returns the result of the clauses. */
   #perItem(name: string, clauses: readonly Clause[], scope: Scope): string {
     const inner = new Set([...scope, name]);
     if (!clauses.some(({ kind }) => kind === "from")) {
@@ -194,7 +195,7 @@ class Writer {
     return `csPush(${list}, ${this.#write(value, scope)});`;
   }
 
-  /** Where a map begins, or null. @throws EngineError not-supported */
+  /** The source of a map, or null. @throws EngineError not-supported */
   #rootOf(source: Expression): Root | null {
     if (source.kind === "call") return entitiesOf(source);
     const path: string[] = [];
@@ -279,7 +280,7 @@ class Writer {
 
   // Queries.
 
-  /** Statements of clauses; `end` writes the last value. */
+  /** The statements of clauses; `end` writes the last value. */
   #clauses(
     clauses: readonly Clause[],
     scope: Scope,
@@ -312,7 +313,7 @@ class Writer {
     }
   }
 
-  /** A query that gives an array. */
+  /** A query whose result is an array. */
   #query({ clauses, at }: QueryExpression, scope: Scope): string {
     const groupAt = clauses.findIndex(({ kind }) => kind === "group");
     const group = clauses[groupAt];
@@ -407,7 +408,7 @@ class Writer {
     return this.#fail(node.at, `The name '${node.name}' does not exist in the current context`);
   }
 
-  /** What a map enumerates, as a list of the one item at hand; null when it is something else. */
+  /** The source of a map, as a list of the current item; null for anything else. */
   #rootItem(node: Expression, scope: Scope): string | null {
     let base = node.kind === "call" ? node.callee : node;
     while (base.kind === "member" || base.kind === "index") base = base.object;
@@ -439,7 +440,7 @@ class Writer {
     return `csGet(${this.#write(object, scope)}, ${JSON.stringify(name)})`;
   }
 
-  /** The name of a type that stands where a value could: `Math`, `System.Math`. */
+  /** A type name in the position of a value: `Math`, `System.Math`. */
   #typeName(node: Expression, scope: Scope): string | null {
     if (node.kind === "name") return scope.has(node.name) ? null : node.name;
     const isOfSystem = node.kind === "member" && node.object.kind === "name";
@@ -609,7 +610,7 @@ function entitiesOf({ callee, args }: Call): Root | null {
   return isOfDocs && isWhole ? { source: "docs", collections, item: null } : null;
 }
 
-/** Is it a function that gives integers, as far as its text says? */
+/** Whether it is a function that syntactically returns integers. */
 function isInteger(selector: Expression | undefined): boolean {
   if (selector?.kind !== "lambda") return false;
   const { body } = selector;
@@ -617,7 +618,7 @@ function isInteger(selector: Expression | undefined): boolean {
   return body.kind === "literal" && !body.isDouble;
 }
 
-/** Is it made of what an index enumerates? */
+/** Whether it is derived from the enumerated source of the index. */
 function isOfRoot(node: Expression): boolean {
   let base = node;
   for (;;) {
@@ -627,7 +628,7 @@ function isOfRoot(node: Expression): boolean {
   }
 }
 
-/** `new { … }.Boost(2)` and casts around it, without them. */
+/** The value without `Boost(…)` and casts around it: `new { … }.Boost(2)`. */
 function unboosted(value: Expression): Expression {
   if (value.kind === "cast") return unboosted(value.value);
   const isBoost =

@@ -1,15 +1,15 @@
 /**
- * C# text of an index to tokens: names, literals, punctuation. Comments and space are left out.
+ * Splits a C# text of an index into tokens: names, literals, punctuation. Comments and white space are dropped.
  *
- * It knows no grammar. Interpolated strings are handed on with the texts between their braces, which the parser reads.
+ * It knows no grammar. Interpolated strings keep the source text in their braces, which the parser reads.
  *
  * Invariants:
- * - Every token moves on: the count of tokens is at most the length of the text.
+ * - Every token consumes text: there are at most as many tokens as characters.
  * - Nothing but `csharpError` is thrown.
  */
 import { csharpError } from "./csharp-error.ts";
 
-/** One piece of `$"…"`: text as it is, or what stands between braces and how it is formatted. */
+/** One piece of `$"…"`: literal text, or an expression in braces with its format. */
 export type Piece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "hole"; readonly from: number; readonly to: number; readonly format: string };
@@ -64,7 +64,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string {
   return pattern.exec(text)?.[0] ?? "";
 }
 
-/** All tokens of `text` from `from` up to `to`, an end token behind them. @throws EngineError index-compilation */
+/** All tokens of `text` from `from` up to `to`, followed by an end token. @throws EngineError index-compilation */
 export function tokensOf(text: string, from = 0, to = text.length): Token[] {
   const source = text.slice(0, to);
   const tokens: Token[] = [];
@@ -89,7 +89,7 @@ function tokenAt(text: string, at: number): Token {
   if (name !== "") return { kind: "name", text: name, at, to: at + name.length };
   if (/^\.?\d/.test(text.slice(at, at + 2))) return number(text, at);
   const punctuation = matchAt(punctuationPattern, text, at);
-  // `a ?.5 : 1` is a condition and a number.
+  // `a ?.5 : 1` is a conditional with a number.
   const isCondition = punctuation === "?." && /\d/.test(text.charAt(at + 2));
   const found = isCondition ? "?" : punctuation;
   if (found !== "") return { kind: "punctuation", text: found, at, to: at + found.length };
@@ -195,7 +195,7 @@ function interpolatedString(text: string, at: number, start: string): Token {
   return { kind: "interpolated", text: "", pieces, at, to: i + 1 };
 }
 
-/** The hole whose `{` stands at `at`. */
+/** The hole whose `{` is at `at`. */
 function holeAt(text: string, at: number): Extract<Piece, { kind: "hole" }> {
   let depth = 0;
   let to = -1;

@@ -1,6 +1,4 @@
-/**
- * What a C# text of an index is read into. Types only; `at` is where a node begins in the text.
- */
+/** The syntax tree of a C# text of an index. Types only; `at` is the offset of a node in the text. */
 
 /** `new { Name = value }`; the name of `doc.Name` is its last part. */
 export interface Member {

@@ -1,11 +1,11 @@
 /**
- * The methods that conditions know, by name. What each means is in analyze-where.ts.
+ * The methods of conditions, by name. Their meaning is in analyze-where.ts.
  *
  * Invariants:
- * - Keys are in lower case: names of methods match in any case.
+ * - Keys are in lower case: method names match in any case.
  */
 
-/** The name by which messages call each method, by its name in lower case. */
+/** The name of each method in messages, by its lower-cased name. */
 export const methodNames = {
   id: "Id",
   search: "Search",
