@@ -1,10 +1,10 @@
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 
-/** What of a database its documents' records do not say themselves, and their readers need. */
+/** Context from a database that is needed to read its documents' records. */
 export interface RecordContext {
   readonly shapes: Pick<ShapeTable, "get">;
   /** The hash of the database in change vectors, in ASCII. */
   readonly databaseHashBytes: Buffer;
-  /** What the metadata of a collection's documents says when nothing else is stored. */
+  /** The metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer;
 }
