@@ -103,7 +103,7 @@ export class BlobStore {
 
   /**
    * Stores the bytes that `bytes` yields.
-   * @throws EngineError disk-full, database-stopped, and what the source or the disk throws; then nothing is left behind.
+   * @throws EngineError disk-full, database-stopped, and what the source or the disk throws; then no file is left.
    */
   async store(bytes: Bytes): Promise<Lease> {
     this.#assertOpen();

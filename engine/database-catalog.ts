@@ -46,7 +46,7 @@ interface Slot {
   servedCount: number;
   /** Set while it is open. */
   database: Database | undefined;
-  /** The last queued task for it: creating, opening or deleting. They run one after the other. */
+  /** The last queued task for it: creating, opening or deleting. They run one after another. */
   turn: Promise<unknown> | undefined;
   /** It was deleted, or could not be created. */
   isGone: boolean;

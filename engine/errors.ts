@@ -76,7 +76,7 @@ export type ErrorCode =
   | "subscription-name-invalid"
   | "subscription-changed" // its definition is not the one that the worker knows
   // waiting
-  | "overloaded" // no memory beside the work of others; a retry may succeed
+  | "overloaded" // not enough memory beside other work; a retry may succeed
   | "timeout";
 
 /** An error for the caller. `details` are extra fields of an error reply (ids, change vectors, ...). */

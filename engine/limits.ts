@@ -142,7 +142,7 @@ export const clockLeadMicrosMax = 24 * 3_600 * 1_000_000;
 export const documentsPerTask = 256;
 /** Milliseconds of work before it yields to the event loop. */
 export const sliceMs = 5;
-/** The same for background work that nobody waits for. */
+/** The same for background work that no request waits for. */
 export const backgroundSliceMs = 0.1;
 /** Finished operations of one database that can still be queried. */
 export const finishedOperationsMax = 256;

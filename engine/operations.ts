@@ -157,7 +157,7 @@ export class Operations {
         await this.#reserving;
       }
       const id = this.#nextId++;
-      if (!this.#slots.has(id)) return id; // else somebody used it without asking
+      if (!this.#slots.has(id)) return id; // else the id was used without being reserved
     }
   }
 

@@ -8,7 +8,7 @@
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - Its output is the same as that of `patchFields` (test/engine/record-patch.test.ts).
+ * - Its output equals that of `patchFields` (test/engine/record-patch.test.ts).
  */
 import { assert } from "./assert.ts";
 import { FieldPatches, patchedRecordLength, patchFields } from "./document-encoding.ts";

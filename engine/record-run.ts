@@ -7,7 +7,7 @@
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - Its output is the same as that of `RecordPatch.write` and `sealRecord` (test/engine/record-run.test.ts).
+ * - Its output equals that of `RecordPatch.write` and `sealRecord` (test/engine/record-run.test.ts).
  */
 import { assert } from "./assert.ts";
 import {

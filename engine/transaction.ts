@@ -10,7 +10,7 @@
  *
  * Invariants:
  * - Etags grow from record to record; those of a failed transaction are not reused.
- * - A document whose counters or attachments changed is written once more, after everything else.
+ * - A document whose counters or attachments changed is rewritten after everything else.
  */
 import { assert } from "./assert.ts";
 import type { Change } from "./changes.ts";

@@ -132,9 +132,9 @@ const expectKeyOrClose = 3;
 /** Parses documents and other JSON text. Its results are fields, overwritten by the next call. */
 export class DocumentParser {
   /**
-   * The stored text: `bodyLength` bytes of `source` from `sourceStart`, except that the last byte of a document's text is a
-   * brace, whatever the buffer contains there. It is the input itself when nothing in it needed a change before its
-   * `@metadata`, which most often comes last.
+   * The stored text: `bodyLength` bytes of `source` from `sourceStart`, except that the last byte of a document's text
+   * is a brace, whatever the buffer contains there. It is the input itself when nothing in it needed a change before
+   * its `@metadata`, which most often comes last.
    */
   source: Buffer;
   sourceStart = 0;

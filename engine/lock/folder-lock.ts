@@ -3,12 +3,12 @@
  * users, and between machines that share a file system. Files: lock-record.ts.
  *
  * Acquiring the lock:
- *   1. Look at the newest lock file. It is free when there is none, when it was released, or when its owner is surely
- *      gone: nobody listens on its socket, where no other machine can have the folder, or its process has ended. Then
- *      it is taken at once.
- *   2. Else its heartbeat is watched. When it moves, the folder is somebody's. When it stands still for `silenceMs`, as
- *      measured here, the owner is held to be gone, or stopped for good. Times of two machines are never compared.
- *   3. Make the file of the next generation, which one alone can do, and remove the older ones.
+ *   1. Read the newest lock file. The folder is free when there is none, when it was released, or when its owner has
+ *      certainly ended: nobody listens on its socket, where no other machine can have the folder, or its process is
+ *      gone. Then it is taken at once.
+ *   2. Else its heartbeat is watched. If it advances, the folder is in use. If it does not for `silenceMs`, as measured
+ *      here, the owner is presumed dead or suspended. Clocks of two machines are never compared.
+ *   3. Create the file of the next generation, which only one process can do, and remove the older ones.
  *
  * Keeping it: the heartbeats (heartbeat.ts) renew a lease, which expires long before `silenceMs`. Writers check
  * `isLeased` before each write, and again after a sync, before it is acknowledged. When the lease has expired (the

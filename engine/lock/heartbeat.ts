@@ -1,6 +1,6 @@
 /**
- * The heartbeats of all folders held by this process, in a separate thread: neither a busy event loop nor an overloaded
- * thread pool stops them.
+ * The heartbeats of all folders held by this process, in a separate thread: neither a busy event loop nor a
+ * thread pool whose threads all wait for the disk delays them.
  *
  * Each beat reads the lock file, verifies that it is unchanged, and increments its counter. `provenAt` is then set to
  * the start of the beat: for `leaseMs` from there nobody else can hold the folder, because others wait for at least
