@@ -4,8 +4,8 @@
  * are reported as they happen.
  *
  * Invariants:
- * - An exception from a listener never reaches the notifier: it is reported, and the listener is removed. Only commit
- *   listeners stay, because they miss nothing: they look at the state themselves.
+ * - An exception from a listener never reaches the notifier: it is reported, and a listener of changes or index events
+ *   is removed. Commit listeners stay, because they miss nothing: they read the state themselves. So do end listeners.
  */
 import type { Report } from "./environment.ts";
 import type { IndexEvent } from "./indexing/index-host.ts";

@@ -16,11 +16,11 @@
  *   48 …  id · change vector · metadata · body · pad to 2 or 4 · field table · pad to 8
  *
  * - id: UTF-8, spelled as the writer did.
- * - change vector: its text; empty = the usual one, `A:<etag>-<database id>`.
+ * - change vector: its text; empty = the default one, `A:<etag>-<database id>`.
  * - metadata: the members of `@metadata` that are stored, without braces, sorted by key; empty = only
  *   `@collection`, spelled as the collection is, or nothing in the collection `@empty`.
  * - body: minified JSON, an object without `@metadata`.
- * - field table: for each name of the shape the offset of its value from the body's begin; u16 when
+ * - field table: for each name of the shape the offset of its value from the body's start; u16 when
  *   the body is shorter than 64 KiB, else u32.
  *
  * A revision has the same layout under its own kind.
@@ -29,7 +29,7 @@
  *
  * Invariants:
  * - These widths are on disk: never change them.
- * - The field table is there exactly when the shape id is not 0.
+ * - The field table exists exactly when the shape id is not 0.
  * - Padding is zero: the bytes of a record are a function of its content.
  */
 import type { Shape } from "./keyspaces/shapes.ts";

@@ -83,7 +83,7 @@ export abstract class Store implements LogListener {
   protected readonly damages = new DamageList();
   /**
    * Incremented by each get, query and write, so that background work can detect foreground traffic. Reads by indexes
-   * that follow the log are not counted.
+   * that are catching up are not counted.
    */
   servedCount = 0;
   /** Called once, when the store stops for a reason other than being closed. Set by its owner. */

@@ -4,7 +4,7 @@
  *
  * Hot: bench/document-text.bench.ts.
  *
- * A span is the begin and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable cursor, created once
+ * A span is the start and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable cursor, created once
  * and reused, so that a lookup allocates nothing.
  */
 import { InvariantError } from "../assert.ts";

@@ -306,8 +306,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The highest etag that any document of the collection (or `allCollections`) has or had; 0 when it never had one.
-   * Cost: O(1).
+   * An upper bound for the etags of the collection's documents (or all, for `allCollections`), which some document of
+   * it has or had; 0 when it never had one. Cost: O(1).
    */
   newestEtagOf(collection: number): number {
     const list = collection === allCollections ? this.#all : this.#lists[collection];

@@ -7,8 +7,8 @@
  * at least `deadShareMin`, as otherwise little would be done but copying.
  *
  *   dead bytes  0            target            target + slack          target + 9 slacks
- *               |  at leisure  |  faster and faster  |  writers are slowed,   |  as much as they ever are
- *                                                    |  the more is dead      |
+ *               |  unhurried   |  accelerating       |  writers throttled,    |  maximum throttling
+ *                                                    |  increasingly          |
  *
  * Invariants:
  * - Up to the target, a segment is copied when half of it is dead, after a delay in which more may die.

@@ -45,7 +45,7 @@ const crcPieceBytes = 128 * 1024;
 /** Milliseconds without a write after which an empty frame covers the last one. */
 const barrierDelayMs = 50;
 
-/** A new segment has this share of the live bytes as its size, or `smallBytes`. */
+/** Upper bound of the size of new segments: this share of the live bytes, but at least `smallBytes`. */
 interface SegmentPlan {
   readonly liveShare: number;
   readonly smallBytes: number;

@@ -11,8 +11,8 @@
  *
  * - `length` is that of the whole record with header and padding; it is a multiple of 8, at least 24.
  * - `check`, the checksum, covers bytes 8 to `length` (see `checkOf`); it is verified when a record is read from disk.
- * - `keyLength`, `word` and `flags` are defined by the kind; `etag` is that of the database, below 2^53, and 0 for
- *   kinds without one.
+ * - `keyLength`, `word` and `flags` are defined by the kind; `etag` is a value of the database's etag counter, below
+ *   2^53, and 0 for kinds without one.
  *
  * Invariants:
  * - A record begins at a multiple of 8 in its segment and never spans two frames.

@@ -81,7 +81,7 @@ export class Snapshots {
     }
   }
 
-  /** Resolves when none is being written, which is sped up. */
+  /** Speeds up a snapshot in progress; resolves when none is being written. */
   async finish(): Promise<void> {
     this.#throttle?.hurry();
     await this.#underWay;

@@ -93,7 +93,7 @@ export class IdSlab {
     const need = (headBytes + length + 1) & ~1;
     let tail = this.#tail;
     if (tail < 0 || (this.#used[tail] as number) + need > this.#chunkBytes) tail = this.#addChunk();
-    const chunk = this.#chunks[tail] as Buffer; // made just now at the latest
+    const chunk = this.#chunks[tail] as Buffer; // created above at the latest
     const at = this.#used[tail] as number;
     chunk.writeUInt16LE(length, at);
     for (let byte = 0; byte < length; byte++) {
