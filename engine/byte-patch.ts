@@ -533,7 +533,7 @@ function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Sc
   return kind === kinds.word && scalarAt(bytes, from, to) === value;
 }
 
-/** Negative zero is always written anew, as by the script. */
+/** Negative zero is always rewritten, as the script does. */
 function isSameNumber(old: number, value: number): boolean {
   return old === value && (value !== 0 || 1 / value > 0);
 }

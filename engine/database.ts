@@ -273,8 +273,8 @@ export class Database extends Store {
   }
 
   /**
-   * True when nothing is in progress, nobody is connected and no timed task is configured: then it may be closed, and
-   * is opened again on next use. Always false in memory, where closing would lose the data.
+   * True when nothing is in progress, no client is connected and no timed task is configured: then it may be closed,
+   * and is reopened on next use. Always false in memory, where closing would lose the data.
    */
   get mayBeUnloaded(): boolean {
     const { RevisionsBin } = this.settings;

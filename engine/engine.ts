@@ -27,7 +27,7 @@ export interface EngineOptions {
   readonly report?: Report | undefined;
   /**
    * When idle databases are closed; left out: never. An embedding program that sets this must call `databases.find`
-   * anew for each use.
+   * before each use.
    */
   readonly idle?: IdleOptions;
 }

@@ -1,6 +1,6 @@
 /**
  * The memory budget of the process and its holders: the record cache uses what the others leave, and shrinks when they
- * need it; replies, bodies and work in progress take from the budget and give back.
+ * need it; replies, bodies and work in progress reserve and release parts of the budget.
  *
  * Knows nothing of what the bytes are, and does not match V8's heap statistics: it counts large allocations, to within
  * a few percent.
@@ -116,8 +116,8 @@ export class MemoryBudget {
   }
 
   /**
-   * Takes `bytes` if there is room and nobody waits for the same use; `ownBytes`: the bytes that the caller already
-   * holds for it, and the caller is the sole holder if nothing else is held. @returns whether they were taken.
+   * Reserves `bytes` if they are available and no one waits for the same use; `ownBytes`: the bytes that the caller
+   * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether it did.
    */
   tryTake(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     if (!this.#hasRoom(use, bytes, ownBytes)) return false;

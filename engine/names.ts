@@ -1,5 +1,5 @@
 /**
- * Validation of all names that come from outside, by whatever route, before they are used. Error texts are those of
+ * Validation of all names from outside, by whatever route, before use. Error texts are those of
  * RavenDB 7.2.7 where it has one.
  *
  * A name becomes part of a key on disk, so it must be encodable in UTF-8, and short. Stored names were checked when

@@ -125,7 +125,7 @@ class NewestRecords {
   }
 
   replay(bytes: Buffer, start: number, length: number, position: Position): void {
-    // Shapes are built anew: some of the source's may be lost, and its documents are read without them.
+    // Shapes are rebuilt: some of the source's may be lost, and its documents are read without them.
     if (!isShape(bytes, start)) this.#records.replay(bytes, start, length, position);
   }
 

@@ -107,8 +107,8 @@ export class Tombstones {
   }
 
   /**
-   * The document is stored again, or deleted once more, in this collection. A tombstone of another collection stays:
-   * followers of that collection need it.
+   * The document is stored again, or deleted again, in this collection. A tombstone of another collection stays:
+   * readers that follow that collection need it.
    */
   dropDocument(lowerId: string, collection: string): void {
     const key = this.#byDocument.get(lowerId);

@@ -9,8 +9,8 @@
  *   +-------------------------------------------+----------+--------------------------------+
  *   0, where its record will begin              bodyStart
  *
- * The position of the body is a guess: if the record turns out to have another change vector or other lists of
- * attachments, the body is moved once more.
+ * The position of the body is an estimate: if the record turns out to have another change vector or other lists of
+ * attachments, the body is moved again.
  *
  * Invariants:
  * - A prepared document depends on the text and the id alone: it may be stored any number of times, or never.
