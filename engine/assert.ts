@@ -1,20 +1,21 @@
 /**
  * Assertions against our own bugs. A caller's mistake is an `EngineError`, never an assertion.
  *
- * Always on: a transaction that meets one is not written, and a database that meets one while it stages or commits stops.
+ * Always on: a transaction that fails one is not written, and a database that fails one while it stages or commits
+ * stops.
  */
 
-/** Thrown when an invariant of the engine does not hold. What that stops depends on when it is met: see database.ts. */
+/** Thrown when an invariant of the engine does not hold. The consequences depend on when that is: see store.ts. */
 export class InvariantError extends Error {
   override readonly name = "InvariantError";
 }
 
-/** @throws InvariantError when `condition` is false; `invariant` says in words what must hold. */
+/** @throws InvariantError when `condition` is false; `invariant` states in words what must hold. */
 export function assert(condition: boolean, invariant: string): asserts condition {
   if (!condition) throw new InvariantError(invariant);
 }
 
-/** Ends a switch over a union: a member that was not handled does not compile. */
+/** Ends a switch over a union: an unhandled member does not compile. */
 export function unreachable(value: never): never {
   throw new InvariantError(`unreachable: ${JSON.stringify(value)}`);
 }

@@ -1,9 +1,9 @@
 /**
- * Work that runs now and then beside traffic, on a timer of the environment's clock.
+ * A task that runs from time to time concurrently with traffic, on a timer of the environment's clock.
  *
  * Invariants:
- * - It runs at most once at a time; what is asked for while it runs follows it.
- * - After `close` it does not begin, and when that has resolved it is not running.
+ * - Runs never overlap; a run requested during another follows it.
+ * - After `close` no run begins; once that has resolved, none is in progress.
  */
 import type { Clock, Timer } from "./environment.ts";
 import { EngineError } from "./errors.ts";
@@ -19,8 +19,8 @@ export class BackgroundTask {
   #isClosed = false;
 
   /**
-   * `failed` hears of errors that are our bug; what the engine refuses (the disk is full, the database has stopped)
-   * is left to the next run.
+   * `failed` is called for errors that are our bugs; an `EngineError` (the disk is full, the database has stopped) is
+   * left to the next run.
    */
   constructor(clock: Clock, run: () => Promise<void>, failed: (error: unknown) => void) {
     this.#clock = clock;
@@ -28,7 +28,7 @@ export class BackgroundTask {
     this.#failed = failed;
   }
 
-  /** Runs it in `ms` milliseconds, unless it is planned already. */
+  /** Schedules a run in `ms` milliseconds, unless one is scheduled already. */
   armIn(ms: number): void {
     if (this.#isClosed || this.#timer !== null) return;
     if (this.#running !== null) {
@@ -38,7 +38,7 @@ export class BackgroundTask {
     this.#timer = this.#clock.setTimer(ms, () => this.#begin());
   }
 
-  /** Runs it as soon as the present turn of the event loop is over. */
+  /** Schedules a run right after the present turn of the event loop. */
   runSoon(): void {
     if (this.#isSoon) return;
     this.#isSoon = this.#running === null;
@@ -48,7 +48,7 @@ export class BackgroundTask {
     this.armIn(0);
   }
 
-  /** Takes back what is planned; what runs goes on. */
+  /** Cancels the scheduled run; one in progress goes on. */
   disarm(): void {
     this.#timer?.cancel();
     this.#timer = null;

@@ -1,16 +1,16 @@
 /**
- * The content of attachments, stored once for each hash. On disk a blob is a file of its own, written as a
- * stream, so that a large one never sits in memory; in an in-memory database it is a list of chunks.
+ * The content of attachments, stored once per hash. On disk a blob is a file of its own, written as a stream, so that a
+ * large one is never in memory as a whole; in an in-memory database it is a list of chunks.
  *
- * A blob is kept while somebody refers to it: an attachment (counted by `retain` and `release`, called as
- * attachments become visible and vanish), or a `Lease` (an upload that is not yet part of a transaction).
+ * A blob is kept while it is referenced: by an attachment (counted by `retain` and `release`, called as attachments
+ * become visible and are removed), or by a `Lease` (an upload that is not yet part of a transaction).
  *
  * Invariants:
  * - A blob's file has its final name only when all its bytes are on the device.
- * - When `store` resolves, a loss of power does not take the file away.
- * - A blob that nobody refers to is removed; `sweep` after recovery removes those that a crash left. Before that
- *   nothing is removed: replay passes through states in which nobody refers to a blob that is needed in the end.
- * - When `close` has resolved, no file is changed any more.
+ * - When `store` has resolved, the file survives a power loss.
+ * - An unreferenced blob is removed; `sweep` after recovery removes those left by a crash. Before that nothing is
+ *   removed: replay passes through states in which a blob that is needed in the end is unreferenced.
+ * - Once `close` has resolved, no file is changed any more.
  */
 import { createBLAKE2b, type IHasher } from "hash-wasm";
 import { makeDurableDirectory } from "./durable-directory.ts";
@@ -23,7 +23,7 @@ const hashBits = 256;
 const chunkBytes = 256 * 1024;
 const temporaryPrefix = "upload-";
 
-/** Keeps a stored blob until `release`, whether or not an attachment refers to it. */
+/** Keeps a stored blob until `release`, whether or not an attachment references it. */
 export interface Lease {
   /** Base64 of BLAKE2b-256 without key, 44 characters. */
   readonly hash: string;
@@ -32,21 +32,24 @@ export interface Lease {
   release(): void;
 }
 
-/** A blob that is being read; `close` lets go of it. */
+/** An open blob; `close` it after reading. */
 export interface BlobReader {
   readonly size: number;
-  /** Bytes [start, end), in chunks. @throws EngineError record-damaged when a whole read does not give the hash, read-failed */
+  /**
+   * Bytes [start, end), in chunks. @throws EngineError record-damaged when the whole content is read and does not match
+   * the hash, read-failed
+   */
   read(start: number, end: number): AsyncGenerator<Buffer>;
   close(): Promise<void>;
 }
 
-/** What the store asks of its database. */
+/** What the store needs from its database. */
 export interface BlobHost {
-  /** Is there too little room for new content? */
+  /** Is there too little space for new content? */
   isDiskFull(): boolean;
-  /** The log failed: a transaction that was reported lost may be found again, and need its content. */
+  /** Has the log failed? A transaction reported as lost may then be recovered, and need its content. */
   hasStopped(): boolean;
-  /** The folder could not be synced: nobody knows what of it is on the device. */
+  /** The folder could not be synced: its state on the device is unknown. */
   failed(error: unknown): void;
 }
 
@@ -58,9 +61,9 @@ export class BlobStore {
   readonly #folder: string | null;
   readonly #references = new Map<string, number>();
   readonly #memory = new Map<string, Buffer[]>();
-  /** The last removal of a hash that is under way. */
+  /** The last removal of each hash that is in progress. */
   readonly #removals = new Map<string, Promise<void>>();
-  /** Removals, and the last steps of uploads, that are under way. */
+  /** Removals, and final steps of uploads, that are in progress. */
   readonly #underWay = new Set<Promise<void>>();
   /** Set by the database that owns it. */
   host: BlobHost = {
@@ -72,13 +75,13 @@ export class BlobStore {
   #isSwept = false;
   #isClosed = false;
 
-  /** `folder` is made on the first upload. */
+  /** `folder` is created by the first upload. */
   constructor(environment: Environment, folder: string | null) {
     this.#environment = environment;
     this.#folder = folder;
   }
 
-  /** Distinct contents that something refers to. */
+  /** Distinct contents that are referenced. */
   get count(): number {
     return this.#references.size;
   }
@@ -99,8 +102,8 @@ export class BlobStore {
   }
 
   /**
-   * Stores what `bytes` yields.
-   * @throws EngineError disk-full, database-stopped, and what the source or the disk throws; then nothing is left behind.
+   * Stores the bytes that `bytes` yields.
+   * @throws EngineError disk-full, database-stopped, and what the source or the disk throws; then no file is left.
    */
   async store(bytes: Bytes): Promise<Lease> {
     this.#assertOpen();
@@ -110,7 +113,7 @@ export class BlobStore {
       : await this.#storeInFile(bytes, this.#folder);
   }
 
-  /** Keeps a blob that somebody refers to; undefined when nobody does. @throws EngineError record-damaged */
+  /** Keeps a referenced blob; undefined when it is not referenced. @throws EngineError record-damaged, read-failed */
   async lease(hash: string): Promise<Lease | undefined> {
     if (!this.#references.has(hash)) return undefined;
     const lease = this.#lease(hash, 0);
@@ -124,7 +127,7 @@ export class BlobStore {
     }
   }
 
-  /** Opens a blob. @throws EngineError record-damaged when its file is gone, read-failed */
+  /** Opens a blob. @throws EngineError record-damaged when its file is missing, read-failed */
   async open(hash: string): Promise<BlobReader> {
     const chunks = this.#memory.get(hash);
     if (chunks !== undefined) return new MemoryReader(chunks);
@@ -140,7 +143,7 @@ export class BlobStore {
     }
   }
 
-  /** Removes files that nothing refers to: uploads and removals that a crash interrupted. Call before serving. */
+  /** Removes unreferenced files: uploads and removals that a crash interrupted. Call before serving. */
   async sweep(): Promise<void> {
     this.#isSwept = true;
     const folder = this.#folder;
@@ -153,8 +156,8 @@ export class BlobStore {
   }
 
   /**
-   * Hashes without a file, and files whose content has another hash. For scrubs and tests.
-   * `spend` is awaited with the bytes of each chunk; when it gives false, the search ends.
+   * Hashes without a file, and files whose content has another hash. For scrubs and tests. `spend` is awaited with the
+   * bytes of each chunk; the search ends when it returns false.
    */
   async findDamaged(spend?: (bytes: number) => Promise<boolean>): Promise<string[]> {
     const damaged: string[] = [];
@@ -177,7 +180,7 @@ export class BlobStore {
     return damaged;
   }
 
-  /** Waits for what is under way; uploads that are not near their end fail. */
+  /** Waits for the work in progress; uploads that are not in their final steps fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#underWay);
@@ -271,7 +274,7 @@ export class BlobStore {
 
   async #giveName(temporary: string, hash: string, folder: string): Promise<void> {
     const { files } = this.#environment;
-    // A removal of the same content may be under way; a new one does not begin while there is a lease.
+    // A removal of the same content may be in progress; no new one begins while there is a lease.
     await this.#removals.get(hash);
     await files.rename(temporary, this.#pathOf(hash));
     try {
@@ -287,7 +290,7 @@ export class BlobStore {
     const removal = this.#track(
       before.then(async () => {
         if (this.#references.has(hash) || this.#isClosed || this.host.hasStopped()) return;
-        // If it stays, the sweep at the next start removes it.
+        // If this fails, the sweep at the next start removes it.
         await this.#unlinkIfThere(this.#pathOf(hash));
       }),
     ).finally(() => {
@@ -296,7 +299,7 @@ export class BlobStore {
     this.#removals.set(hash, removal);
   }
 
-  /** Lets `close` wait for `work`. @returns the same outcome. */
+  /** Makes `close` wait for `work`. @returns the same outcome. */
   async #track(work: Promise<void>): Promise<void> {
     const settled = work.catch(() => undefined);
     this.#underWay.add(settled);
@@ -308,7 +311,7 @@ export class BlobStore {
   }
 }
 
-/** Base64 has `/`, which cannot stand in a file name. */
+/** Base64 contains `/`, which is not allowed in a file name. */
 function fileNameOf(hash: string): string {
   return Buffer.from(hash, "base64").toString("hex");
 }
@@ -365,7 +368,7 @@ class FileReader implements BlobReader {
       const part = chunk.subarray(0, count);
       hasher?.update(part);
       at += count;
-      // The last chunk is held back until the hash is known, so that a wrong content never arrives whole.
+      // The last chunk is held back until the hash is verified, so that wrong content is never delivered in full.
       if (at === end && hasher !== null) {
         if (textOf(hasher) !== this.#hash) throw damaged(this.#hash);
       }

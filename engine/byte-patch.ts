@@ -1,15 +1,15 @@
 /**
- * Patches that are nothing but assignments to top-level properties, done on the bytes of records: values are read where
- * they stand, the new ones are spliced in, and no document is parsed or printed.
+ * Patches that consist only of assignments to top-level properties, executed on the bytes of records: values are read
+ * in place, the new ones are spliced in, and no document is parsed or printed.
  *
- * What it writes is what the script would have written. Wherever that is not certain it says so and does nothing: another
- * kind of value than numbers, strings, booleans and null, a missing property, a sum of text and number, a result that is
- * no finite number.
+ * The result is the same as that of running the script. Where that is not certain, the outcome is "unsure" and nothing
+ * is done: values other than numbers, strings, booleans and null, a missing property, a sum of text and number, a
+ * result that is not finite.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - A document that this file patched has the text that the script gives it (test/engine/byte-patch.test.ts).
+ * - A document patched here has the same text as after the script (test/engine/byte-patch.test.ts).
  */
 import { idOf } from "./document-record.ts";
 import { quoteString } from "./json/escape.ts";
@@ -32,48 +32,48 @@ import { doubleText, numberText, stringText } from "./scripting/value-text.ts";
 import type { Transaction } from "./transaction.ts";
 import { keptFlags } from "./writes/documents.ts";
 
-/** A value of an expression; undefined: it is not certain what the script would make of it. */
+/** A value of an expression; undefined: the result of the script is not certain. */
 type Scalar = null | boolean | number | string;
 type Evaluate = (row: PatchedRow) => Scalar | undefined;
 
 export type BytePatchOutcome = "patched" | "unchanged" | "unsure";
 
-/** The document under the patch, and what was assigned so far, by number of the target. */
+/** The document being patched, and the values assigned so far, by target number. */
 interface PatchedRow {
   readonly record: RecordPatch;
   readonly assigned: (Scalar | undefined)[];
 }
 
-/** Documents of a batch that are to be patched: from `at` on, below `end`. */
+/** Documents of a batch to patch: from `at`, below `end`. */
 export interface PatchRange {
   readonly batch: Uint32Array;
   at: number;
   end: number;
-  /** Documents with a greater etag are passed over. */
+  /** Documents with a greater etag are skipped. */
   readonly etagMax: number;
-  /** Documents that were met and not passed over. */
+  /** Documents that were visited and not skipped. */
   count: number;
 }
 
 /** The patch for documents of one shape. */
 interface ShapePlan {
   readonly shape: Shape;
-  /** In the order of the text: which target gets which value. */
+  /** The assignments in the order of the text: the target of each, and its value. */
   readonly targets: readonly number[];
   readonly values: readonly Evaluate[];
-  /** Targets in the order of fields: the field of each, and which target it is. */
+  /** Targets in field order: the field of each, and its target number. */
   readonly fields: readonly number[];
   readonly fieldTargets: readonly number[];
-  /** What does the same where all that is read are numbers; null: there is something else in it. */
+  /** An equivalent program for rows whose inputs are all numbers; null: there are other expressions. */
   readonly numbers: NumberProgram | null;
 }
 
-/** Bytes for the new values of one document, at first. */
+/** Initial bytes for the texts of new values. */
 const valueBytes = 64 * 1024;
 
 /**
- * The patch as work on bytes, or null when the script is more than simple assignments.
- * @param parametersText JSON text of the parameters' object.
+ * Compiles a patch to operations on bytes; null when the script is more than simple assignments.
+ * @param parametersText JSON text of the parameters object.
  */
 export function compileBytePatch(script: CompiledScript, parametersText: string): BytePatch | null {
   const updates = simpleUpdates(script);
@@ -85,7 +85,7 @@ export function compileBytePatch(script: CompiledScript, parametersText: string)
   return new BytePatch(assignments, parameters);
 }
 
-/** Are all parameters in it plain values? */
+/** Are all parameters in it scalars? */
 function isKnown(expression: SimpleExpression, parameters: Record<string, unknown>): boolean {
   switch (expression.kind) {
     case "operation":
@@ -109,17 +109,17 @@ interface Assignment {
 export class BytePatch {
   readonly #assignments: readonly Assignment[];
   readonly #parameters: Readonly<Record<string, unknown>>;
-  /** Names of the properties that are assigned, each once. */
+  /** Distinct names of the assigned properties. */
   readonly #names: readonly string[];
   readonly #plans = new Map<number, ShapePlan | null>();
-  /** The plan that was used last: most documents of a collection have one shape. */
+  /** The plan used last: most documents of a collection have the same shape. */
   #plan: ShapePlan | null = null;
   readonly #record = new RecordPatch();
   readonly #run = new RecordRun();
   readonly #row: PatchedRow;
   #texts: Buffer = Buffer.allocUnsafeSlow(valueBytes);
   #textsLength = 0;
-  /** The segment that was read last; good until the next turn of the event loop. */
+  /** The segment last read; valid until the next turn of the event loop. */
   #segment: Buffer | null = null;
   #segmentStart = -1;
   readonly #place = newPlace();
@@ -133,8 +133,8 @@ export class BytePatch {
   }
 
   /**
-   * Patches documents of a range that this transaction has not written yet, one after the other; stops at the end of it
-   * or before the first one for which the script must be run. Hot.
+   * Patches documents of a range that this transaction has not written yet, in order; stops at its end or before the
+   * first one for which the script must run. Hot.
    */
   run(transaction: Transaction, range: PatchRange): void {
     const { documents } = transaction.state;
@@ -155,8 +155,8 @@ export class BytePatch {
   }
 
   /**
-   * Patches a document that exists and that this transaction has not written yet.
-   * @returns "unsure" when nothing was done and the script must be run.
+   * Patches an existing document that this transaction has not written yet.
+   * @returns "unsure" when nothing was done and the script must run.
    */
   apply(transaction: Transaction, document: number): BytePatchOutcome {
     this.#segment = null;
@@ -195,19 +195,19 @@ export class BytePatch {
     const place = this.#place;
     if (!transaction.place(position, documents.newestLength(document), place)) return false;
     this.#record.open(place.bytes, place.start);
-    // In the image of a whole segment the next ones are found by their positions alone.
+    // In the image of a whole segment the next records are found by their positions alone.
     this.#segmentStart = position - place.start;
     const isImage = place.block?.isImage ?? place.start > 0;
     this.#segment = isImage ? place.bytes : null;
     return true;
   }
 
-  /** How the record is patched; null when the script must be run. */
+  /** The plan for the opened record; null when the script must run. */
   #planOf(transaction: Transaction): ShapePlan | null {
     const { shapeId, flags, vectorLength, collectionId } = this.#record;
     const { keyspaces, shapes } = transaction.state;
     if (shapeId === 0 || (flags & ~keptFlags) !== 0) return null;
-    // Vectors that must be merged, and revisions that must be kept, are for the usual way of writing.
+    // Vectors to merge and revisions to keep are left to the general write path.
     if (vectorLength > 0 || keyspaces.clusterCount > 0) return null;
     if (keyspaces.revisionRules.of(collectionId) !== null) return null;
     if (this.#plan !== null && this.#plan.shape.id === shapeId) return this.#plan;
@@ -220,7 +220,7 @@ export class BytePatch {
     return plan;
   }
 
-  /** @returns false when what is read are not all numbers, or a result is not finite. Hot. */
+  /** @returns false when an input is not a number, or a result is not finite. Hot. */
   #evaluateNumbers(plan: ShapePlan, program: NumberProgram): boolean {
     const record = this.#record;
     const { bytes } = record;
@@ -234,7 +234,7 @@ export class BytePatch {
     return program.run();
   }
 
-  /** `#spell` for what `#evaluateNumbers` has found. Hot. */
+  /** `#spell` for the results of `#evaluateNumbers`. Hot. */
   #spellNumbers(plan: ShapePlan, program: NumberProgram): boolean {
     const record = this.#record;
     const { patches, bytes } = record;
@@ -263,7 +263,7 @@ export class BytePatch {
     return true;
   }
 
-  /** Puts the texts of values that are new into the patches. @returns false when one is not certain. Hot. */
+  /** Adds the texts of changed values to the patches. @returns false when one is not certain. Hot. */
   #spell(plan: ShapePlan): boolean {
     const record = this.#record;
     const { patches, bytes } = record;
@@ -350,12 +350,12 @@ export class BytePatch {
     });
   }
 
-  /** Lets it be written with its neighbours. */
+  /** Adds the record to the run that is written together. */
   #addToRun(transaction: Transaction, document: number): void {
     const { bytes, start, length, patches } = this.#record;
     const run = this.#run;
     if (!run.takes(bytes, start)) {
-      // The texts of this one stay where they are until the next.
+      // The texts of this one stay in place until the next.
       run.flush(transaction, this.#texts);
     }
     run.add(document, bytes, start, length);
@@ -364,12 +364,12 @@ export class BytePatch {
     }
   }
 
-  /** Null: documents of this shape are for the script. */
+  /** Null: documents of this shape need the script. */
   #planFor(shape: Shape): ShapePlan | null {
     const indexes: number[] = [];
     for (const name of this.#names) {
       const index = shape.indexByName.get(name);
-      // A key that is spelled with escapes would be spelled anew by the script.
+      // The script would rewrite a key that is spelled with escapes.
       if (index === undefined || shape.nameLengths[index] !== quotedBytes(name)) return null;
       indexes.push(index);
     }
@@ -449,7 +449,7 @@ function memberOf(index: number, names: readonly string[]): Evaluate {
   };
 }
 
-/** Runs the assignments in order. @returns false when a value is not certain. Hot. */
+/** Evaluates the assignments in order. @returns false when a value is not certain. Hot. */
 function evaluateAll(plan: ShapePlan, row: PatchedRow): boolean {
   const { targets, values } = plan;
   for (let i = 0; i < row.assigned.length; i++) row.assigned[i] = undefined;
@@ -462,7 +462,7 @@ function evaluateAll(plan: ShapePlan, row: PatchedRow): boolean {
   return true;
 }
 
-/** Arithmetic of two numbers, and texts joined; all else has rules that the script knows. */
+/** Arithmetic on two numbers, or concatenation of two texts; the rules for other operands are left to the script. */
 function operation(operator: SimpleOperator, left: Evaluate, right: Evaluate): Evaluate {
   switch (operator) {
     case "+":
@@ -522,7 +522,7 @@ function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
   }
 }
 
-/** Is the value that stands there this one already? Then its spelling stays. */
+/** Is the stored value equal to `value`? Then its spelling is kept. */
 function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): boolean {
   if (typeof value === "number") {
     return kind === kinds.number && isSameNumber(decodeNumber(bytes, from, to), value);
@@ -533,7 +533,7 @@ function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Sc
   return kind === kinds.word && scalarAt(bytes, from, to) === value;
 }
 
-/** A zero below 0 is always spelled anew, as the script does it. */
+/** Negative zero is always rewritten, as the script does. */
 function isSameNumber(old: number, value: number): boolean {
   return old === value && (value !== 0 || 1 / value > 0);
 }

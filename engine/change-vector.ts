@@ -1,14 +1,14 @@
 /**
- * Change vectors: which writes of which databases a state includes. As text, entries joined by `, `:
+ * Change vectors: the writes of each database that a state includes. As text, entries joined by `, `:
  *
  *   A:12-SujxUHKKb0KlgkspLLr2KQ, RAFT:1-3SeHpzjGgkee3Juiea+j6A
  *   tag : number - database's hash (22 characters of base64)
  *
- * The hash says which database counts; the tag only helps a human. An entry that is not there counts
- * as 0. Knows nothing of documents.
+ * The hash identifies the database; the tag is only for human readers. A missing entry counts as 0. Knows nothing of
+ * documents.
  *
  * Invariants of a parsed vector:
- * - Entries are sorted by hash, and no hash is there twice.
+ * - Entries are sorted by hash, and hashes are unique.
  */
 import { createHash } from "node:crypto";
 import { EngineError } from "./errors.ts";
@@ -16,7 +16,7 @@ import { EngineError } from "./errors.ts";
 /** One entry: the first `etag` writes of the database with this hash are included. */
 export interface ChangeVectorEntry {
   readonly tag: string;
-  /** A whole number from 0, below 2^53. */
+  /** An integer from 0, below 2^53. */
   readonly etag: number;
   /** 22 characters of base64. */
   readonly hash: string;
@@ -24,15 +24,15 @@ export interface ChangeVectorEntry {
 
 export type ChangeVector = readonly ChangeVectorEntry[];
 
-/** How one vector stands to another. */
+/** The relation of one vector to another. */
 export type ChangeVectorOrder = "equal" | "newer" | "older" | "conflict";
 
 const entryPattern = /^([A-Za-z]{1,16}):(\d{1,16})-([A-Za-z0-9+/]{22})$/;
 
 /**
- * Parses a vector; spaces around entries are passed over. Of a repeated hash the larger number stays.
- * `""` is the vector of nothing.
- * @throws EngineError `invalid-argument` when the text is no change vector.
+ * Parses a vector; spaces around entries are ignored. Of a repeated hash the larger number is kept. `""` is the empty
+ * vector.
+ * @throws EngineError `invalid-argument` when the text is not a change vector.
  */
 export function parseChangeVector(text: string): ChangeVector {
   if (text === "") return [];
@@ -53,12 +53,12 @@ export function formatChangeVector(vector: ChangeVector): string {
   return vector.map(({ tag, etag, hash }) => `${tag}:${etag}-${hash}`).join(", ");
 }
 
-/** The text of the usual vector of a document: the only entry is this database's. */
+/** The text of a document's default vector, whose only entry is this database's. */
 export function usualChangeVector(etag: number, databaseId: string): string {
   return `A:${etag}-${databaseId}`;
 }
 
-/** How `a` stands to `b`: `newer` when `a` includes all of `b` and more. */
+/** The relation of `a` to `b`: `newer` when `a` includes all of `b` and more. */
 export function compareChangeVectors(a: ChangeVector, b: ChangeVector): ChangeVectorOrder {
   const includes = includesAll(a, b);
   const isIncluded = includesAll(b, a);
@@ -81,12 +81,12 @@ export function mergeChangeVectors(a: ChangeVector, b: ChangeVector): ChangeVect
   return [...largest.values()].sort((x, y) => (x.hash < y.hash ? -1 : 1));
 }
 
-/** The hash by which a database is known in change vectors: 128 bits of its parts, as 22 characters. */
+/** The hash that identifies a database in change vectors: 128 bits of the hash of its parts, as 22 characters. */
 export function databaseHash(...parts: readonly (string | Uint8Array)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) {
     const bytes = typeof part === "string" ? Buffer.from(part, "utf8") : part;
-    // With its length, so that no two lists of parts hash the same bytes.
+    // Length-prefixed, so that no two lists of parts hash the same bytes.
     hash.update(`${bytes.length}:`).update(bytes);
   }
   return hash.digest().subarray(0, 16).toString("base64").slice(0, 22);

@@ -1,11 +1,11 @@
 /**
- * Who is told, after a write is durable. Listeners are called in the order of commits, in the turn of the event
- * loop that made them visible; they must not write, and must be quick. What happens to indexes, and that the database
- * serves no longer, is told as it happens.
+ * Notification of listeners after a write is durable. Listeners are called in commit order, in the turn of the event
+ * loop that made the changes visible; they must not write, and must be quick. Index events and the end of the database
+ * are reported as they happen.
  *
  * Invariants:
- * - What a listener throws reaches nobody who tells: it is reported, and the listener hears nothing more. Only those that are
- *   told of commits stay, as they have nothing to miss: they look for themselves.
+ * - An exception from a listener never reaches the notifier: it is reported, and a listener of changes or index events
+ *   is removed. Commit listeners stay, because they miss nothing: they read the state themselves. So do end listeners.
  */
 import type { Report } from "./environment.ts";
 import type { IndexEvent } from "./indexing/index-host.ts";
@@ -45,7 +45,7 @@ export interface TimeSeriesChange {
 
 export type Change = DocumentChange | CounterChange | TimeSeriesChange;
 
-/** Something happened to an index. */
+/** An event of an index. */
 export interface IndexChange {
   readonly kind: "index";
   readonly type: IndexEvent;
@@ -54,7 +54,7 @@ export interface IndexChange {
 
 export type ChangeListener = (change: Change) => void;
 export type IndexListener = (change: IndexChange) => void;
-/** `reason`: why the database serves no longer, for people. */
+/** `reason`: why the database no longer serves, in words for people. */
 export type EndListener = (reason: string) => void;
 
 /** The listeners of one database. */
@@ -74,30 +74,30 @@ export class ChangeFeed {
     return this.#listeners.size === 0;
   }
 
-  /** Does anybody follow the database itself until its end? */
+  /** Does anybody listen for the end of the database? */
   get isFollowed(): boolean {
     return this.#endListeners.size > 0;
   }
 
-  /** @returns a function that ends it. */
+  /** @returns a function that removes the listener. */
   listen(listener: ChangeListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** As `listen`, but only told that something became visible, once for each group of commits. */
+  /** As `listen`, but only notified that something became visible, once per group of commits. */
   listenToCommits(listener: () => void): () => void {
     this.#commitListeners.add(listener);
     return () => this.#commitListeners.delete(listener);
   }
 
-  /** Hears what happens to indexes; not part of `isIdle`, so that it costs writers nothing. */
+  /** Listens to index events; not part of `isIdle`, so that it costs writers nothing. */
   listenToIndexes(listener: IndexListener): () => void {
     this.#indexListeners.add(listener);
     return () => this.#indexListeners.delete(listener);
   }
 
-  /** Is told when the database is disabled, closed or deleted; perhaps more than once. */
+  /** Called when the database is disabled, closed or deleted; perhaps more than once. */
   listenToEnd(listener: EndListener): () => void {
     this.#endListeners.add(listener);
     return () => this.#endListeners.delete(listener);
@@ -131,7 +131,7 @@ export class ChangeFeed {
   };
 }
 
-/** Tells each listener; `failed` hears of what one throws. The others hear all the same. */
+/** Notifies each listener. An exception goes to `failed`, and the other listeners are still notified. */
 export function tellAll<Event>(
   listeners: ReadonlySet<(event: Event) => void>,
   event: Event,

@@ -1,14 +1,14 @@
 /**
- * Reads the array of commands of a bulk insert as its bytes come, in pieces of any size.
+ * Reads the command array of a bulk insert incrementally, in pieces of any size.
  *
- *   body := [ command (, command)* ]      command := object, and raw bytes behind it when they were asked for
+ *   body := [ command (, command)* ]      command := object, followed by raw bytes if the caller requests them
  *
- * Knows nothing of what commands mean: whoever uses it takes the raw bytes of an attachment before the next command.
+ * Knows nothing of what commands mean: the caller must read the raw bytes of an attachment before the next command.
  *
  * Invariants:
- * - The bytes of a command that was given out do not change.
- * - Each byte is looked at a fixed number of times, however the pieces are cut.
- * - A command is at most `commandBytesMax` long; no more than that is held.
+ * - The bytes of a returned command do not change.
+ * - Each byte is scanned a bounded number of times, however the pieces are split.
+ * - A command is at most `commandBytesMax` long; no more than that is buffered.
  */
 
 import { EngineError } from "./errors.ts";
@@ -29,20 +29,20 @@ const commandBytesMax = documentBytesMax + 64 * 1024;
 const noBytes = Buffer.alloc(0);
 
 export class CommandScanner {
-  /** What came and is not used up: `#bytes[#at, #end)`. */
+  /** Received but unused bytes: `#bytes[#at, #end)`. */
   #bytes: Buffer = noBytes;
   #at = 0;
   #end = 0;
   #expects: "array" | "command-or-close" | "comma-or-close" | "nothing" = "array";
-  /** Looks for the end of a command that is not all there. */
+  /** Searches for the end of an incomplete command. */
   #scan: ObjectScan | null = null;
 
-  /** Bytes of what came and is not used up. */
+  /** Number of received but unused bytes. */
   get heldBytes(): number {
     return this.#end - this.#at;
   }
 
-  /** More of the body. The chunk is kept: it must not change. */
+  /** Adds a chunk of the body. It is kept by reference: it must not change. */
   push(chunk: Buffer): void {
     const held = this.#end - this.#at;
     if (held === 0) {
@@ -54,7 +54,7 @@ export class CommandScanner {
     if (held > commandBytesMax) {
       throw new EngineError("too-large", `A command has at most ${commandBytesMax} bytes.`);
     }
-    // Given-out commands are in the old buffer: only behind its end is free.
+    // Returned commands are in the old buffer: only the space after its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
       const larger = grownBuffer(held + chunk.length, commandBytesMax);
       this.#bytes.copy(larger, 0, this.#at, this.#end);
@@ -67,7 +67,7 @@ export class CommandScanner {
   }
 
   /**
-   * The next command; "more" when it is not all there yet, "end" behind the closing bracket.
+   * The next command; "more" while it is incomplete, "end" after the closing bracket.
    * @throws EngineError json-invalid, invalid-operation
    */
   next(): BatchCommand | "more" | "end" {
@@ -88,7 +88,7 @@ export class CommandScanner {
           else if (byte !== byteArrayClose && byte !== byteObjectOpen) {
             throw misplaced(this.#bytes, this.#at);
           }
-          // The official client leaves the comma out before some commands; RavenDB 7.2.7 takes one before `]` too.
+          // The official client omits the comma before some commands; RavenDB 7.2.7 also accepts one before `]`.
           this.#expects = "command-or-close";
           break;
         case "command-or-close":
@@ -102,7 +102,7 @@ export class CommandScanner {
     }
   }
 
-  /** Up to `count` bytes that stand behind the last command as they are; none when more must come first. */
+  /** Up to `count` of the raw bytes that follow the last command; empty when more must be pushed first. */
   raw(count: number): Buffer {
     const to = Math.min(this.#at + count, this.#end);
     const taken = this.#bytes.subarray(this.#at, to);
@@ -110,7 +110,7 @@ export class CommandScanner {
     return taken;
   }
 
-  /** Most commands are all there: they are looked at once. */
+  /** Most commands are complete: these are scanned only once. */
   #command(byte: number): BatchCommand | "more" {
     if (byte !== byteObjectOpen) throw unexpected("StartObject", this.#bytes, this.#at);
     try {

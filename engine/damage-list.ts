@@ -1,6 +1,4 @@
-/**
- * Which documents, entries and attachments of a database were found damaged. Others go on.
- */
+/** The documents, entries and attachments of a database that were found damaged. The others remain usable. */
 import type { DatabaseState } from "./database-state.ts";
 import { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { damagedListMax } from "./limits.ts";
@@ -8,13 +6,13 @@ import type { Position } from "./log/log.ts";
 import type { Damage } from "./log/scrub.ts";
 import type { Throttle } from "./log/throttle.ts";
 
-/** Something whose stored bytes are wrong. */
+/** Something with damaged stored bytes. */
 export interface Damaged {
-  /** "entry": a counter, an identity and so on, whose value is still in memory. */
+  /** "entry": a counter, an identity or the like, whose value is still in memory, or a revision. */
   readonly kind: "document" | "entry" | "attachment";
-  /** The lower-cased id of a document, the key of an entry behind its keyspace's name, the hash of an attachment. */
+  /** The lower-cased id of a document; the name of the keyspace and the key of an entry; the hash of an attachment. */
   readonly id: string;
-  /** Where, as far as it is known. */
+  /** The place of the damage, as far as it is known. */
   readonly file: string;
   readonly offset: number;
 }
@@ -22,20 +20,17 @@ export interface Damaged {
 export class DamageList {
   #found = new Map<string, Damaged>();
 
-  /** In the order in which they were found; at most `damagedListMax`. */
+  /** In the order of discovery; at most `damagedListMax`. */
   get all(): readonly Damaged[] {
     return [...this.#found.values()];
   }
 
-  /** A document's record was read, and is damaged. */
+  /** Adds a document whose record a read has found damaged. */
   addDocument(id: string, file: string, offset: number): void {
     add(this.#found, { kind: "document", id, file, offset });
   }
 
-  /**
-   * Takes the result of a scrub in the place of what was known before.
-   * Cost: a look at every document when there is damage, else nothing.
-   */
+  /** Replaces the list by the result of a scrub. Cost: O(documents) when there is damage, else O(1). */
   async replace(
     state: DatabaseState,
     damages: readonly Damage[],
@@ -57,7 +52,7 @@ function add(found: Map<string, Damaged>, damaged: Damaged): void {
   if (found.size < damagedListMax) found.set(`${damaged.kind} ${damaged.id}`, damaged);
 }
 
-/** Damaged ranges of the log, to ask for the one at a position. */
+/** Damaged ranges of the log, searchable by position. */
 class Places {
   readonly #sorted: readonly Damage[];
 
@@ -65,7 +60,7 @@ class Places {
     this.#sorted = [...damages].sort((one, other) => one.position - other.position);
   }
 
-  /** The damage that touches the record at `position`. */
+  /** The damage that overlaps the record at `position`. */
   at(position: Position, length: number): Damage | undefined {
     let low = 0;
     let high = this.#sorted.length;

@@ -2,19 +2,19 @@
  * The set of databases in one data folder (or in memory): create, list, open on first use, delete.
  *
  *   <folder>/<name>/            a database
- *   <folder>/.creating-<hex>/   one that is being made; a crash leaves it, the next start removes it
- *   <folder>/.deleted-<hex>/    one that is going; likewise
+ *   <folder>/.creating-<hex>/   one being created; left by a crash, removed at the next start
+ *   <folder>/.deleted-<hex>/    one being deleted; likewise
  *
  * Invariants:
- * - A database exists when its folder has its name, which happens by one rename after all of it is durable, and
- *   it is gone when its folder no longer has.
- * - Names are compared without regard to case, and keep the spelling of their creation.
- * - What is asked of one database (make, open, delete) is done in the order in which it was asked.
- * - A database that is there is never made anew: a folder without its content is an error.
- * - A database that has stopped is let go of and opened again from its folder, a few times an hour at most; meanwhile
- *   whoever asks for it is told so. One that is in memory only stays as it is.
- * - One that nobody has asked for lately, and that does nothing, is closed when the catalog was told to; who asks for it
- *   meanwhile waits until it is, and then it is opened again.
+ * - A database exists while a folder has its name: one rename creates it, after all of it is durable, and one rename
+ *   deletes it.
+ * - Names are compared case-insensitively, and keep the spelling of their creation.
+ * - Requests to create, open or delete one database are carried out in order of arrival.
+ * - An existing database is never created again: a folder without its content is an error.
+ * - A stopped database is closed and reopened from its folder, a few times an hour at most; meanwhile requests for it
+ *   fail with the reason. One that is in memory only stays stopped.
+ * - With `IdleOptions`, a database without requests or activity is closed; a request that arrives meanwhile waits for
+ *   that, and opens it again.
  */
 
 import { Database, type DatabaseOptions } from "./database.ts";
@@ -30,27 +30,27 @@ import { stoppedError } from "./stopped-error.ts";
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";
 
-/** When databases that nobody uses are closed. */
+/** When idle databases are closed. */
 export interface IdleOptions {
-  /** Milliseconds since somebody asked for it last. */
+  /** Milliseconds since the last request for it. */
   readonly idleMs: number;
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two checks. */
   readonly checkMs: number;
 }
 
 interface Slot {
   readonly name: string;
-  /** By the clock that never goes backward: when somebody asked for it last. */
+  /** Monotonic time of the last request for it, in milliseconds. */
   usedMs: number;
-  /** Its `servedCount` at the last look. */
+  /** Its `servedCount` at the last check. */
   servedCount: number;
-  /** Set when it is open. */
+  /** Set while it is open. */
   database: Database | undefined;
-  /** The last of what is being done with it: making, opening, deleting. One after the other. */
+  /** The last queued task for it: creating, opening or deleting. They run one after another. */
   turn: Promise<unknown> | undefined;
-  /** It was deleted, or could not be made. */
+  /** It was deleted, or could not be created. */
   isGone: boolean;
-  /** Somebody has asked for its deletion. */
+  /** Its deletion has been requested. */
   isLeaving: boolean;
   /** Why it has stopped, until it is open again. */
   stopCause: Error | undefined;
@@ -93,7 +93,7 @@ export class DatabaseCatalog {
     this.#idle = idle;
   }
 
-  /** Reads which databases there are and clears away what a crash left; opens none of them. */
+  /** Lists the databases and removes what a crash left behind; opens none of them. */
   static async open(
     environment: Environment,
     folder: string | null,
@@ -115,7 +115,7 @@ export class DatabaseCatalog {
     return catalog;
   }
 
-  /** Names as they were created, sorted without regard to case. */
+  /** Names as they were created, sorted case-insensitively. */
   names(): string[] {
     return [...this.#slots.entries()]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -133,7 +133,7 @@ export class DatabaseCatalog {
 
   /**
    * The database of that name, in any letter case; a promise when it must be opened first.
-   * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is opened again
+   * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
   find(name: string): Database | undefined | Promise<Database | undefined> {
     const slot = this.#slots.get(name.toLowerCase());
@@ -145,8 +145,8 @@ export class DatabaseCatalog {
   }
 
   /**
-   * Makes a database with its record of settings; durable when it resolves. Waits for the end of one of that name that
-   * is being deleted.
+   * Creates a database with its settings record; durable when it resolves. If one of that name is being deleted, waits
+   * for that.
    * @throws EngineError database-name-invalid, database-exists
    */
   async create(name: string, record: JsonObject): Promise<Database> {
@@ -174,7 +174,7 @@ export class DatabaseCatalog {
     });
   }
 
-  /** Deletes a database with all its files. @returns false when there is none. */
+  /** Deletes a database with all its files. @returns false when it does not exist. */
   async delete(name: string): Promise<boolean> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined) return false;
@@ -182,7 +182,7 @@ export class DatabaseCatalog {
     return await this.#inTurn(slot, () => this.#remove(slot));
   }
 
-  /** Closes a database until somebody asks for it again. Nobody may be using it. */
+  /** Closes a database until its next use. Nobody may be using it. */
   async unload(name: string): Promise<void> {
     const slot = this.#slots.get(name.toLowerCase());
     if (slot === undefined || this.#folder === null) return;
@@ -193,7 +193,7 @@ export class DatabaseCatalog {
     });
   }
 
-  /** Closes the databases that nobody has used for long. @returns how many. */
+  /** Closes the databases that have been idle for long enough. @returns how many. */
   async closeIdle(): Promise<number> {
     const idle = this.#idle;
     if (idle === null) return 0;
@@ -211,7 +211,7 @@ export class DatabaseCatalog {
     for (const slot of [...this.#slots.values()]) {
       if (this.#isClosed || slot.turn !== undefined || !isIdle(slot)) continue;
       await this.#inTurn(slot, async () => {
-        // Somebody may have come since the look.
+        // It may have been used since the check.
         const { database } = slot;
         if (database === undefined || !isIdle(slot)) return;
         slot.database = undefined;
@@ -225,7 +225,7 @@ export class DatabaseCatalog {
   #lookLater(): void {
     if (this.#idle === null || this.#isClosed) return;
     this.#idleTimer = this.#environment.clock.setTimer(this.#idle.checkMs, () => {
-      // What does not close well is found damaged, or not, when it is opened again.
+      // A failed close leaves damage, if any, to be found at the next opening.
       void this.closeIdle()
         .catch(() => undefined)
         .finally(() => this.#lookLater());
@@ -249,7 +249,7 @@ export class DatabaseCatalog {
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
-  /** Does `work` when everything that was asked of the slot before is done. */
+  /** Runs `work` when all earlier tasks of the slot are done. */
   #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
     const turn = (slot.turn ?? Promise.resolve()).then(work, work);
     slot.turn = turn;
@@ -271,7 +271,7 @@ export class DatabaseCatalog {
     return slot.database;
   }
 
-  /** Hears when it stops. */
+  /** Watches the database for stopping. */
   #kept(slot: Slot, database: Database): Database {
     database.whenStopped = (error) => this.#stopped(slot, database, error);
     return database;
@@ -293,7 +293,7 @@ export class DatabaseCatalog {
     );
   }
 
-  /** Lets go of one that has stopped, and opens it again if that was not done too often. */
+  /** Abandons a stopped database, and reopens it unless that has happened too often. */
   async #reopen(slot: Slot, stopped: Database): Promise<void> {
     if (slot.database !== stopped || slot.isLeaving) return;
     slot.database = undefined;
@@ -320,12 +320,15 @@ export class DatabaseCatalog {
       this.#report(`Database '${slot.name}' is open again, after ${tookMs} ms`);
       return database;
     } finally {
-      // When that failed, the next request opens it as it opens any other, and hears why it cannot.
+      // If that failed, the next request opens it in the usual way and gets the error.
       slot.stopCause = undefined;
     }
   }
 
-  /** One that is being opened again, or was too often; when its time has come, whoever asks for it opens it. */
+  /**
+   * For a database that is being reopened, or was reopened too often; once its waiting time is over, the next request
+   * opens it.
+   */
   #findStopped(slot: Slot, cause: Error): Promise<Database | undefined> {
     const waitMs = slot.reopenings.waitMs(this.#nowMs());
     if (slot.turn === undefined && waitMs === 0) {
@@ -402,7 +405,7 @@ export class DatabaseCatalog {
     await files.rename(`${this.#folder}/${slot.name}`, trash);
     this.#forget(slot);
     await files.syncDirectory(this.#folder);
-    // What is left of it goes at the next start.
+    // The rest is removed at the next start.
     await files.removeTree(trash).catch(() => undefined);
   }
 

@@ -1,7 +1,7 @@
 /**
- * Which names a database may have. RavenDB 7.2.7 allows letters and digits of any script, `_`, `-` and `.` (a dot only
+ * The rules for database names. RavenDB 7.2.7 allows letters and digits of any script, `_`, `-` and `.` (a dot only
  * between others), at most 128 characters, and refuses the device names of Windows. Here the name of the server's own
- * database is refused, too, by which people and messages know it.
+ * database is refused too.
  */
 import { EngineError } from "./errors.ts";
 import { databaseNameLengthMax } from "./limits.ts";

@@ -1,6 +1,4 @@
-/**
- * Opening a database: its log, its index snapshot, the records after it; and what goes into such a snapshot.
- */
+/** Opening a database: its log, its index snapshot and the records after it; and the content of such a snapshot. */
 import { assert } from "./assert.ts";
 import { BlobStore } from "./blob-store.ts";
 import { databaseHash } from "./change-vector.ts";
@@ -27,17 +25,17 @@ import { SegmentCache } from "./log/segment-cache.ts";
 import { processMemory } from "./memory-budget.ts";
 import { DatabaseRecords } from "./record-owner.ts";
 
-/** Settings of a store that its files do not say. */
+/** Settings of a store that are not stored in its files. */
 export interface StoreOptions {
   /** Sizes and caches of the log. */
   readonly log?: Partial<LogOptions>;
-  /** Where the operator is told of what goes wrong beside requests. */
+  /** Reports to the operator what goes wrong outside requests. */
   readonly report?: Report | undefined;
-  /** Sizes of chunks: the same at every opening, as index snapshots have them. */
+  /** Sizes of chunks: the same at every opening, as index snapshots depend on them. */
   readonly documents?: DocumentTableOptions;
 }
 
-/** What a database is made of. */
+/** The parts of a database. */
 export interface DatabaseParts {
   readonly name: string;
   readonly environment: Environment;
@@ -45,10 +43,10 @@ export interface DatabaseParts {
   readonly state: DatabaseState;
   readonly blobs: BlobStore;
   readonly isInMemory: boolean;
-  /** The log has something that no index snapshot has. */
+  /** The log has records that no index snapshot covers. */
   readonly hasChanges: boolean;
   readonly report: Report;
-  /** Where its files are; null: it has none. */
+  /** The folder of its files; null: it has none. */
   readonly place: { readonly files: FileSystem; readonly folder: string } | null;
 }
 
@@ -56,8 +54,8 @@ const shapesSection = "shapes";
 const countersSection = "counters-of-the-database";
 
 /**
- * Of the logs of databases whose options say nothing else; the cache is shared by all of them. Tests of what happens when
- * nothing is in memory set others before the first database is opened.
+ * Default log options; the cache is shared by all databases. Tests of what happens when nothing is in memory set others
+ * before the first database is opened.
  */
 export const logDefaults = {
   cache: new SegmentCache(processMemory),
@@ -65,13 +63,13 @@ export const logDefaults = {
   segmentBytesMax,
 };
 
-/** Bytes of the largest segments of a database that is opened with this much memory: a power of 2. */
+/** Bytes of the largest segments of a database opened with this much memory: a power of 2. */
 function segmentBytesWithin(memoryBytes: number): number {
   const bytes = 2 ** Math.floor(Math.log2(memoryBytes * segmentShareOfMemory));
   return Math.max(logDefaults.segmentBytesMin, Math.min(logDefaults.segmentBytesMax, bytes));
 }
 
-/** Opens the log and brings all state to where it ended. @throws EngineError database-damaged, database-locked */
+/** Opens the log and recovers all state up to its end. @throws EngineError database-damaged, database-locked */
 export async function openParts(
   environment: Environment,
   name: string,
@@ -139,7 +137,7 @@ export async function openParts(
   });
   state.lastEtag = records.lastEtag;
   state.committedEtag = records.lastEtag;
-  // A dump can bring any time, and what is written next must not be later still.
+  // A dump can contain any time; later writes must not continue from one in the far future.
   const latest = environment.clock.nowMicros() + clockLeadMicrosMax;
   state.lastModified = Math.min(records.lastModified, latest);
   const hasChanges = report.transactions > 0;
@@ -157,9 +155,9 @@ export async function openParts(
 }
 
 /**
- * The committed state of this moment as bytes. The parts of documents are those of a view, which must be kept until
- * they are written. Only the first `shapeCount` shapes, those that are durable, are in it: the others belong to
- * transactions that a crash may take, and later ones would then use them without logging them again.
+ * The committed state at this moment as bytes. The parts of documents are those of a view, which must be held until
+ * they are written. Only the first `shapeCount` shapes, the durable ones, are included: the others belong to
+ * transactions that a crash may lose, and later transactions would then use them without logging them again.
  */
 export function snapshotSections(
   state: DatabaseState,
@@ -207,7 +205,7 @@ function restore(
     shapes.restore(shapeBytes, at);
     at += length;
   }
-  // The log counts what is dead from its replay on.
+  // The log counts dead bytes only from its replay on.
   keyspaces.tombstones.dropsLater = true;
   for (const keyspace of keyspaces.all) keyspace.restore(sections);
   keyspaces.tombstones.dropsLater = false;

@@ -1,6 +1,4 @@
-/**
- * What one open database is made of, and the counters that only its writer moves: etags, change vectors, times.
- */
+/** The parts of one open database, and the counters that only its writer advances: etags, change vectors, times. */
 import { randomUUID } from "node:crypto";
 import { formatChangeVector, mergeChangeVectors, parseChangeVector } from "./change-vector.ts";
 import type { ChangeFeed } from "./changes.ts";
@@ -14,7 +12,7 @@ import type { KeyspaceTable } from "./keyspaces/keyspace-table.ts";
 import type { ShapeTable } from "./keyspaces/shapes.ts";
 import type { CommitLog } from "./log/log.ts";
 
-/** The one letter by which the nodes of a cluster are told apart. There is one node. */
+/** The one-letter tag that identifies a cluster node. There is one node. */
 export const nodeTag = "A";
 
 /** A large document that was parsed before its transaction: see writes/prepared-document.ts. */
@@ -32,33 +30,33 @@ export class DatabaseState {
   readonly name: string;
   /** 22 characters of base64: 128 bits that identify this database on this node. */
   readonly databaseHash: string;
-  /** Likewise, of its cluster-wide transactions: the `RAFT` entries of change vectors. */
+  /** Likewise, for its cluster-wide transactions: the `RAFT` entries of change vectors. */
   readonly clusterHash: string;
-  /** Likewise, of those of them that have guards: the `TRXN` entries. */
+  /** Likewise, for those of them that have guards: the `TRXN` entries. */
   readonly transactionHash: string;
   /** `databaseHash` in ASCII. */
   readonly databaseHashBytes: Buffer;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
-  /** Holds the document that is to be stored: see `withParsed` (writes/prepared-document.ts) for one of another parser. */
+  /** Holds the document to be stored; for the use of another parser see `withParsed` (writes/prepared-document.ts). */
   parser: DocumentParser;
-  /** What `parser` holds, when it was prepared before the transaction. */
+  /** The document in `parser`, when it was parsed before the transaction. */
   prepared: PreparedDocument | null = null;
   readonly keyspaces: KeyspaceTable;
   readonly feed: ChangeFeed;
   readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
   readonly #collectionMembers: (Buffer | undefined)[] = [];
-  /** The newest etag given out. */
+  /** The newest etag assigned. */
   lastEtag = 0;
   /** The newest etag of a transaction that is durable. */
   committedEtag = 0;
-  /** Another one after every commit, of whatever kind, and after every opening. */
+  /** Different after every commit of any kind, and after every opening. */
   commitStamp: number;
   /** Microseconds since 1970 of the newest change. */
   lastModified = 0;
-  /** Has the clock been asked since the transaction began? */
+  /** Has the clock been read since the transaction began? */
   #hasTime = false;
   readonly #input = new TextInput();
 
@@ -87,7 +85,7 @@ export class DatabaseState {
     this.keyspaces = parts.keyspaces;
     this.feed = parts.feed;
     this.#clock = parts.clock;
-    // Fewer commits than microseconds pass until the next opening.
+    // The next opening's stamp is higher, as there are fewer commits than microseconds until then.
     this.commitStamp = parts.clock.nowMicros();
   }
 
@@ -96,7 +94,7 @@ export class DatabaseState {
     return this.lastEtag;
   }
 
-  /** What the metadata of a collection's documents says when nothing else is stored. */
+  /** The metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer {
     let member = this.#collectionMembers[collectionId];
     if (member === undefined) {
@@ -106,7 +104,7 @@ export class DatabaseState {
     return member;
   }
 
-  /** A transaction came to nothing: the numbers of collections that only it knew may be given to others. */
+  /** A transaction failed: the collection numbers that only it used may be assigned again. */
   forgetCollections(): void {
     const { collections } = this.keyspaces;
     if (collections.forgetUnused()) this.#collectionMembers.length = collections.count;
@@ -117,8 +115,8 @@ export class DatabaseState {
   }
 
   /**
-   * The change vector of what is written at `etag` after cluster-wide transactions, or over a state that had a vector
-   * of its own: it includes them. @param current that vector, or "".
+   * The change vector of a write at `etag` after cluster-wide transactions, or over a state that had a change vector of
+   * its own: it includes both. @param current that vector, or "".
    */
   mergedChangeVector(current: string, etag: number): string {
     const count = this.keyspaces.clusterCount;
@@ -141,8 +139,8 @@ export class DatabaseState {
   }
 
   /**
-   * The time of a change: when its transaction made its first one, but always after the change before it. (Asking the
-   * clock for each document costs more than comparing its id.)
+   * The time of a change: the clock at the first change of its transaction, but always later than the previous change.
+   * (Reading the clock for each document costs more than comparing its id.)
    */
   nextModified(): number {
     const now = this.#hasTime ? 0 : this.#clock.nowMicros();

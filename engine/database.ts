@@ -1,6 +1,3 @@
-/**
- * One open database: its store, and what runs over it.
- */
 import { type DatabaseParts, openParts, type StoreOptions } from "./database-opening.ts";
 import type { PreparedDocument } from "./database-state.ts";
 import { DueDocuments, type DueDocumentsOptions } from "./due-documents.ts";
@@ -31,9 +28,9 @@ import {
 } from "./writes/documents.ts";
 import { isPrepared, prepareDocument, withParsed } from "./writes/prepared-document.ts";
 
-/** Settings of a database that its files do not say. */
+/** Settings of a database that are not stored in its files. */
 export interface DatabaseOptions extends StoreOptions {
-  /** When the tasks in the background run. */
+  /** When the background tasks run. */
   readonly maintenance?: MaintenanceOptions;
   readonly indexSnapshots?: IndexSnapshotsOptions;
 }
@@ -53,7 +50,9 @@ const refreshOptions: DueDocumentsOptions = {
   act: refreshDocument,
 };
 
-/** One open database: its store, and what runs over it: queries, subscriptions, operations and tasks. */
+/**
+ * One open database: its store and the services on top of it: queries, subscriptions, operations and background tasks.
+ */
 export class Database extends Store {
   readonly queries: DatabaseQueries;
   readonly subscriptions: SubscriptionSet;
@@ -61,11 +60,11 @@ export class Database extends Store {
   readonly maintenance: Maintenance;
   /** Deletes documents at the time in their `@expires`. */
   readonly expiration: DueDocuments;
-  /** Writes documents again at the time in their `@refresh`. */
+  /** Rewrites documents at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
-  /** Drops revisions of documents that were deleted long ago. */
+  /** Removes revisions of documents that were deleted long ago. */
   readonly revisionBin: RevisionBin;
-  /** Requests that are being served. */
+  /** Requests in progress. */
   #guestCount = 0;
   #ending: Promise<void> | null = null;
 
@@ -102,7 +101,7 @@ export class Database extends Store {
   }
 
   /**
-   * Opens the database in `folder` (null: a new one in memory), or makes one in a folder that is empty or absent.
+   * Opens the database in `folder` (null: a new one in memory), or creates one in a folder that is empty or absent.
    * @throws EngineError database-damaged, database-locked
    */
   static async open(
@@ -111,7 +110,7 @@ export class Database extends Store {
     folder: string | null,
     options: DatabaseOptions = {},
   ): Promise<Database> {
-    // The log tells nothing before the first write, and by then the database is there.
+    // The log notifies nobody before the first write, and by then the database exists.
     let database: Database | null = null;
     const parts = await openParts(environment, name, folder, options, {
       durable: (count) => database?.durable(count),
@@ -124,7 +123,7 @@ export class Database extends Store {
 
   // Reading
 
-  /** The text of a document with its `@metadata`, as it goes over the wire; null when there is none. */
+  /** The text of a document with its `@metadata`, as sent to clients; null when there is no such document. */
   async getText(id: string): Promise<Buffer | null> {
     const document = this.find(id);
     if (document < 0) return null;
@@ -133,15 +132,18 @@ export class Database extends Store {
     return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
   }
 
-  /** A document as an object; null when there is none. Numbers beyond a double's precision: see `getText`. */
+  /**
+   * A document as an object; null when there is no such document. For numbers beyond a double's precision see
+   * `getText`.
+   */
   async get(id: string): Promise<JsonObject | null> {
     const text = await this.getText(id);
     return text === null ? null : (JSON.parse(text.toString()) as JsonObject);
   }
 
   /**
-   * Runs a query in RQL; rows go to `sink`, each the JSON text of an object, as they are found.
-   * @returns what is told beside the rows; null when `options.unlessEtag` still holds.
+   * Runs an RQL query; each row goes to `sink` as the JSON text of an object, as it is found.
+   * @returns the result's facts other than its rows; null when `options.unlessEtag` still holds.
    * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
    */
   async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
@@ -151,8 +153,8 @@ export class Database extends Store {
   }
 
   /**
-   * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when it must not
-   * exist, else the current change vector.
+   * Stores a document: an object, or its JSON text. `expected` is undefined for no check, "" when the document must not
+   * exist, else its current change vector.
    * @throws EngineError concurrency, collection-mismatch, json-…, invalid-argument
    */
   put(id: string, document: object | string | Buffer, expected?: string): Promise<StoredDocument> {
@@ -161,7 +163,7 @@ export class Database extends Store {
     return this.putBytes(id, Buffer.from(document), expected);
   }
 
-  /** As `put`, of JSON text that does not change until it has resolved. */
+  /** As `put`, for JSON text that must not change until the promise resolves. */
   putBytes(id: string, bytes: Buffer, expected?: string): Promise<StoredDocument> {
     const text = { bytes, from: 0, to: bytes.length };
     const put = (prepared: PreparedDocument | null) =>
@@ -183,7 +185,7 @@ export class Database extends Store {
     return await this.#putText(id, JSON.stringify(document), expected);
   }
 
-  /** Deletes a document. @returns false when there was none. @throws EngineError concurrency */
+  /** Deletes a document. @returns false when it did not exist. @throws EngineError concurrency */
   delete(id: string, expected?: string): Promise<boolean> {
     return this.write((transaction) => deleteDocument(transaction, id, expected), {
       isDeletion: true,
@@ -216,14 +218,14 @@ export class Database extends Store {
   // Ending
 
   /**
-   * Writes what is under way and a fresh index snapshot, then lets go of the folder. From its call on everything else
-   * is refused; writes that were begun before end as they would have.
+   * Completes the writes in progress, writes a fresh index snapshot and releases the folder. From the call on,
+   * everything else is refused.
    */
   close(): Promise<void> {
     return this.#endOnce(true);
   }
 
-  /** Lets go of the folder soon, without a snapshot. For a database that is to be deleted. */
+  /** Releases the folder soon, without a snapshot. For a database that is about to be deleted. */
   abandon(): Promise<void> {
     return this.#endOnce(false);
   }
@@ -242,13 +244,13 @@ export class Database extends Store {
     const ending = hadFailed ? "opened again" : withSnapshot ? "closed" : "deleted";
     this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
     const stopping = this.operations.stop();
-    // What has stopped does not wait for those who may never notice.
+    // A stopped database does not wait for operations that may never notice.
     await (hadFailed ? Promise.race([stopping, this.#afterMs(endingWaitMs)]) : stopping);
     this.refuseAll();
     try {
       await this.#endTasks(withSnapshot && !hadFailed);
     } catch (error) {
-      // The folder is to be let go of all the same.
+      // The folder must be released all the same.
       this.report(`Database '${this.name}' did not end well`, error);
     }
     await this.closeFiles(withSnapshot, !hadFailed);
@@ -266,7 +268,7 @@ export class Database extends Store {
     return new Promise((resolve) => this.clock.setTimer(ms, resolve));
   }
 
-  /** A request is served; until it is released nobody takes the database for idle. Release it once. */
+  /** Marks a request as in progress: the database is not considered idle until it is released. Release it once. */
   enter(): Pin {
     this.#guestCount++;
     return {
@@ -277,8 +279,8 @@ export class Database extends Store {
   }
 
   /**
-   * Is nothing under way in it, nobody connected to it, and nothing waiting for its time? Then it may be closed, and be
-   * opened by who needs it next. Never in memory, where closing would lose it.
+   * True when nothing is in progress, no client is connected and no timed task is configured: then it may be closed,
+   * and is reopened on next use. Always false in memory, where closing would lose the data.
    */
   get mayBeUnloaded(): boolean {
     const { RevisionsBin } = this.settings;
@@ -296,9 +298,9 @@ export class Database extends Store {
     );
   }
 
-  // Care
+  // Maintenance
 
-  /** Reads all of its files, and lists in `damaged` what is wrong. */
+  /** Reads all of its files and lists the damage found in `damaged`. */
   async scrub(): Promise<void> {
     this.assertServing();
     await this.maintenance.scrub();

@@ -1,5 +1,5 @@
 /**
- * Writing records of documents: a whole one, or one with some of its top-level values replaced. The layout is in
+ * Encoding document records: a whole one, or a copy with some top-level values replaced. The layout is in
  * document-record.ts. Hot: bench/document-text.bench.ts, bench/patch.bench.ts.
  */
 import { assert } from "./assert.ts";
@@ -84,8 +84,8 @@ const noBytes = Buffer.alloc(0);
 const shortTextMax = 64;
 
 /**
- * What goes into a document's record. Made once and reused: the parts are views, so the sources must
- * not change before the record is encoded.
+ * The content of a document's record. Created once and reused: the parts are views, so the sources must not change
+ * before the record is encoded.
  */
 export class DocumentFields {
   kind: number = recordKinds.document;
@@ -100,7 +100,7 @@ export class DocumentFields {
   idLength = 0;
   changeVectorSource: Buffer = noBytes;
   changeVectorStart = 0;
-  /** 0 = the usual one, made of the etag. */
+  /** 0 = the default one, derived from the etag. */
   changeVectorLength = 0;
   metadataSource: Buffer = noBytes;
   metadataStart = 0;
@@ -117,7 +117,7 @@ export class DocumentFields {
   #changeVectorScratch = Buffer.alloc(256);
   #offsetsScratch = new Uint32Array(64);
 
-  /** @param id at most `nameBytesMax` bytes of UTF-8, which the caller has checked. */
+  /** @param id at most `nameBytesMax` bytes of UTF-8, checked by the caller. */
   setId(id: string): void {
     this.idSource = this.#idScratch;
     this.idStart = 0;
@@ -125,7 +125,7 @@ export class DocumentFields {
     assert(this.idLength > 0, "a document has an id");
   }
 
-  /** @param text the change vector; empty = the usual one. */
+  /** @param text the change vector; empty = the default one. */
   setChangeVector(text: string): void {
     assert(text.length <= changeVectorBytesMax, "a change vector fits into its length field");
     this.changeVectorLength = 0;
@@ -138,14 +138,14 @@ export class DocumentFields {
     this.changeVectorLength = this.#changeVectorScratch.latin1Write(text, 0);
   }
 
-  /** @param length of the stored members' text in `source` at `start`; 0 = the collection's own. */
+  /** @param length of the stored members' text in `source` at `start`; 0 = only the collection's member. */
   setMetadata(source: Buffer, start: number, length: number): void {
     this.metadataSource = source;
     this.metadataStart = start;
     this.metadataLength = length;
   }
 
-  /** Takes body, shape and offsets from the last document that was parsed. */
+  /** Takes body, shape and offsets from the document last parsed. */
   setBody(parser: DocumentParser): void {
     this.bodySource = parser.source;
     this.bodyStart = parser.sourceStart;
@@ -156,7 +156,7 @@ export class DocumentFields {
     this.fieldOffsets = parser.fieldOffsets;
   }
 
-  /** Takes body, shape and offsets of a record: for writing the same body with other metadata. */
+  /** Takes body, shape and offsets from a record: for writing the same body with other metadata. */
   setBodyOf(bytes: Buffer, start: number): void {
     this.bodySource = bytes;
     this.bodyStart = bodyStartOf(bytes, start);
@@ -173,7 +173,7 @@ export class DocumentFields {
     }
   }
 
-  /** Takes everything of a record but its body: for writing the same document with another body. */
+  /** Takes everything but the body from a record: for writing the same document with another body. */
   setAllButBody(bytes: Buffer, start: number): void {
     this.kind = bytes[start + kindAt] as number;
     this.etag = etagOf(bytes, start);
@@ -190,7 +190,7 @@ export class DocumentFields {
   }
 }
 
-/** Writes UTF-8 at 0: byte by byte while that is quicker than the native call, which has a fixed cost. */
+/** Writes UTF-8 at 0: byte by byte while that is faster than the native call, which has a fixed cost. */
 function writeShortText(target: Buffer, text: string): number {
   const length = text.length;
   if (length > shortTextMax) return target.utf8Write(text, 0);
@@ -210,14 +210,14 @@ function lengthOfParts(partsLength: number, bodyLength: number, fieldCount: numb
   return (table + fieldCount * (isNarrow ? 2 : 4) + 7) & ~7;
 }
 
-/** Bytes of the record that `encodeDocumentRecord` would write. */
+/** Bytes of the record that `encodeDocumentRecord` writes. */
 export function documentRecordLength(fields: DocumentFields): number {
   const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
   return lengthOfParts(parts, fields.bodyLength, fields.fieldCount);
 }
 
 /**
- * Writes a document's record at `at`, a multiple of 4 in memory, all but its check; `target` must have room for
+ * Encodes a document's record at `at`, a multiple of 4 in memory, except for its checksum; `target` must have room for
  * `documentRecordLength(fields)` bytes. Of the parts only the body may be in `target` beyond `at`.
  * @returns the length in bytes.
  */
@@ -226,7 +226,7 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
   const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
   const bodyStart = at + headerBytes + parts;
   if (fields.bodySource === target) {
-    // It may be where the others go: it moves first.
+    // It may be where other parts go: it is moved first.
     if (fields.bodyStart !== bodyStart) {
       target.copyWithin(bodyStart, fields.bodyStart, fields.bodyStart + fields.bodyLength - 1);
     }
@@ -255,7 +255,7 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
   return length;
 }
 
-/** The fixed part, a word at a time. */
+/** Writes the fixed part, a word at a time. */
 function writeHeader(target: Buffer, at: number, length: number, fields: DocumentFields): void {
   const flags = recordFlagsOf(
     fields.isAscii,
@@ -293,7 +293,7 @@ function recordFlagsOf(
   return flags;
 }
 
-/** Pads up to where the table begins. @returns that position. */
+/** Pads up to the beginning of the field table. @returns that position. */
 function startTable(target: Buffer, recordStart: number, at: number, bodyLength: number): number {
   const mask = bodyLength < narrowBytes ? 1 : 3;
   const table = recordStart + ((at - recordStart + mask) & ~mask);
@@ -314,16 +314,16 @@ function zero(target: Buffer, from: number, to: number): void {
   for (let i = from; i < to; i++) target[i] = 0;
 }
 
-/** New values for fields of one record. Made once and reused. */
+/** New values for fields of one record. Created once and reused. */
 export class FieldPatches {
   count = 0;
-  /** Which fields of the shape, ascending, each at most once. */
+  /** Fields of the shape, ascending, each at most once. */
   readonly indexes: number[] = [];
   /** The stored text of each new value: `source[from, to)`. */
   source: Buffer = noBytes;
   readonly froms: number[] = [];
   readonly tos: number[] = [];
-  /** Whether all the new values are ASCII. */
+  /** Are all new values ASCII? */
   isAscii = true;
 }
 
@@ -342,7 +342,7 @@ function patchedBodyLength(
   return length;
 }
 
-/** Bytes of the record that `patchFields` would write. */
+/** Bytes of the record that `patchFields` writes. */
 export function patchedRecordLength(
   bytes: Buffer,
   start: number,
@@ -356,10 +356,10 @@ export function patchedRecordLength(
 }
 
 /**
- * Writes at `at` the record at `start` with some of its top-level values replaced, all but the check.
- * Nothing is parsed: what stands between the new values is copied, and offsets behind them shift.
+ * Writes at `at` a copy of the record at `start` with some of its top-level values replaced, except for its checksum.
+ * Nothing is parsed: the text between the new values is copied, and the offsets after them are shifted.
  * @param shape the record's shape, which it must have.
- * @param changeVector text of the new change vector in ASCII; empty = the usual one.
+ * @param changeVector text of the new change vector in ASCII; empty = the default one.
  * @returns the length in bytes.
  */
 export function patchFields(

@@ -1,15 +1,15 @@
 /**
- * The forms of document ids, some of which ask the server to make one. Ids are compared without regard to case; what an id
- * may be is in names.ts.
+ * The forms of document ids, some of which request a generated id. Ids are compared case-insensitively; their validity
+ * is checked in names.ts.
  */
 
-/** What the end of an id asks for. */
+/** The kind of id that its last character requests. */
 export type IdForm = "plain" | "server" | "identity";
 
-/** Of the ids that the server makes, unless the database's record names another. */
+/** The separator in generated ids, unless the database's record sets another. */
 export const idSeparatorDefault = "/";
 
-/** `a/` asks for a server-made id, `a|` for the next identity of `a|`. */
+/** `a/` requests a server-generated id, `a|` the next identity of `a|`. */
 export function idFormOf(id: string, separator: string): IdForm {
   const last = id.charCodeAt(id.length - 1);
   if (last === separator.charCodeAt(0)) return "server";
@@ -22,7 +22,7 @@ export function serverMadeId(prefix: string, etag: number, nodeTag: string): str
   return `${prefix}${etag.toString().padStart(19, "0")}-${nodeTag}`;
 }
 
-/** The form under which ids and names are looked up. */
+/** The form in which ids and names are looked up. */
 export function lowerCased(name: string): string {
   return name.toLowerCase();
 }

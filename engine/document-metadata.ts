@@ -1,9 +1,9 @@
 /**
- * The stored members of a document's `@metadata`: which of them stay, and in what order.
+ * The stored members of a document's `@metadata`: which of them are kept, and in what order.
  *
- * Members that the server makes on reading (`managedKeys`) are dropped, whoever sent them; the server
- * gives the genuine `@attachments`, `@counters` and `@timeseries`. The rest is kept word for word,
- * sorted by the bytes of its keys, as RavenDB 7.2.7 stores it.
+ * Members that the server generates on reading (`managedKeys`) are dropped from client input; the server adds its own
+ * `@attachments`, `@counters` and `@timeseries`. The rest is kept verbatim, sorted by the bytes of its keys, as RavenDB
+ * 7.2.7 stores it.
  *
  * Knows nothing of records and of what the members mean, except `@collection`.
  */
@@ -29,10 +29,10 @@ export const managedKeys: readonly string[] = [
 /** Name of the collection of documents that name none. */
 export const emptyCollection = "@empty";
 
-/** A member that the server puts into stored metadata. */
+/** A member that the server adds to stored metadata. */
 export interface ServerMember {
   readonly key: string;
-  /** Its value's minified text; null = there is to be none. */
+  /** Minified text of its value; null removes the member. */
   readonly valueText: Buffer | null;
 }
 
@@ -47,22 +47,22 @@ interface Member {
   readonly valueTo: number;
 }
 
-/** Makes stored metadata. Its result is in fields that the next call overwrites. */
+/** Composes stored metadata. Its result is in fields that the next call overwrites. */
 export class MetadataWriter {
   /** The members without braces. */
   text: Buffer = Buffer.allocUnsafeSlow(1024);
   length = 0;
-  /** The collection that the members name; `@empty` when `@collection` is absent or no string. */
+  /** The collection in the members; `@empty` when `@collection` is absent or not a string. */
   collection: string = emptyCollection;
-  /** Is `text` one member that the client sent, and no other? Then the parser and its text that it came from. */
+  /** Is `text` exactly one member, sent by a client? Then also the parser and the version of its text. */
   #isOneSent = false;
   #parser: DocumentParser | null = null;
   #version = 0;
-  /** The collection's member that `isOnly` found to be all. */
+  /** The collection member that `isOnly` last found to be the whole metadata. */
   #only: Buffer | null = null;
 
   /**
-   * Makes the stored members of what a client sent.
+   * Composes the stored members from those of a client.
    * @param parser holds the document just parsed.
    * @param serverMembers replace members of the same key, managed or not.
    */
@@ -71,7 +71,7 @@ export class MetadataWriter {
     const spans = parser.metadataSpans;
     const isOne = parser.metadataCount === 1 && serverMembers.length === 0;
     if (isOne && this.#isOneSent && parser === this.#parser) {
-      // Most likely it is `@collection` and the same as the document's before: then all is made already.
+      // Usually it is the same `@collection` as in the previous document: then the result is already there.
       if (parser.metadataVersion === this.#version) return;
       this.#version = parser.metadataVersion;
       const from = spans[0] as number;
@@ -92,8 +92,8 @@ export class MetadataWriter {
   }
 
   /**
-   * Makes the stored members of ones stored before: for writing a document again when its
-   * attachments, counters or time series changed.
+   * Composes the stored members from previously stored ones: for rewriting a document when its attachments, counters or
+   * time series have changed.
    * @param text,start,length the members' text; with length 0 pass the collection's own member.
    */
   fromStored(
@@ -106,7 +106,7 @@ export class MetadataWriter {
     const end = start + length;
     for (let keyFrom = start; keyFrom < end; ) {
       const keyTo = skipString(text, keyFrom);
-      // Behind the last value may stand anything, but a number ends where the members do.
+      // The last value may be followed by any byte, but a number ends where the members end.
       const valueTo = Math.min(skipValue(text, keyTo + 1), end);
       members.push({ text, keyFrom, keyTo, valueTo });
       keyFrom = valueTo + 1;
@@ -114,7 +114,7 @@ export class MetadataWriter {
     this.#write(members, serverMembers);
   }
 
-  /** Whether the members are just this one, so that none need be stored. */
+  /** Are the members just this one, so that none need be stored? */
   isOnly(collectionMember: Buffer): boolean {
     if (collectionMember === this.#only) return true;
     const isOnly =
@@ -164,7 +164,7 @@ function isManaged(text: Uint8Array, from: number, to: number): boolean {
   return false;
 }
 
-/** Order of two keys by the bytes that they stand for, not by their escapes. */
+/** Orders two keys by the bytes that they represent, not by their escapes. */
 function compareKeys(a: Member, b: Member): number {
   let i = a.keyFrom + 1;
   let j = b.keyFrom + 1;
@@ -177,7 +177,7 @@ function compareKeys(a: Member, b: Member): number {
   return a.keyTo - 1 - i - (b.keyTo - 1 - j);
 }
 
-/** The byte that stands at `at` in a stored string, or that the escape there stands for. */
+/** The byte at `at` in a stored string, or the one that the escape there represents. */
 function characterAt(text: Buffer, at: number): number {
   if (text[at] !== byteBackslash) return text[at] as number;
   if (text[at + 1] !== 0x75) return simpleEscape(text[at + 1] as number);

@@ -1,14 +1,14 @@
 /**
- * The text of one document as a reader gets it, not put together: the stored bytes, and what comes behind them. For documents
- * that are too large to be copied as a whole for each reader.
+ * The text of one document as sent to clients, in two pieces: the stored bytes, and the composed tail. For documents
+ * too large to be copied as a whole for each reader.
  *
  * Invariants:
- * - It holds the record; whoever made it keeps the record's bytes as they are while it is used.
+ * - It references the record; its creator must keep the record's bytes unchanged while it is in use.
  */
 import { bodyLengthOf, bodyStartOf } from "./document-record.ts";
 import { largeRecordBytes } from "./limits.ts";
 
-/** Is the document in the record at `start` too large to be composed at once? */
+/** Is the document in the record at `start` too large to be composed in one piece? */
 export function isLargeDocument(bytes: Buffer, start: number): boolean {
   return bodyLengthOf(bytes, start) > largeRecordBytes;
 }
@@ -18,12 +18,12 @@ export class DocumentPieces {
   readonly length: number;
   readonly #record: Buffer;
   readonly #bodyStart: number;
-  /** Bytes of the body without its last brace. */
+  /** Bytes of the body without its closing brace. */
   readonly #bodyLength: number;
   /** `,"@metadata":{…}}` */
   readonly #tail: Buffer;
 
-  /** @param metadata `"@metadata":{…}`, as it stands in the text */
+  /** @param metadata `"@metadata":{…}`, as in the text */
   constructor(bytes: Buffer, start: number, metadata: Buffer) {
     const bodyLength = bodyLengthOf(bytes, start);
     const comma = bodyLength > 2 ? "," : "";
@@ -34,7 +34,7 @@ export class DocumentPieces {
     this.length = this.#bodyLength + this.#tail.length;
   }
 
-  /** A copy of the bytes from `start` to `end` (exclusive) of the text. */
+  /** A copy of bytes [start, end) of the text. */
   copy(start: number, end: number): Buffer {
     const target = Buffer.allocUnsafe(end - start);
     const ofBody = Math.max(0, Math.min(end, this.#bodyLength) - start);

@@ -1,6 +1,6 @@
 /**
- * The record of a stored document: its layout, and reading its fields. How one is written is in document-encoding.ts, how
- * the text that a reader gets is composed of it in document-text.ts.
+ * The record of a stored document: its layout, and reading its fields. Encoding is in document-encoding.ts; composing
+ * the text of replies is in document-text.ts.
  *
  *   0 the common header (engine/log/record.ts); word@12 = bodyLength; keyLength = bytes of the id
  *   24             32               36        40             42
@@ -16,11 +16,11 @@
  *   48 …  id · change vector · metadata · body · pad to 2 or 4 · field table · pad to 8
  *
  * - id: UTF-8, spelled as the writer did.
- * - change vector: its text; empty = the usual one, `A:<etag>-<database id>`.
+ * - change vector: its text; empty = the default one, `A:<etag>-<database id>`.
  * - metadata: the members of `@metadata` that are stored, without braces, sorted by key; empty = only
  *   `@collection`, spelled as the collection is, or nothing in the collection `@empty`.
  * - body: minified JSON, an object without `@metadata`.
- * - field table: for each name of the shape the offset of its value from the body's begin; u16 when
+ * - field table: for each name of the shape the offset of its value from the body's start; u16 when
  *   the body is shorter than 64 KiB, else u32.
  *
  * A revision has the same layout under its own kind.
@@ -29,8 +29,8 @@
  *
  * Invariants:
  * - These widths are on disk: never change them.
- * - The field table is there exactly when the shape id is not 0.
- * - Padding is zero: the bytes of a record are a function of what it says.
+ * - The field table exists exactly when the shape id is not 0.
+ * - Padding is zero: the bytes of a record are a function of its content.
  */
 import type { Shape } from "./keyspaces/shapes.ts";
 import {
@@ -59,7 +59,7 @@ const collectionIdAt = recordHeaderBytes + 16;
 const changeVectorLengthAt = recordHeaderBytes + 18;
 const fieldCountAt = recordHeaderBytes + 20;
 const documentFlagsAt = recordHeaderBytes + 22;
-/** Where the fixed fields of a document's record begin, for who writes them. */
+/** Offsets of the fixed fields of a document's record, for its writers. */
 export const documentRecordAt = {
   lastModified: lastModifiedAt,
   metadataLength: metadataLengthAt,
@@ -75,8 +75,8 @@ export const documentHeaderBytes = headerBytes;
 export const documentRecordFlags = { ascii: 1, table: 2, wideTable: 4, metadata: 8 } as const;
 
 /**
- * Bits of `documentFlags`, in the order in which `@flags` prints them (measured on RavenDB 7.2.7).
- * On disk: never change them.
+ * Bits of `documentFlags`, in the order in which `@flags` prints them (measured on RavenDB 7.2.7). On disk: never
+ * change them.
  */
 export const documentFlags = {
   Artificial: 1,
@@ -96,7 +96,7 @@ export const documentFlags = {
   ForceCreated: 8192,
 } as const;
 
-/** In the row only, beside `documentFlags`: the record has a change vector of its own, not the usual one. */
+/** Only in the row, beside `documentFlags`: the record stores its own change vector instead of the default one. */
 export const explicitVectorRowFlag = 0x8000;
 
 /** Bodies shorter than this have a table of 2-byte offsets. */
@@ -226,7 +226,7 @@ export function readOffset(
   return readU32(bytes, table + 4 * index);
 }
 
-/** The position behind the value of field `index`: the next key tells it, so the value is not read. */
+/** Position after the value of field `index`, derived from where the next field begins, without reading the value. */
 export function fieldEndOf(bytes: Uint8Array, start: number, index: number, shape: Shape): number {
   const next = index + 1;
   if (next === shape.nameLengths.length) {

@@ -1,5 +1,5 @@
 /**
- * The text of a document as a reader gets it, composed of its record: the body as it was stored, and `@metadata`. Hot:
+ * The text of a document as sent to clients, composed from its record: the stored body and `@metadata`. Hot:
  * bench/document-text.bench.ts.
  */
 
@@ -30,7 +30,7 @@ const append = appendBytes;
 
 const noBytes = Buffer.alloc(0);
 
-/** `"@collection":"Users"`: what a document's metadata has when none is stored. Empty for `@empty`. */
+/** `"@collection":"Users"`: the metadata of a document when none is stored. Empty for `@empty`. */
 export function collectionMemberOf(collection: string): Buffer {
   if (collection === "@empty") return noBytes;
   return Buffer.concat([Buffer.from('"@collection":'), quoteString(collection)]);
@@ -43,7 +43,7 @@ const idOpen = Buffer.from('","@id":"', "latin1");
 const idOpenAfterFlags = Buffer.from('"@id":"', "latin1");
 const lastModifiedOpen = Buffer.from('"@last-modified":"', "latin1");
 
-/** `","@flags":"HasRevisions",` for each value of `documentFlags` that was met. */
+/** `","@flags":"HasRevisions",` for each value of `documentFlags` seen so far. */
 const flagsMembers = new Map<number, Buffer>();
 
 /** The text of `@flags`: the names in the order of their bits. Empty for 0. */
@@ -63,14 +63,14 @@ function flagsMember(flags: number): Buffer {
   return member;
 }
 
-/** Decimal digits of a whole number from 0 to 2^53. */
+/** Decimal digits of an integer from 0 to 2^53. */
 function digitCount(value: number): number {
   let count = 1;
   for (let bound = 10; value >= bound; bound *= 10) count++;
   return count;
 }
 
-/** Bytes that the text of an id takes inside a JSON string. */
+/** Bytes of an id's text inside a JSON string. */
 function quotedLength(bytes: Uint8Array, from: number, to: number): number {
   let length = to - from;
   for (let i = from; i < to; i++) {
@@ -87,7 +87,7 @@ const escapeScratch = Buffer.alloc(8);
  * Bytes that `composeMetadata` writes for this record.
  * @param collectionMember `collectionMemberOf` the record's collection.
  * @param databaseId the 22 characters, in ASCII.
- * @param extra members that follow `@id`, each with a comma behind it: `"@index-score":1.5,`.
+ * @param extra members that follow `@id`, each followed by a comma: `"@index-score":1.5,`.
  */
 export function composedMetadataLength(
   bytes: Buffer,
@@ -212,8 +212,8 @@ export function composedLength(
 }
 
 /**
- * Writes the document as a reader gets it: its own members, then `@metadata`. Byte for byte what
- * RavenDB 7.2.7 answers. Parameters as for `composedMetadataLength`.
+ * Writes the document as sent to clients: its own members, then `@metadata`. Byte for byte the same as RavenDB 7.2.7.
+ * Parameters as for `composedMetadataLength`.
  * @returns the bytes written.
  */
 export function composeDocument(

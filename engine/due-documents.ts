@@ -1,13 +1,13 @@
 /**
- * Documents for which something is to be done at a time that their metadata names: `@expires` (deleted then) and
- * `@refresh` (written again without the key). One instance for each key, at work while its configuration says so.
+ * Documents with an action due at a time in their metadata: `@expires` (delete the document) and `@refresh` (rewrite it
+ * without the key). One instance per key, active while it is configured.
  *
- * Writers pay nothing for it: each run first reads the metadata of what has changed since the run before, then does
- * what is due, a few documents in each transaction. After opening, the first run looks at all documents.
+ * It costs writers nothing: each run first reads the metadata of the documents changed since the previous run, then
+ * processes the due ones, a few documents per transaction. After opening, the first run scans all documents.
  *
  * Invariants:
- * - `#due` has every document up to `#scannedEtag` that names a time, and maybe some that do not any more: the
- *   transaction looks again.
+ * - `#due` has every document up to `#scannedEtag` with such a time, and perhaps some that no longer have one: the
+ *   transaction checks again.
  */
 import { BackgroundTask } from "./background-task.ts";
 import { metadataLengthOf, metadataStartOf } from "./document-record.ts";
@@ -27,14 +27,14 @@ const noBytes = Buffer.alloc(0);
 
 export interface DueDocumentsOptions {
   readonly key: "@expires" | "@refresh";
-  /** Member of the database's record that configures it, and the member of that with the seconds between runs. */
+  /** Member of the database's record with the configuration, and its member with the seconds between runs. */
   readonly settingsKey: string;
   readonly secondsKey: string;
-  /** Does what is due to a document that exists. */
+  /** Performs the action on an existing document. */
   readonly act: (transaction: Transaction, document: number) => void;
 }
 
-/** A longer timer of Node rings at once. */
+/** Node fires longer timers at once. */
 const timerMsMax = 2 ** 31 - 1;
 
 type Configuration = Readonly<Record<string, unknown>>;
@@ -46,7 +46,7 @@ export class DueDocuments {
   readonly #options: DueDocumentsOptions;
   readonly #keyText: Buffer;
   readonly #task: BackgroundTask;
-  /** Microseconds since 1970 by document. */
+  /** Due time by document, microseconds since 1970. */
   readonly #due = new Map<number, number>();
   #scannedEtag = 0;
   #isClosed = false;
@@ -71,7 +71,7 @@ export class DueDocuments {
     );
   }
 
-  /** The database's record may have changed: plans the next run anew, if it asks for any. */
+  /** The database's record may have changed: reschedules the next run, if one is configured. */
   configure(): void {
     this.#task.disarm();
     this.#arm();
@@ -85,7 +85,7 @@ export class DueDocuments {
     this.#task.armIn(Math.min(ms, timerMsMax));
   }
 
-  /** Does what is due now. @returns to how many documents. */
+  /** Processes the documents due now. @returns how many. */
   async run(): Promise<number> {
     const configuration = this.#configuration();
     if (configuration === null) return 0;
@@ -111,7 +111,7 @@ export class DueDocuments {
     await this.#task.close();
   }
 
-  /** Does the database's record ask for it? */
+  /** Is the action configured in the database's record? */
   get isConfigured(): boolean {
     return this.#configuration() !== null;
   }
@@ -137,7 +137,7 @@ export class DueDocuments {
     return done;
   }
 
-  /** Learns of what has changed since the last time. */
+  /** Reads the due times of the documents changed since the last scan. */
   async #scan(): Promise<void> {
     const view = this.#database.view();
     const reader = new RecordReader(this.#database);
@@ -166,7 +166,10 @@ export class DueDocuments {
     }
   }
 
-  /** As `#timeIn`, of the first of a view's documents; NaN too for a record that is damaged: others must not wait for it. */
+  /**
+   * As `#timeIn`, for the first of a view's documents; NaN also for a damaged record, which must not hold up the
+   * others.
+   */
   #timeOf(
     reader: RecordReader,
     { documents }: Pick<DatabaseView, "documents">,
@@ -186,7 +189,7 @@ export class DueDocuments {
     );
   }
 
-  /** The time that a document's record names, NaN for none. */
+  /** The due time in a document's record; NaN for none. */
   #timeIn(bytes: Buffer, start: number): number {
     const length = metadataLengthOf(bytes, start);
     if (length === 0) return Number.NaN;

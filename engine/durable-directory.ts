@@ -1,21 +1,18 @@
-/**
- * Makes folders that a loss of power does not take back: a new folder is on the device when the folder that names it
- * was synced.
- */
+/** Creates folders that survive a power loss: a new folder is durable only after its parent folder was synced. */
 import { dirname } from "node:path";
 import type { FileSystem } from "./environment.ts";
 
-/** Creates `path` and the parents that are missing. When it resolves, all of them are on the device. */
+/** Creates `path` and its missing parents. When it resolves, all of them are durable. */
 export async function makeDurableDirectory(files: FileSystem, path: string): Promise<void> {
   const made: string[] = [];
   for (let at = path; !(await files.exists(at)); at = dirname(at)) made.push(at);
   await files.makeDirectory(path);
   for (const folder of made) await files.syncDirectory(dirname(folder));
-  // A process that was killed right after making it left it unsynced.
+  // A process that was killed after creating the folder may have left it unsynced.
   if (made.length === 0) await syncIfAllowed(files, dirname(path));
 }
 
-/** The parent of a folder that somebody else made may be closed to us; then it is their care. */
+/** Access to the parent of an existing folder may be denied; then its creator is responsible for the sync. */
 async function syncIfAllowed(files: FileSystem, path: string): Promise<void> {
   try {
     await files.syncDirectory(path);

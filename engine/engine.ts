@@ -18,16 +18,16 @@ import { nodeEnvironment } from "./node-environment.ts";
 import { SystemDatabase } from "./system-database.ts";
 
 export interface EngineOptions {
-  /** Where databases are kept; left out: all are in memory and gone when the process ends. */
+  /** Folder of the databases; left out: all are in memory and gone when the process ends. */
   readonly folder?: string | undefined;
-  /** The outside world; left out: this process's. */
+  /** Left out: this process's clock, random bytes and files. */
   readonly environment?: Environment;
   readonly database?: DatabaseOptions;
-  /** Where the operator is told of what goes wrong beside requests. */
+  /** Reports to the operator what goes wrong outside requests. */
   readonly report?: Report | undefined;
   /**
-   * When databases that nobody uses are closed; left out: never. Who embeds the engine and asks for this calls
-   * `databases.find` anew for each use.
+   * When idle databases are closed; left out: never. An embedding program that sets this must call `databases.find`
+   * before each use.
    */
   readonly idle?: IdleOptions;
 }
@@ -36,19 +36,21 @@ export interface EngineOptions {
 export interface Engine {
   readonly databases: DatabaseCatalog;
   /**
-   * A database without documents, for what belongs to the server: certificates, its identity, its settings. Ask for it each
-   * time: when it has stopped, another one takes its place.
+   * A database without documents, for the server's own data: certificates, identity, settings. Read this property for
+   * each use: when it has stopped, it is replaced.
    */
   readonly system: Database;
   readonly environment: Environment;
-  /** Resolves when another process has taken the folder: nothing is written any more, and what is read may be old. */
+  /**
+   * Resolves when another process has taken the folder: nothing is written from then on, and reads may return old data.
+   */
   readonly lost: Promise<Error>;
-  /** Makes everything durable and lets go of the folder. */
+  /** Makes everything durable and releases the folder. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the data folder. Databases in it are opened when they are first used.
+ * Opens the data folder. Its databases are opened on first use.
  * @throws EngineError database-locked when another process has it, database-damaged
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {

@@ -1,20 +1,20 @@
 /**
- * Everything that can go wrong for a reason outside this code: the caller's mistake, or the world's.
+ * Every error with a cause outside this code: the caller's mistake, or the environment's.
  *
- * The list of codes is closed. `server/error-status.ts` gives each its HTTP status and the type name
- * that clients of the interface know; a code without both does not compile.
+ * The list of codes is closed. `server/error-status.ts` gives each its HTTP status and the type name that clients of
+ * the interface know; a code without both does not compile.
  */
 
 /** What went wrong, grouped by when it can happen. */
 export type ErrorCode =
   // a value in a request
   | "invalid-argument" // a parameter or field is missing, empty or of the wrong form
-  | "out-of-range" // a value that is none of the allowed ones
+  | "out-of-range" // a value that is not one of those allowed
   | "invalid-format" // text that should be a date, an enum member, ... is not
   | "invalid-operation" // the request makes no sense in the present state
-  | "bad-request" // the request as a whole lacks something
-  | "not-supported" // understood, and refused
-  | "access-refused" // it may be asked for, but not here, or not by this caller
+  | "bad-request" // the request as a whole is incomplete
+  | "not-supported" // understood, but refused
+  | "access-refused" // valid, but not allowed here or for this caller
   | "too-large" // over a limit of size, depth or count
   // JSON text
   | "json-invalid" // not JSON; the message has line and column
@@ -42,12 +42,12 @@ export type ErrorCode =
   | "database-damaged" // its files are damaged; the message names file and offset
   | "database-locked" // another process has its folder
   | "folder-lost" // another process took the folder while this one was silent
-  | "database-stopped" // a sync failed, or an invariant did not hold: it serves no more until it is opened again
+  | "database-stopped" // a sync failed, or an invariant did not hold: it serves nothing until it is reopened
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
   | "record-damaged" // one record's checksum is wrong; the message names the document
-  | "read-failed" // a file could not be read just now; nothing is known of what is in it, and it may be tried again
+  | "read-failed" // a transient read error: the content is unknown, and a retry may succeed
   // work
-  | "work-limit" // one request wants more work or memory than it may have; the message names the setting
+  | "work-limit" // the request exceeds its limit of work or memory; the message names the setting
   | "memory-full" // the memory for work is in use by other requests
   // queries and scripts
   | "query-syntax"
@@ -74,9 +74,9 @@ export type ErrorCode =
   | "subscription-closed"
   | "subscription-invalid"
   | "subscription-name-invalid"
-  | "subscription-changed" // another definition than the one that its worker knows
+  | "subscription-changed" // its definition is not the one that the worker knows
   // waiting
-  | "overloaded" // there is no memory for it beside what others do; later there may be
+  | "overloaded" // not enough memory beside other work; a retry may succeed
   | "timeout";
 
 /** An error for the caller. `details` are extra fields of an error reply (ids, change vectors, ...). */

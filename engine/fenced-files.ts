@@ -1,9 +1,9 @@
 /**
- * The files of a folder that this process has locked: each change asks first whether the folder is still ours, and what
- * was synced is reported only if it was ours then. A process that was stopped, while another took its folder, so changes
- * nothing when it goes on, but for the one call that each thread of the pool was in the middle of.
+ * Fencing of the files in a folder that this process has locked: each change first checks that the lock is still held,
+ * and a sync is reported only if it still was afterward. So a process that was suspended while another took its folder
+ * changes nothing when it resumes, except for the one call in progress on each thread of the pool.
  *
- * What such a late call can do is made harmless where the log is opened: see `DirectoryLock.mayHaveRival`.
+ * Opening the log makes the effects of such a late call harmless: see `DirectoryLock.mayHaveRival`.
  */
 import type { DirectoryLock, FileHandle, FileSystem, OpenMode } from "./environment.ts";
 
@@ -11,9 +11,9 @@ export class FencedFiles implements FileSystem {
   readonly #files: FileSystem;
   readonly #lock: DirectoryLock;
 
-  /** `lock` is of the folder in which files are changed, or of one around it. */
+  /** `lock` is that of the folder in which files are changed, or of an enclosing one. */
   constructor(files: FileSystem, lock: DirectoryLock) {
-    // The lock inside a lock answers for both.
+    // An inner lock covers its outer lock.
     this.#files = files instanceof FencedFiles ? files.#files : files;
     this.#lock = lock;
   }

@@ -1,11 +1,11 @@
 /**
- * Records that were read from the disk for one transaction, so that it finds them however often it is run: one by one as a
- * run missed them, or by a reader that a walk has filled.
+ * Records read from disk for one transaction, so that each of its runs finds them: those that a run missed one by one,
+ * and those that a scan's reader has fetched.
  */
 import type { RecordPlace } from "./log/blocks.ts";
 import type { Position } from "./log/log.ts";
 
-/** What finds records that it keeps in memory. */
+/** Finds records that it holds in memory. */
 export interface RecordSource {
   locate(position: Position, length: number, target: RecordPlace): boolean;
 }
@@ -14,12 +14,12 @@ export class FetchedRecords implements RecordSource {
   readonly #base: RecordSource | null;
   #own: Map<Position, Buffer> | null = null;
 
-  /** `base` is asked first. */
+  /** `base` is searched first. */
   constructor(base: RecordSource | null) {
     this.#base = base;
   }
 
-  /** Keeps a record, whose bytes stay as they are. */
+  /** Keeps a record, whose bytes must not change. */
   set(position: Position, bytes: Buffer): void {
     this.#own ??= new Map();
     this.#own.set(position, bytes);

@@ -1,15 +1,16 @@
 /**
- * The pieces of a body whose reader can use only whole commands or items, and holds what is not whole: that is counted in the
- * memory of the process, and a sender who stops in the middle of much gives way to others.
+ * The pieces of a body whose reader consumes only whole commands or items and buffers incomplete ones. The buffer is
+ * charged to the memory budget of the process, and a sender that stalls in the middle of a large item is refused when
+ * others wait for that memory.
  *
  * Invariants:
- * - A reader that holds little is never held up.
+ * - A reader with a small buffer never waits.
  */
 import { EngineError } from "./errors.ts";
 import { pressedStallMs, roomWaitMs } from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
 
-/** Bytes that any reader may hold. */
+/** Bytes that any reader may buffer without a charge. */
 const freeBytes = 256 * 1024;
 
 export class HeldPieces {
@@ -21,7 +22,7 @@ export class HeldPieces {
   }
 
   /**
-   * The next piece. `heldBytes`: of the reader's buffer, which may become twice as large by it.
+   * The next piece. `heldBytes`: size of the reader's buffer, which may double with it.
    * @throws EngineError overloaded, and what the source throws
    */
   async next(heldBytes: number): Promise<IteratorResult<Buffer, unknown>> {
@@ -32,7 +33,7 @@ export class HeldPieces {
     return this.#bytes === 0 ? next : await this.#unlessPressed(next);
   }
 
-  /** Gives back its room; nothing is held any more. */
+  /** Returns its memory to the budget; nothing is held any more. */
   release(): void {
     processMemory.give("bodies", this.#bytes);
     this.#bytes = 0;

@@ -1,20 +1,20 @@
 /**
- * Which other documents a document refers to under an include path.
+ * The ids of other documents that a document references under an include path.
  *
  *   path    := part ('.' part)* suffix?
  *   part    := name '[]'? | '$Keys' | '$Values' '[]'?
  *   suffix  := '(' prefix ')' | '[' text with '{0}' ']'
  *
- * As RavenDB 7.2.7 reads them: a path goes through arrays with or without `[]`; behind `[]` the strings of the
- * array itself count too; without a suffix only strings are ids. With one, numbers are as well, and strings are
- * with it and without it; but what an array without `[]` holds is read as if there were none.
+ * As on RavenDB 7.2.7: a path traverses arrays with or without `[]`; after `[]` the strings of the array itself count
+ * too; without a suffix only strings are ids. With a suffix, numbers are ids as well, and strings count both with it
+ * and without it; but inside an array without `[]` the suffix is ignored.
  */
 import { EngineError } from "./errors.ts";
 
 /** A path, split once. */
 export interface IncludePath {
   readonly parts: readonly IncludePart[];
-  /** Makes an id of a value; null when the value is an id itself. */
+  /** Formats a value as an id; null when the value is an id itself. */
   readonly format: { readonly before: string; readonly after: string } | null;
 }
 
@@ -46,7 +46,7 @@ export function parseIncludePath(text: string): IncludePath {
   return { parts, format };
 }
 
-/** Calls `found` with each id under `path` in `document`, in order, repeated ones too. */
+/** Calls `found` with each id under `path` in `document`, in order, with duplicates. */
 export function includedIds(
   document: unknown,
   path: IncludePath,
@@ -99,8 +99,8 @@ function tell(value: unknown, path: IncludePath, found: (id: string) => void): v
 }
 
 /**
- * The texts under a dotted path of `include revisions`: one, or those of an array.
- * @throws EngineError invalid-operation when the document has not the field
+ * The strings under a dotted path of `include revisions`: one, or those of an array.
+ * @throws EngineError invalid-operation when the document lacks the field
  */
 export function changeVectorsAt(document: unknown, path: string): string[] {
   let value: unknown = document;

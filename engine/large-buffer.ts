@@ -1,29 +1,30 @@
 /**
- * Memory for large things that live for a request: given back to the system when it is collected.
+ * Buffers for large data with the lifetime of a request, whose memory is returned to the system when they are
+ * collected.
  *
- * The C library keeps what is freed in blocks of up to 32 MiB for later, and cannot give it back while something behind it is
- * in use. What is larger than that has pages of its own, and pages that nobody writes to take no memory.
+ * The C library keeps freed blocks of up to 32 MiB for reuse, and cannot return them while memory above them is in use.
+ * Larger blocks have their own pages, and pages that are never written to take no memory.
  */
 
-/** Bytes from which on the C library always takes pages from the system. */
+/** Size from which on the C library always maps pages from the system. */
 const ownPagesBytes = 33 * 1024 * 1024;
-/** Bytes from which on it is worth it: each such buffer counts as `ownPagesBytes` for the collector. */
+/** Size from which on that is worth it: the collector counts each such buffer as `ownPagesBytes`. */
 const largeBytes = 4 * 1024 * 1024;
 
-/** Bytes of a growing buffer from which on the next one is eight times as large. */
+/** Size of a growing buffer from which on it grows eightfold. */
 const rarelyGrownBytes = 4 * 1024 * 1024;
 const grownBytesMin = 64 * 1024;
 
 /**
- * A larger buffer for what must have room for `length` bytes now, and in the end for at most about `lengthMax`. What there is
- * is copied to it in one turn, so large ones grow rarely: what is not written takes no memory.
+ * A larger buffer for data that needs `length` bytes now, and in the end at most about `lengthMax`. The data is copied
+ * in one turn, so large buffers grow rarely: unwritten pages take no memory.
  */
 export function grownBuffer(length: number, lengthMax: number): Buffer {
   if (length < rarelyGrownBytes) return largeBuffer(Math.max(grownBytesMin, 2 * length));
   return largeBuffer(Math.max(length, Math.min(8 * length, lengthMax + rarelyGrownBytes)));
 }
 
-/** A buffer of `length` bytes whose content is not defined. */
+/** A buffer of `length` bytes with undefined content. */
 export function largeBuffer(length: number): Buffer {
   if (length < largeBytes) return Buffer.allocUnsafeSlow(length);
   return Buffer.allocUnsafeSlow(Math.max(length, ownPagesBytes)).subarray(0, length);

@@ -1,13 +1,13 @@
 /**
- * What an open database does by itself beside traffic: drops markers of deletions that everybody has seen, writes
- * index snapshots, puts new ids in order, reads its files for damage. (Compaction is started by the log itself.)
+ * The background tasks of an open database: purging tombstones that every follower has passed, writing index snapshots,
+ * sorting new ids, scrubbing files for damage. (Compaction is started by the log itself.)
  *
- * Knows nothing of what records mean; each task is a few calls of the parts that do.
+ * Knows nothing of what records mean; each task is a few calls to the parts that do.
  *
  * Invariants:
- * - A task runs at most once at a time, and not at all when nothing has changed since its last run.
- * - After `close` no task begins; when it has resolved, none is running.
- * - A purge of tombstones is one value in the database, so that replay comes to the same without them.
+ * - A task never overlaps itself, and does not run when nothing has changed since its last run.
+ * - After `close` no task begins; once it has resolved, none is running.
+ * - A tombstone purge is logged as one value, so that replay without the tombstones gives the same state.
  */
 import { BackgroundTask } from "./background-task.ts";
 import type { BlobStore } from "./blob-store.ts";
@@ -36,27 +36,27 @@ import type { Damage } from "./log/scrub.ts";
 import { Throttle } from "./log/throttle.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** So that index snapshots of a large database are at most half as much to write as its log. */
+/** Keeps the bytes written for index snapshots of a large database to at most half those of its log. */
 const logBytesPerSnapshotByte = 2;
 
-/** Deletions that a new snapshot would let go: as many bytes as make it worth writing. */
+/** Deletion records that a new snapshot would make obsolete: the bytes from which on it is worth writing. */
 const deletionBytesMin = 1024 * 1024;
 const liveBytesPerDeletionByte = 5;
 const snapshotBytesPerDeletionByte = 2;
-/** The same when there is time: they are not only on the disk, but in the image of what compaction made of them. */
+/** The same at rest: they take space not only on disk but also in the images of segments that compaction wrote. */
 const liveBytesPerDeletionByteAtRest = 16;
-/** The last snapshot is written anew, when there is time, when it is so many times as large as the new one. */
+/** At rest, the snapshot is rewritten when the last one is this many times as large as a new one would be. */
 const largerSnapshot = 1.25;
-/** Bytes of new log between two looks at them. */
+/** Bytes of new log between two checks of them. */
 const lookBytes = 256 * 1024;
 
-/** Of the process's time that tombstones are dropped in: as long as they are there, their documents' numbers are too. */
+/** Share of the process's time for dropping tombstones: while they exist, their documents' numbers stay in use. */
 const dropShare = 0.25;
 
-/** Numbers of documents that are gone that are looked at in one turn: about a millisecond. */
+/** Numbers of deleted documents that are examined in one turn: about a millisecond. */
 const numbersPerSlice = 1024;
 
-/** What maintenance asks of its database. */
+/** What maintenance needs of its database. */
 export interface MaintenanceHost {
   readonly state: DatabaseState;
   readonly log: FileLog;
@@ -66,14 +66,14 @@ export interface MaintenanceHost {
   readonly isInMemory: boolean;
   write(change: (transaction: Transaction) => void, options: { isDeletion: true }): Promise<void>;
   writeSnapshot(): Promise<void>;
-  /** A task failed for a reason that is not the disk's fullness or the database's end. */
+  /** A task failed for a reason other than a full disk or the closing of the database. */
   failed(error: unknown): void;
 }
 
-/** Somebody who reads changes in the order of etags. @returns the etag up to which it needs nothing any more. */
+/** A reader of changes in etag order. @returns the etag up to which it needs no tombstones. */
 export type Follower = () => number;
 
-/** When tasks run, and how fast. Tests set some of them. */
+/** When tasks run, and how fast. Tests override some of them. */
 export interface MaintenanceOptions {
   readonly tombstoneCleanupIntervalMs?: number;
   readonly tombstonesDueCount?: number;
@@ -94,15 +94,15 @@ export class Maintenance {
   readonly #scrub: BackgroundTask;
   readonly #rest: BackgroundTask;
   #newLogBytes = 0;
-  /** Bytes of new log since the last look whether the database is at rest; was it at work at that look? */
+  /** Bytes of new log since the last check for rest, and whether the database was busy at that check. */
   #restLogBytes = 0;
   #wasAtWork = false;
-  /** `#newLogBytes` when `#isSnapshotInTheWay` looked last. */
+  /** `#newLogBytes` at the last check of `#isSnapshotInTheWay`. */
   #lookedAtBytes = 0;
-  /** Tombstones that the last run left, as a follower had not passed them. */
+  /** Tombstones left by the last run because a follower had not passed them. */
   #leftTombstones = 0;
 
-  /** `hasChanges`: the log has something that no snapshot has. */
+  /** `hasChanges`: the log has records that no snapshot covers. */
   constructor(host: MaintenanceHost, hasChanges: boolean, options: MaintenanceOptions = {}) {
     this.#host = host;
     this.#options = {
@@ -132,7 +132,7 @@ export class Maintenance {
     if (hasChanges) this.#armSnapshot();
   }
 
-  /** Tombstones stay until each follower has passed them. @returns a function that ends it. */
+  /** Tombstones are kept until every follower has passed them. @returns a function that removes the follower. */
   follow(follower: Follower): () => void {
     this.#followers.add(follower);
     return () => this.#followers.delete(follower);
@@ -148,7 +148,7 @@ export class Maintenance {
     if (hasNewDocuments) this.#order.armIn(settleOrderDelayMs);
   }
 
-  /** Drops what all followers have passed, in steps. @returns how many tombstones went. */
+  /** Purges the tombstones that all followers have passed, in steps. @returns how many were removed. */
   async cleanTombstones(): Promise<number> {
     const { tombstones } = this.#host.state.keyspaces;
     const before = tombstones.count;
@@ -156,7 +156,7 @@ export class Maintenance {
       const through = tombstones.lastEtagThrough(this.#passedByAll());
       if (through > 0) await this.#purgeThrough(through);
       await this.#dropPurged();
-      // What came meanwhile waits until it is worth a commit.
+      // Those that arrived meanwhile wait until a purge is worth a commit.
       if (through === 0 || tombstones.count < tombstonesPerPurge) break;
     }
     this.#leftTombstones = tombstones.count;
@@ -183,7 +183,7 @@ export class Maintenance {
     }
   }
 
-  /** Reads all sealed segments and all attachments for damage; it is listed in `damages`. */
+  /** Scrubs all sealed segments and all attachments; damage is listed in `damages`. */
   async scrub(): Promise<void> {
     const { log, state, blobs, clock } = this.#host;
     const { signal } = this.#ending;
@@ -201,7 +201,7 @@ export class Maintenance {
     await this.#host.damages.replace(state, found, hashes, throttle);
   }
 
-  /** Ends all tasks: none begins any more; those that run come to their end soon. */
+  /** Ends all tasks: none starts from now on, and running ones end soon. */
   async close(): Promise<void> {
     this.#ending.abort();
     this.#host.log.hurry();
@@ -209,14 +209,14 @@ export class Maintenance {
     await Promise.all(tasks.map((task) => task.close()));
   }
 
-  /** The etag up to which nobody needs a tombstone. What is not durable is not passed. */
+  /** The etag up to which no follower needs a tombstone. Only durable changes count as passed. */
   #passedByAll(): number {
     let passed = this.#host.state.committedEtag;
     for (const follower of this.#followers) passed = Math.min(passed, follower());
     return passed;
   }
 
-  /** Many new ones go at once; those that had to stay are tried again soon, the others on the timer. */
+  /** Many new tombstones trigger a purge at once; those that had to stay are retried soon, the others on the timer. */
   #armTombstones(): void {
     const { count } = this.#host.state.keyspaces.tombstones;
     const { tombstonesDueCount: dueCount, tombstoneCleanupIntervalMs: ms } = this.#options;
@@ -240,7 +240,7 @@ export class Maintenance {
     else this.#snapshot.armIn(this.#options.snapshotIntervalMs);
   }
 
-  /** Do deletions that must stay for the sake of the last snapshot take more room than a new one is worth? */
+  /** Do deletions that are kept for the last snapshot take more space than a new snapshot is worth? */
   #isSnapshotInTheWay(): boolean {
     if (this.#newLogBytes - this.#lookedAtBytes < lookBytes) return false;
     this.#lookedAtBytes = this.#newLogBytes;
@@ -253,7 +253,7 @@ export class Maintenance {
     return log.deletionBytesBeyondSnapshots() > mayTake;
   }
 
-  /** While the database is written to, it looks again; a while after it was, it puts it in order. */
+  /** Reschedules itself while the database is being written to; tidies up once the writes have stopped. */
   async #lookForRest(): Promise<void> {
     const isAtWork = this.#restLogBytes > restLogBytes;
     this.#restLogBytes = 0;
@@ -263,8 +263,8 @@ export class Maintenance {
   }
 
   /**
-   * What a flood of writes has left: markers of deletions, numbers, and a snapshot that is much larger than what there is
-   * now, or keeps many deletions in the log. Without more writes, nothing else would come back to them for long.
+   * Cleans up after a flood of writes: tombstones, document numbers, and a snapshot that is much larger than a new one
+   * would be, or keeps many deletions in the log. Without further writes, nothing else would do it for long.
    */
   async #comeToRest(): Promise<void> {
     const { state, log, isInMemory } = this.#host;
@@ -272,7 +272,7 @@ export class Maintenance {
     if (keyspaces.tombstones.count >= tombstonesPerPurge) await this.cleanTombstones();
     await this.#reclaimNumbers();
     if (isInMemory) return;
-    // Of two that are kept, the older one keeps deletions in the log too.
+    // Two snapshots are kept, and the older one keeps deletions in the log too.
     for (let turn = 0; turn < 2 && !this.#ending.signal.aborted; turn++) {
       const snapshotBytes = documents.memoryBytes() + keyspaces.snapshotBytes();
       const isLarge = log.lastSnapshotBytes > largerSnapshot * snapshotBytes + deletionBytesMin;
@@ -289,7 +289,7 @@ export class Maintenance {
     await this.#host.writeSnapshot();
   }
 
-  /** Puts new ids in order, a slice at a time, while no write is waiting. */
+  /** Sorts new ids, a slice at a time, while no write is waiting. */
   async #settleOrder(): Promise<void> {
     const { documents } = this.#host.state;
     while (!this.#ending.signal.aborted && documents.stagedCount === 0) {
@@ -302,7 +302,7 @@ export class Maintenance {
     this.#order.armIn(settleOrderDelayMs);
   }
 
-  /** Lets the numbers of documents that are gone be free, as far as they may; while it helps. */
+  /** Frees the numbers of deleted documents as far as possible, for as long as that makes progress. */
   async #reclaimNumbers(): Promise<void> {
     const { documents } = this.#host.state;
     for (let pending = documents.pendingNumberCount; pending > 0; ) {

@@ -1,13 +1,14 @@
 /**
- * The bytes that the whole process may hold for its work, and who holds them: the cache of records takes what the
- * others leave it and gives it back when they need it; replies, bodies and work under way take and return.
+ * The memory budget of the process and its holders: the record cache uses what the others leave, and shrinks when they
+ * need it; replies, bodies and work in progress reserve and release parts of the budget.
  *
- * Knows nothing of what the bytes are, and is not what V8 counts: a count of large things, exact to some per cent.
+ * Knows nothing of what the bytes are, and does not match V8's heap statistics: it counts large allocations, to within
+ * a few percent.
  *
  * Invariants:
- * - What work holds is at most `workBytesMax`, and what it holds for one use at most that use's own limit, except that
- *   a single holder always gets in when nothing else is held for that use.
- * - Who waits is served in the order of coming, among those of the same use.
+ * - Work holds at most `workBytesMax` in total, and for each use at most that use's limit, except that a sole holder is
+ *   always admitted when nothing else is held for its use.
+ * - Waiters for the same use are served first come, first served.
  */
 import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
@@ -15,10 +16,10 @@ import { assert } from "./assert.ts";
 /** What work holds bytes for. */
 export type WorkUse = "replies" | "bodies" | "snapshots" | "scripts" | "queries";
 
-/** Of the memory that the process may use, the part that the budget is when no setting says otherwise. */
+/** Default budget as a share of the memory that the process may use. */
 const defaultShare = 1 / 4;
 const defaultBytesMax = 4 * 1024 ** 3;
-/** Of the budget, the part that work may hold. */
+/** Share of the budget that work may hold. */
 const workShare = 1 / 2;
 
 /** Bytes of memory that this process may use: the machine's, or the container's when that is less. */
@@ -26,11 +27,11 @@ export function memoryOfProcess(
   machineBytes = totalmem(),
   constrainedBytes = process.constrainedMemory(),
 ): number {
-  // Node gives 0 for "unknown" and 2^64 or so for "not limited".
+  // Node returns 0 for "unknown" and about 2^64 for "unlimited".
   return constrainedBytes > 0 ? Math.min(machineBytes, constrainedBytes) : machineBytes;
 }
 
-/** Bytes of the budget when no setting says how many. */
+/** The default budget in bytes. */
 export function defaultMemoryBudget(processBytes = memoryOfProcess()): number {
   return Math.min(defaultBytesMax, Math.floor(processBytes * defaultShare));
 }
@@ -59,12 +60,12 @@ export class MemoryBudget {
     this.#bytesMax = bytesMax;
   }
 
-  /** Bytes of everything together. */
+  /** The budget in bytes, for all uses and caches together. */
   get bytesMax(): number {
     return this.#bytesMax;
   }
 
-  /** Takes effect at once: caches are told, and waiters looked at again. */
+  /** Takes effect at once: caches are notified, and waiters re-examined. */
   set bytesMax(bytesMax: number) {
     this.#bytesMax = bytesMax;
     this.#tellCaches();
@@ -76,7 +77,7 @@ export class MemoryBudget {
     return Math.floor(this.#bytesMax * workShare);
   }
 
-  /** Work holds at most so many bytes for `use`; without this, as many as there are for all work. */
+  /** Limits the bytes held for `use`; the default is the limit of all work. */
   limitUse(use: WorkUse, bytesMax: number): void {
     this.#useBytesMax[use] = bytesMax;
     this.#serve();
@@ -87,7 +88,7 @@ export class MemoryBudget {
     return Math.min(this.workBytesMax, this.#useBytesMax[use] ?? this.workBytesMax);
   }
 
-  /** How many wait for bytes for `use`. */
+  /** Number of waiters for `use`. */
   waitersOf(use: WorkUse): number {
     let count = 0;
     for (const waiter of this.#waiters) if (waiter.use === use) count++;
@@ -108,15 +109,15 @@ export class MemoryBudget {
     return Math.max(0, this.#bytesMax - this.#workBytes);
   }
 
-  /** `shrink` is called when caches may hold less than before. @returns a function that ends it. */
+  /** `shrink` is called when the limit of the caches may have decreased. @returns a function that removes it. */
   addCache(shrink: () => void): () => void {
     this.#caches.add(shrink);
     return () => this.#caches.delete(shrink);
   }
 
   /**
-   * Takes `bytes` when there is room and nobody waits for the same use; `ownBytes`: of what is held for it, what the
-   * caller holds, who is alone when that is all. @returns whether they are taken.
+   * Reserves `bytes` if they are available and no one waits for the same use; `ownBytes`: the bytes that the caller
+   * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether it did.
    */
   tryTake(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     if (!this.#hasRoom(use, bytes, ownBytes)) return false;
@@ -126,12 +127,12 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Takes `bytes` although there may be no room: they are there already. */
+  /** Takes `bytes` even when there is no room: they are already allocated. */
   force(use: WorkUse, bytes: number): void {
     this.#take(use, bytes);
   }
 
-  /** Waits for room. @returns false when `signal` was aborted before there was: then nothing is taken. */
+  /** Waits for room. @returns false when `signal` was aborted first: then nothing is taken. */
   take(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted === true) return Promise.resolve(false);
     if (this.tryTake(use, bytes)) return Promise.resolve(true);
@@ -164,7 +165,7 @@ export class MemoryBudget {
   #hasRoom(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     const held = this.#workByUse[use];
     if (held <= ownBytes) {
-      // Alone in its use it gets in, whatever its size; but not beside much of others over the limit of all.
+      // A sole holder is admitted whatever its size, but not beyond the limit of all work while others hold much.
       const others = this.#workBytes - held;
       if (others === 0 || this.#workBytes + bytes <= this.workBytesMax) return true;
       return held + bytes > this.workBytesMax && others <= this.workBytesMax / 2;

@@ -1,34 +1,34 @@
 /**
- * What the names and moments that come from outside may be, whichever way they come: the one place where they are checked
- * before anything is made of them. Error texts are those of RavenDB 7.2.7 where it has one.
+ * Validation of all names from outside, by whatever route, before use. Error texts are those of
+ * RavenDB 7.2.7 where it has one.
  *
- * A name becomes part of a key on the disk, so it is text that UTF-8 can hold, and short. One that is stored already was
- * checked when it came, or is older than its limit: only new ones are asked about.
+ * A name becomes part of a key on disk, so it must be encodable in UTF-8, and short. Stored names were checked when
+ * they arrived, or are older than the limit: only new ones are checked.
  *
  * Invariants:
- * - What passes here never fails an assertion further down.
+ * - A name that passes never fails an assertion later.
  */
 import { EngineError, type ErrorCode } from "./errors.ts";
 import { nameBytesMax } from "./limits.ts";
 
-/** In place of what a long name has more, in messages. */
+/** Characters of a long name that messages show. */
 const shownLength = 200;
 const loneSurrogate = /\p{Surrogate}/u;
 const separator = "\u0000";
 
-/** A name as messages show it: the beginning of a long one. */
+/** A name for messages: a long one is truncated. */
 export function shown(name: string): string {
   return name.length <= shownLength ? name : `${name.slice(0, shownLength)}…`;
 }
 
-/** UTF-8 bytes over the limit, or 0. Most names are so short that their bytes need not be counted. */
+/** UTF-8 bytes if over the limit, else 0. Most names are so short that their bytes need not be counted. */
 function bytesOver(name: string): number {
   if (name.length * 3 <= nameBytesMax) return 0;
   const bytes = Buffer.byteLength(name);
   return bytes > nameBytesMax ? bytes : 0;
 }
 
-/** @throws EngineError of `code` when the name has half a character in it, which no UTF-8 has */
+/** @throws EngineError of `code` when the name contains half a surrogate pair, which UTF-8 cannot encode */
 function checkWellFormed(what: string, name: string, code: ErrorCode = "invalid-argument"): void {
   if (!loneSurrogate.test(name)) return;
   throw new EngineError(
@@ -37,7 +37,7 @@ function checkWellFormed(what: string, name: string, code: ErrorCode = "invalid-
   );
 }
 
-/** @throws EngineError of `code` over `nameBytesMax` bytes, or for text that is not well-formed */
+/** @throws EngineError of `code` over `nameBytesMax` bytes, or for malformed text */
 function checkName(what: string, name: string, code: ErrorCode = "invalid-argument"): void {
   const bytes = bytesOver(name);
   if (bytes > 0) {
@@ -76,7 +76,7 @@ export function checkDocumentId(id: string): void {
   }
 }
 
-/** Of the control characters those with an escape of their own in JSON (`\\n`) are let through. */
+/** Control characters with a short escape in JSON (`\\n`) are allowed. */
 function isRefused(code: number): boolean {
   return code < 32 && !(code >= 8 && code <= 13 && code !== 11);
 }
@@ -118,10 +118,10 @@ export function checkAttachmentName(name: string): void {
   checkWellFormed("Attachment name", name);
 }
 
-/** The name of a series that is to be stored. @throws EngineError invalid-argument, invalid-format for NUL */
+/** Checks the name of a series to be stored. @throws EngineError invalid-argument, invalid-format for NUL */
 export function checkSeriesName(name: string): void {
   checkName("Time series name", name);
-  // It ends the name in the keys of segments.
+  // NUL terminates the name in the keys of segments.
   if (name.includes(separator)) {
     throw new EngineError("invalid-format", "The name of a time series cannot contain NUL.");
   }

@@ -1,5 +1,5 @@
 /**
- * The environment of a real process: node's clock, files and random bytes.
+ * The environment of a real process: Node's clock, files and random bytes.
  *
  * Invariants:
  * - No call here blocks the event loop on a device.
@@ -24,7 +24,7 @@ const openFlags: Readonly<Record<OpenMode, string>> = { read: "r", update: "r+",
 const fileMode = 0o600;
 const folderMode = 0o700;
 
-/** `locks`: how folders are locked, where that is not as usual. */
+/** `locks`: non-default options of folder locks. */
 export function nodeEnvironment(locks: FolderLockOptions = {}): Environment {
   const files = new NodeFileSystem(locks);
   return { clock: nodeClock, files, random: (count) => randomBytes(count) };
@@ -34,7 +34,8 @@ const nodeClock: Clock = {
   nowMicros: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
   monotonicMs: () => performance.now(),
   setTimer(ms: number, run: () => void, isAwaited = false): Timer {
-    // What a timer throws would end the process. As a rejected promise it is told of, and whoever embeds this decides.
+    // An exception in a timer would end the process. As an unhandled rejection it is reported, and the embedding
+    // program decides.
     const timer = setTimeout(() => {
       try {
         run();
@@ -47,7 +48,7 @@ const nodeClock: Clock = {
   },
 };
 
-/** One descriptor, with the callback calls of `node:fs`: half the cost of the promise ones. */
+/** One descriptor, with the callback API of `node:fs`: half the cost of the promise API. */
 class NodeFileHandle implements FileHandle {
   readonly #descriptor: number;
 
@@ -182,7 +183,7 @@ class NodeFileSystem implements FileSystem {
       fs.stat(path, (error) => {
         if (error === null) resolve(true);
         else if (error.code === "ENOENT" || error.code === "ENOTDIR") resolve(false);
-        // A file that cannot be looked at is not a file that is missing.
+        // A file that cannot be examined is not a missing file.
         else reject(error);
       }),
     );
@@ -199,8 +200,8 @@ class NodeFileSystem implements FileSystem {
 }
 
 /**
- * Creates a folder and the parents that are missing; no error when it is there. (`mkdir` with `recursive` goes on for
- * ever where a folder that is there says that it is not when something is to be made in it, as /proc does.)
+ * Creates a folder and its missing parents; no error when it exists. (Recursive `mkdir` loops forever where creating
+ * something in an existing folder fails with ENOENT, as in /proc.)
  */
 export async function makeFolders(path: string, mode = 0o777): Promise<void> {
   try {

@@ -1,16 +1,17 @@
 /**
- * Operations: work that goes on after the request that started it was answered, such as patching by query. Each has an
- * id, tells how far it is, can be stopped, and its end can be asked for.
+ * Operations: work that outlives the request that started it, such as patching by query. Each has an id, reports its
+ * progress, can be cancelled, and its outcome can be queried.
  *
- *   values["operations/next"]   the first id that no run may have given out yet
- *   values["operations/<id>"]   what is known of one operation
+ *   values["operations/next"]   the first id that no run may have assigned yet
+ *   values["operations/<id>"]   the state of one operation
  *
  * Knows nothing of what operations do, nor how replies show them.
  *
  * Invariants:
- * - An id is given out once, over all restarts: ids are taken from the disk in blocks, before they are used.
- * - A record on the disk says "running" from before the work begins until after it ended. One that says so when the
- *   database is opened was interrupted: what it had made durable stands, and that is how it is reported.
+ * - Ids are unique over all restarts: they are reserved on disk in blocks, before they are used.
+ * - A record on disk says "running" from before the work begins until after it has ended. If it still says so when the
+ *   database is opened, the operation was interrupted: what it had made durable is kept, and it is reported as
+ *   interrupted.
  * - At most `finishedOperationsMax` ended operations are kept.
  */
 import { InvariantError } from "./assert.ts";
@@ -21,10 +22,10 @@ import type { EntryKeyspace } from "./keyspaces/entry-keyspace.ts";
 import { finishedOperationsMax } from "./limits.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** How far an operation is, or what it did: JSON for whoever asks. */
+/** Progress or result of an operation: JSON for clients. */
 export type OperationFigures = Readonly<Record<string, unknown>>;
 
-/** What bulk work did, by kind. */
+/** Counts of a bulk operation, by kind. */
 export interface BulkCounts {
   readonly total: number;
   readonly documents?: number;
@@ -33,7 +34,7 @@ export interface BulkCounts {
   readonly timeSeries?: number;
 }
 
-/** What bulk work did, in the shape of RavenDB's replies. `details`: a row for each item, when they are asked for. */
+/** The result of a bulk operation, in the shape of RavenDB's replies. `details`: a row per item, when requested. */
 export function bulkResult(
   counts: BulkCounts,
   details: readonly unknown[] = [],
@@ -51,7 +52,7 @@ export function bulkResult(
   };
 }
 
-/** Why an operation failed. `code` undefined: for a reason that nobody foresaw. */
+/** Why an operation failed. `code` undefined: an unexpected error. */
 export interface OperationFailure {
   readonly code: ErrorCode | undefined;
   readonly message: string;
@@ -63,14 +64,14 @@ export type OperationState =
   | { readonly status: "failed"; readonly failure: OperationFailure }
   | { readonly status: "cancelled" };
 
-/** What is known of an operation. */
+/** The public state of an operation. */
 export interface OperationInfo {
   readonly id: number;
-  /** A word for programs, such as `UpdateByQuery`. */
+  /** An identifier for programs, such as `UpdateByQuery`. */
   readonly kind: string;
-  /** For people: what it does to what. */
+  /** For people: what it does, and to what. */
   readonly description: string;
-  /** The query that it carries out, and its parameters. */
+  /** The query that it executes, and its parameters. */
   readonly query?: string;
   /** Microseconds since 1970. */
   readonly startedAt: number;
@@ -80,8 +81,8 @@ export interface OperationInfo {
 }
 
 /**
- * The work. It tells how far it is through `progress`, stops soon after `signal` is aborted, and makes what it does
- * durable by itself. @returns what it did. @throws what made it fail, or anything once it is aborted
+ * The work. It reports its progress through `progress`, stops soon after `signal` is aborted, and makes its writes
+ * durable itself. @returns its result. @throws what made it fail, or anything once it is aborted
  */
 export type OperationWork = (
   progress: (figures: OperationFigures) => void,
@@ -98,7 +99,7 @@ export interface OperationHost {
   readonly report: Report;
 }
 
-/** An operation that was started. */
+/** A started operation. */
 export interface StartedOperation {
   readonly id: number;
   /** Resolves, never rejects, when it has ended and that is durable. */
@@ -107,7 +108,7 @@ export interface StartedOperation {
 
 export interface OperationEnd {
   readonly info: OperationInfo;
-  /** What the work threw; undefined when it ended well. */
+  /** What the work threw; undefined when it succeeded. */
   readonly error: unknown;
 }
 
@@ -128,7 +129,7 @@ export class Operations {
   readonly #finished: number[] = [];
   readonly #listeners = new Set<OperationListener>();
   #nextId: number;
-  /** Ids below it are taken from the disk. */
+  /** Ids below it are reserved on disk. */
   #idsEnd: number;
   #reserving: Promise<unknown> = Promise.resolve();
   #isStopped = false;
@@ -143,7 +144,7 @@ export class Operations {
     }
   }
 
-  /** Is one under way? */
+  /** Is any operation running? */
   get isRunning(): boolean {
     return [...this.#slots.values()].some(({ info }) => info.state.status === "running");
   }
@@ -156,13 +157,13 @@ export class Operations {
         await this.#reserving;
       }
       const id = this.#nextId++;
-      if (!this.#slots.has(id)) return id; // else somebody used it without asking
+      if (!this.#slots.has(id)) return id; // else the id was used without being reserved
     }
   }
 
   /**
-   * Starts an operation; resolves when its record is durable, so that whoever hears of the id can ask for it after a
-   * crash too. `details.id`: one that `nextId` gave for it.
+   * Starts an operation; resolves when its record is durable, so that a client that received the id can query it after
+   * a crash too. `details.id`: one returned by `nextId`.
    */
   async start(
     kind: string,
@@ -178,8 +179,8 @@ export class Operations {
   }
 
   /**
-   * Starts an operation at once under an id that was given out before. An ended one of that id is forgotten.
-   * @throws EngineError invalid-operation while one of that id runs
+   * Starts an operation at once under an id chosen before. An ended operation with that id is forgotten.
+   * @throws EngineError invalid-operation while one with that id runs
    */
   startWithId(
     id: number,
@@ -193,21 +194,21 @@ export class Operations {
     }
     const slot = this.#open(id, kind, description);
     const recorded = this.#record(slot.info);
-    recorded.catch(() => undefined); // the work's own writes fail too, and say why
+    recorded.catch(() => undefined); // the work's own writes fail too, and report why
     return { id, ended: this.#run(slot, work) };
   }
 
-  /** What is known of an operation; undefined when it never was, or ended long ago. */
+  /** The state of an operation; undefined when it never existed, or ended long ago. */
   get(id: number): OperationInfo | undefined {
     return this.#slots.get(id)?.info;
   }
 
-  /** All that are known, in the order of their ids. */
+  /** All known operations, in id order. */
   list(): OperationInfo[] {
     return [...this.#slots.values()].map(({ info }) => info).sort((a, b) => a.id - b.id);
   }
 
-  /** Asks a running operation to stop; an ended one stays as it ended. @throws EngineError operation-missing */
+  /** Cancels a running operation; does nothing to an ended one. @throws EngineError operation-missing */
   kill(id: number): void {
     const slot = this.#slots.get(id);
     if (slot === undefined) {
@@ -216,13 +217,13 @@ export class Operations {
     slot.abort.abort();
   }
 
-  /** Hears of every change of every operation. @returns a function that ends it. */
+  /** Calls `listener` for every change of every operation. @returns a function that removes it. */
   listen(listener: OperationListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Stops what runs, and waits until it has ended. Nothing is started any more. Never rejects. */
+  /** Cancels the running operations, and waits until they have ended. No further ones can be started. Never rejects. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     const running = [...this.#slots.values()].filter(({ info }) => info.state.status === "running");
@@ -231,7 +232,7 @@ export class Operations {
     if (this.#idsEnd > this.#nextId) await this.#giveBackIds().catch(() => undefined);
   }
 
-  /** The rest of the block can be given out by the next run. */
+  /** Returns the rest of the reserved block, so that the next run can assign it. */
   async #giveBackIds(): Promise<void> {
     const next = this.#nextId;
     this.#idsEnd = next;
@@ -281,7 +282,7 @@ export class Operations {
       state = signal.aborted
         ? { status: "cancelled" }
         : { status: "failed", failure: failureOf(error) };
-      // Nobody may wait for it. Other failures are of whoever sent or takes its bytes.
+      // The caller may not wait for the result. Other failures are caused by the sender or receiver of its bytes.
       if (error instanceof InvariantError || error instanceof TypeError) {
         this.#host.report(`Operation ${slot.info.id} (${slot.info.kind}) failed`, error);
       }
@@ -316,7 +317,7 @@ export class Operations {
     this.#finished.push(info.id);
     const forgotten: number[] = [];
     while (this.#finished.length > finishedOperationsMax) {
-      forgotten.push(this.#finished.shift() as number); // its length was just seen
+      forgotten.push(this.#finished.shift() as number); // its length was just checked
     }
     for (const id of forgotten) this.#slots.delete(id);
     await this.#host.write((transaction) => {
@@ -326,7 +327,7 @@ export class Operations {
     });
   }
 
-  /** Takes the next block of ids from the disk. */
+  /** Reserves the next block of ids on disk. */
   async #reserve(): Promise<void> {
     if (this.#nextId < this.#idsEnd) return;
     const end = this.#nextId + idsPerBlock;
@@ -336,7 +337,7 @@ export class Operations {
     this.#idsEnd = end;
   }
 
-  /** An operation of an earlier run of the process. */
+  /** Restores an operation of an earlier run of the process. */
   #recall(info: OperationInfo): void {
     let recalled = info;
     if (info.state.status === "running") {

@@ -5,6 +5,6 @@ export interface RecordContext {
   readonly shapes: Pick<ShapeTable, "get">;
   /** The hash of the database in change vectors, in ASCII. */
   readonly databaseHashBytes: Buffer;
-  /** What the metadata of a collection's documents says when nothing else is stored. */
+  /** The metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer;
 }

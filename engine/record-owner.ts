@@ -1,6 +1,6 @@
 /**
- * What the log asks of a database: apply a record during recovery, say whether one is still needed, and learn where a
- * record has moved. Dispatches by the kind of the record; holds no state of its own.
+ * The log's interface to a database: replaying a record during recovery, deciding whether one is still needed, and
+ * relocating one. Dispatches by the kind of the record; has no state of its own.
  */
 import { assert } from "./assert.ts";
 import {
@@ -35,11 +35,11 @@ export class DatabaseRecords implements RecordOwner {
   readonly #keyspaces: KeyspaceTable;
   readonly #replaced: DeadRecordListener;
   readonly #dead: DeadRecordListener;
-  /** Asks the log whether a deletion is still needed; set once the log is open. */
+  /** Asks the log whether a deletion can be dropped; set once the log is open. */
   canDropDeletion: (position: Position) => boolean = () => false;
   /** Asks the log whether compaction has replaced the segment of a position; set once the log is open. */
   isReplaced: (position: Position) => boolean = () => false;
-  /** The greatest etag and time of any record that was replayed. */
+  /** The greatest etag and time of any replayed record. */
   lastEtag = 0;
   lastModified = 0;
 
@@ -92,8 +92,8 @@ export class DatabaseRecords implements RecordOwner {
   }
 
   /**
-   * Does the record say that something is gone which is still gone? Then it is needed as long as an older segment may
-   * have what it deletes.
+   * Does the record delete something that is still deleted? Then it is needed as long as an older segment may contain
+   * the deleted record.
    */
   #deletes(bytes: Buffer, start: number, keyspace: Keyspace): boolean {
     if (bytes[start + recordKindAt] === recordKinds.revision) return false;
@@ -117,8 +117,8 @@ export class DatabaseRecords implements RecordOwner {
   }
 
   /**
-   * Entries that are written twice between two etags have the same key and etag twice: the copy is of this entry only
-   * if the place where its record stood until now is one that compaction has replaced.
+   * Entries that are written twice between two etags have the same key and etag twice: the copy belongs to this entry
+   * only if the entry's present position is in a segment that compaction has replaced.
    */
   #relocateEntry(keyspace: Keyspace, bytes: Buffer, start: number, target: Position): boolean {
     const position = keyspace.positionOf(bytes, start);
@@ -137,10 +137,10 @@ export class DatabaseRecords implements RecordOwner {
     if (length > 0) this.#replaced(position, length);
   };
 
-  /** The document that a record is of, or -1 when the record is not needed. Hot: compaction asks for each record. */
+  /** The document of a record, or -1 when the record is not needed. Hot: called by compaction for each record. */
   #documentOf(bytes: Buffer, start: number): number {
     const etag = etagOf(bytes, start);
-    // Rows are committed in the order of their etags: what waits to be is beyond the last.
+    // Rows are committed in etag order: staged ones are beyond the last etag.
     if (etag <= this.#documents.lastEtag) return this.#documents.numberAtEtag(etag);
     const idStart = idStartOf(bytes, start);
     return this.#documents.lookupBytes(bytes, idStart, idStart + idLengthOf(bytes, start));
@@ -175,7 +175,7 @@ export class DatabaseRecords implements RecordOwner {
     if (!isNewest) this.#replaced(position, length);
     if (!this.#keyspaces.tombstones.isEmpty && this.#documents.etagOf(document) === etag) {
       const { collections, tombstones } = this.#keyspaces;
-      // The record of a new collection follows its first document: no tombstone names it yet.
+      // The record of a new collection follows its first document, so no tombstone has the collection yet.
       const name = collection < collections.count ? collections.nameOf(collection) : "";
       tombstones.dropDocument(this.#documents.lowerIdOf(document), name);
     }

@@ -1,14 +1,14 @@
 /**
- * One document's record under the knife: where its values stand, and the record that has new ones in the place of some.
- * Made once and put on one record after the other; nothing is parsed, no object made.
+ * Patches one document's record: locates its values, and writes a copy with some of them replaced. Created once and
+ * reused for one record after another; nothing is parsed, and no object is allocated.
  *
- * The usual record (a body below 64 KiB, in memory that is aligned) is copied word by word; what is behind a value of
- * another length is shifted on the way. Others go through `patchFields`.
+ * The usual record (a body below 64 KiB, in aligned memory) is copied word by word; what follows a value of another
+ * length is shifted on the way. Others use `patchFields`.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - What it writes is what `patchFields` writes (test/engine/record-patch.test.ts).
+ * - Its output equals that of `patchFields` (test/engine/record-patch.test.ts).
  */
 import { assert } from "./assert.ts";
 import { FieldPatches, patchedRecordLength, patchFields } from "./document-encoding.ts";
@@ -33,24 +33,24 @@ const fieldCountWord = 11;
 export class RecordPatch {
   bytes: Buffer = noVector;
   start = 0;
-  /** 0: it has no field table. */
+  /** 0: there is no field table. */
   shapeId = 0;
   collectionId = 0;
   /** Bits of `documentFlags`. */
   flags = 0;
-  /** Bytes of the change vector of its own; 0: it has the usual one. */
+  /** Bytes of the stored change vector; 0: it has the default one. */
   vectorLength = 0;
-  /** The new values so far, which `replace` adds to; their texts and whether these are ASCII is for the caller to set. */
+  /** The new values so far, to which `replace` adds; the caller sets their texts and whether these are ASCII. */
   readonly patches = new FieldPatches();
-  /** Where the values that they replace stand. */
+  /** Spans of the replaced values. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
-  /** By how much the new values together are longer than the old ones. */
+  /** Total length of the new values minus that of the old ones. */
   #growth = 0;
-  /** Is each new value as long as the one whose place it takes? */
+  /** Is each new value as long as the one it replaces? */
   #isSameLayout = true;
   #words: Int32Array = noWords;
-  /** Does the buffer begin where its memory does, so that the words are its own? */
+  /** Does the buffer start at the beginning of its memory, so that offsets in words agree? */
   #beginsMemory = false;
   #target: Int32Array = noWords;
   #targetBytes: Buffer = noVector;
@@ -58,10 +58,10 @@ export class RecordPatch {
   #bodyLength = 0;
   #table = 0;
   #fieldCount = 0;
-  /** May it be copied by words? */
+  /** Can it be copied by words? */
   #isUsual = false;
 
-  /** Puts it on the record at `start`, without new values. */
+  /** Opens the record at `start`, without new values. */
   open(bytes: Buffer, start: number): void {
     if (this.bytes !== bytes) {
       this.bytes = bytes;
@@ -93,7 +93,7 @@ export class RecordPatch {
     this.#isSameLayout = true;
   }
 
-  /** Where the value of a field of the shape begins. */
+  /** Position of the value of a field of the shape. */
   valueStart(index: number): number {
     const { bytes } = this;
     if (this.#bodyLength < narrowBodyBytes) {
@@ -103,7 +103,7 @@ export class RecordPatch {
     return this.#bodyStart + bytes.readUInt32LE(this.#table + 4 * index);
   }
 
-  /** The position behind it: the next key tells it. */
+  /** The position after it, derived from where the next field begins. */
   valueEnd(index: number, shape: Shape): number {
     const next = index + 1;
     if (next === shape.nameLengths.length) return this.#bodyStart + this.#bodyLength - 1;
@@ -111,8 +111,8 @@ export class RecordPatch {
   }
 
   /**
-   * Puts `patches.source[from, to)` in the place of the value [start, end) of field `index`, which is greater than those
-   * before.
+   * Replaces the value [start, end) of field `index` by `patches.source[from, to)`. Fields must be given in ascending
+   * order.
    */
   replace(index: number, start: number, end: number, from: number, to: number): void {
     const { patches } = this;
@@ -127,17 +127,17 @@ export class RecordPatch {
     if (growth !== 0) this.#isSameLayout = false;
   }
 
-  /** Are the new values, in ASCII, each as long as the old one, and the record a usual one? */
+  /** Are the new values ASCII and each as long as the old one, and is the record a usual one? */
   get isOverwrite(): boolean {
     return this.#isUsual && this.#isSameLayout && this.patches.isAscii && this.vectorLength === 0;
   }
 
-  /** Bytes of the record as it is. */
+  /** Bytes of the record before the patch. */
   get length(): number {
     return this.#words[this.start >>> 2] as number; // of an aligned one only
   }
 
-  /** Where the value that new value `k` replaces stands. */
+  /** Position of the value that new value `k` replaces. */
   replacedAt(k: number): number {
     return this.#starts[k] as number;
   }
@@ -154,8 +154,8 @@ export class RecordPatch {
   }
 
   /**
-   * Writes the record with the new values at `at`, a multiple of 8 with room for `length`, what `patchedLength` just
-   * gave; all but its check. Its change vector is the usual one.
+   * Writes the record with the new values at `at`, a multiple of 8, except for its checksum, with the default change
+   * vector. `length` is the result of the last `patchedLength`.
    */
   write(
     target: Buffer,
@@ -258,7 +258,7 @@ export class RecordPatch {
     return next;
   }
 
-  /** Copies bytes [from, end) of the record to `to`, by words that are put together of two where they do not lie alike. */
+  /** Copies bytes [from, end) of the record to `to`, by words; differently aligned words are combined from two. */
   #copy(target: Buffer, to: number, from: number, end: number): void {
     const { bytes } = this;
     let next = to;
@@ -288,7 +288,7 @@ export class RecordPatch {
 
 const asciiBit = documentRecordFlags.ascii << 8;
 
-/** The words of a header, copied. */
+/** A copy of a header's words. */
 function headerOf(bytes: Buffer, start: number): Int32Array {
   const words = new Int32Array(documentHeaderBytes / 4);
   for (let k = 0; k < words.length; k++) words[k] = bytes.readInt32LE(start + 4 * k);

@@ -1,14 +1,14 @@
 /**
- * Reads records for a walk: many at once when they must come from the disk, whole extents where most of an extent is
- * wanted, and the next ones ahead while the walk is still in this one. What it has fetched it holds itself until the walk
- * has passed: a cache without any room changes how fast a walk is, not whether it ends.
+ * Reads records for a scan: many at once when they must be read from disk, whole extents where most of an extent is
+ * needed, and the next ones ahead of the scan. It holds what it has fetched until the scan has passed: a full cache
+ * makes a scan slower, but never keeps it from ending.
  *
  * Hot: bench/query.bench.ts, bench/cold.bench.ts.
  *
  * Invariants:
- * - When a promise of `gather` or `pending` has resolved, the record that was missing is found, in this turn and in later
- *   ones, until another was asked for.
- * - The bytes under a row stay as they are until the row is placed again.
+ * - Once a promise of `gather` or `pending` has resolved, the missing record is found, in this turn and in later ones,
+ *   until another one is requested.
+ * - The bytes of a row remain unchanged until the row is placed again.
  */
 
 import type { RecordSource } from "./fetched-records.ts";
@@ -18,31 +18,31 @@ import type { CommitLog, Position } from "./log/log.ts";
 import { positionSegmentFactor } from "./log/log.ts";
 import type { Store } from "./store.ts";
 
-/** Where the records of documents are: the table, or a view of it. A length of 0: there is none. */
+/** Positions of documents' records: the table, or a view of it. A length of 0: there is none. */
 export interface RecordTable {
   positionOf(number: number): Position;
   lengthOf(number: number): number;
-  /** When the numbers are not those of documents: whose record it is. */
+  /** When the numbers are not those of documents: the document of a record. */
   documentOf?(number: number): number;
 }
 
-/** Bytes of records that are fetched by one `gather`, or one record. */
+/** Bytes of records fetched by one `gather`, or one record. */
 const gatherBytesMax = 1024 * 1024;
-/** Extents that are held at once; those that are fetched by one `gather`; those that are read ahead. */
+/** Extents held at once; fetched by one `gather`; read ahead. */
 const heldMax = 5;
 const gatheredExtentsMax = 2;
 const aheadExtents = 2;
-/** An extent is read when this part of it is wanted, or so many records. */
+/** An extent is read whole when this share of it, or so many of its records, are needed. */
 const denseShare = 1 / 8;
 const denseRecords = 16;
-/** Records fetched one by one that are kept for who asked. */
+/** Single records that are kept for their requesters. */
 const singlesMax = 64;
 
 interface Wanted {
   readonly document: number;
   readonly position: Position;
   readonly length: number;
-  /** Of its extent, in the whole log. */
+  /** Number of its extent in the whole log. */
   readonly key: number;
 }
 
@@ -52,25 +52,25 @@ interface Density {
 }
 
 export class RecordReader implements RecordSource {
-  /** What to wait for after `place` gave false. */
+  /** To be awaited after `place` returned false. */
   pending: Promise<void> | null = null;
   readonly #database: Store;
   readonly #log: CommitLog;
   readonly #extentBytes: number;
   readonly #place = newPlace();
-  /** Those that hold a block, or did. */
+  /** Rows that hold a block, or did. */
   readonly #rows = new Set<StoredRow>();
-  /** The one that was used last comes last. */
+  /** Least recently used first. */
   readonly #held: Extent[] = [];
   #current: Extent | null = null;
-  /** Where a walk goes on behind the current extent. */
+  /** The extent that follows the current one in a scan. */
   #nextKey = -1;
-  /** Extents that are being read, by their place in the whole log. */
+  /** Extents being read, by their number in the whole log. */
   readonly #coming = new Map<number, Promise<void>>();
-  /** Records of the present `gather` that were read alone. */
+  /** Records of the present `gather` that were read individually. */
   #gathered = new Map<Position, Buffer>();
   readonly #singles = new Map<Position, Buffer>();
-  /** Grows with each `rest`. */
+  /** Incremented by each `rest`. */
   #rests = 0;
 
   constructor(database: Store) {
@@ -79,14 +79,14 @@ export class RecordReader implements RecordSource {
     this.#extentBytes = this.#log.extentBytes;
   }
 
-  /** Sets the bytes of `row`. @returns false when they must be fetched first, which is begun: see `pending`. Hot. */
+  /** Sets the bytes of `row`. @returns false when they must be fetched first, which is started: see `pending`. Hot. */
   place(document: number, position: Position, length: number, row: StoredRow): boolean {
     if (this.tryPlace(position, length, row)) return true;
     this.pending = this.#fetch(document, position, length);
     return false;
   }
 
-  /** As `place`; nothing is begun. Hot. */
+  /** As `place`, but starts no fetch. Hot. */
   tryPlace(position: Position, length: number, row: StoredRow): boolean {
     if (!this.#find(position, length, true)) return false;
     const place = this.#place;
@@ -102,7 +102,7 @@ export class RecordReader implements RecordSource {
     return true;
   }
 
-  /** As `CommitLog.place`, with what it holds itself. Good until the record is not among those that are gathered. */
+  /** As `CommitLog.place`, including the records held here. Valid until a `gather` without the record. */
   locate(position: Position, length: number, target: RecordPlace): boolean {
     if (!this.#find(position, length, true)) return false;
     const place = this.#place;
@@ -112,7 +112,7 @@ export class RecordReader implements RecordSource {
     return true;
   }
 
-  /** Puts the record's place into `#place`. With `enters` the walk is there now. */
+  /** Sets `#place` to the record. With `enters` the scan moves there. */
   #find(position: Position, length: number, enters: boolean): boolean {
     if (this.#current !== null && this.#isIn(this.#current, position, length)) return true;
     const place = this.#place;
@@ -143,7 +143,7 @@ export class RecordReader implements RecordSource {
     return true;
   }
 
-  /** The walk is in another extent now. */
+  /** The scan has moved to another extent. */
   #enter(extent: Extent): void {
     if (extent === this.#current || extent.index < 0) return;
     this.#hold(extent);
@@ -158,7 +158,7 @@ export class RecordReader implements RecordSource {
     }
   }
 
-  /** -1 when there is none on the disk. */
+  /** -1 when there is none on disk. */
   #keyAfter(key: number): number {
     const position = this.#log.extentAfter(key * this.#extentBytes);
     return position === null ? -1 : position / this.#extentBytes;
@@ -183,7 +183,7 @@ export class RecordReader implements RecordSource {
     const position = key * this.#extentBytes;
     if (this.#coming.has(key) || this.#log.extentAt(position) !== null) return;
     if (this.#held.some((extent) => this.#keyOf(extent) === key)) return;
-    // It never fails: what cannot be read is not there.
+    // It never fails: what cannot be read is treated as missing.
     this.#readExtent(key).catch(() => undefined);
   }
 
@@ -211,15 +211,15 @@ export class RecordReader implements RecordSource {
     }
   }
 
-  /** In bytes of its own. */
+  /** As a copy. */
   async #read(document: number, position: Position, length: number): Promise<Buffer> {
     const read = this.#database.recordAt(document, position, length);
     return read instanceof Promise ? await read : Buffer.from(read);
   }
 
   /**
-   * Fetches what is not in memory of the records `numbers[from, to)` of the table, of the first of them at least.
-   * @throws EngineError record-damaged when that is so of the first that is missing
+   * Fetches those of the records `numbers[from, to)` of the table that are not in memory, at least the first of them.
+   * @throws EngineError record-damaged when the first missing one is damaged
    */
   async gather(table: RecordTable, numbers: Uint32Array, from: number, to: number): Promise<void> {
     if (await this.#comes(table, numbers[from] as number)) return;
@@ -242,18 +242,18 @@ export class RecordReader implements RecordSource {
     }
   }
 
-  /** Waits for the extent of a record that is being read ahead. @returns whether the record is there then */
+  /** Waits for a read-ahead of the record's extent. @returns whether the record is found then */
   async #comes(table: RecordTable, number: number): Promise<boolean> {
     const position = table.positionOf(number);
     const coming = this.#coming.get(Math.floor(position / this.#extentBytes));
     if (coming === undefined) return false;
-    // It may stand elsewhere when the read has ended.
+    // It may have been relocated when the read has ended.
     const length = table.lengthOf(number);
     await coming;
     return this.#find(position, length, true);
   }
 
-  /** Does it end behind what is read of its extent? */
+  /** Does it end after the block that is read for its extent? */
   #isLong({ position, length, key }: Wanted): boolean {
     return position + length > key * this.#extentBytes + this.#log.blockBytes;
   }
@@ -263,7 +263,7 @@ export class RecordReader implements RecordSource {
     this.#gathered.set(position, bytes);
   }
 
-  /** What is missing, in order; what was gathered before and is not among the documents is dropped. */
+  /** The missing records, in order; drops gathered records that are not among the documents. */
   #wantedOf(table: RecordTable, numbers: Uint32Array, from: number, to: number): Wanted[] {
     const wanted: Wanted[] = [];
     const kept = new Map<Position, Buffer>();
@@ -288,8 +288,8 @@ export class RecordReader implements RecordSource {
   }
 
   /**
-   * The extents that are read whole, the first ones of them; the records in others of this kind are struck from `wanted`,
-   * and come with a later `gather`.
+   * The first of the extents that are read whole; records in further such extents are removed from `wanted`, and
+   * fetched by a later `gather`.
    */
   #denseOf(wanted: Wanted[]): number[] {
     const densities = new Map<number, Density>();
@@ -303,7 +303,7 @@ export class RecordReader implements RecordSource {
     const later = new Set<number>();
     for (const [key, { bytes, records }] of densities) {
       const isDense = bytes >= this.#extentBytes * denseShare || records >= denseRecords;
-      // A walk that was in the extent before will want most of this one.
+      // A scan that was in the previous extent will need most of this one.
       if (!isDense && this.#nextKey !== key && !dense.includes(key - 1)) continue;
       if (dense.length < gatheredExtentsMax) dense.push(key);
       else later.add(key);
@@ -314,7 +314,7 @@ export class RecordReader implements RecordSource {
     return dense;
   }
 
-  /** As `rest`; nobody looks at the rows that it placed any more. */
+  /** As `rest`; the rows that it placed must not be used any more. */
   close(): void {
     this.rest();
     for (const row of this.#rows) {
@@ -324,7 +324,7 @@ export class RecordReader implements RecordSource {
     this.#rows.clear();
   }
 
-  /** Lets go of all that it holds but for the rows. It can be used again. */
+  /** Releases everything that it holds except the rows. It can be used again. */
   rest(): void {
     this.#rests++;
     for (const extent of this.#held.splice(0)) extent.release();

@@ -1,13 +1,13 @@
 /**
- * Neighbouring records that get new values of the same length in the place of old ones: they are copied together, and
- * changed where the copies stand. Their checks are changed by what the changed words add to them.
+ * Adjacent records in which values are replaced by values of the same length: they are copied together, and the copies
+ * are changed in place. Their checksums are updated incrementally from the changed words.
  *
- * Knows what of a document's header changes with each write; where values stand is for the caller to say.
+ * Knows which fields of a document's header change with each write; the positions of values are given by the caller.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - What it writes is what `RecordPatch.write` and `sealRecord` write (test/engine/record-run.test.ts).
+ * - Its output equals that of `RecordPatch.write` and `sealRecord` (test/engine/record-run.test.ts).
  */
 import { assert } from "./assert.ts";
 import {
@@ -20,13 +20,13 @@ import {
 } from "./log/record.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** What a run needs of the transaction that it writes to. */
+/** The parts of a transaction that a run writes to. */
 export interface RunTarget extends Pick<Transaction, "nextEtag" | "stageDocument"> {
   readonly scratch: Pick<Transaction["scratch"], "bytes" | "reserve">;
   readonly state: Pick<Transaction["state"], "nextModified">;
 }
 
-/** Records of one run. */
+/** Maximum records of one run. */
 const recordsMax = 256;
 const twoPow32 = 2 ** 32;
 const firstCheckedWord = recordKindAt >>> 2;
@@ -38,28 +38,28 @@ const vectorLengthWord = 10;
 const fieldCountWord = 11;
 
 export class RecordRun {
-  /** How many records wait to be copied. */
+  /** Number of records waiting to be copied. */
   count = 0;
-  /** The memory they are in. */
+  /** The memory that they are in. */
   #source: Buffer | null = null;
   #start = 0;
   #end = 0;
   readonly #documents = new Uint32Array(recordsMax);
   readonly #starts = new Uint32Array(recordsMax);
-  /** Where the new values of each record end in the lists below. */
+  /** For each record the end of its new values in the lists below. */
   readonly #patchEnds = new Uint32Array(recordsMax);
   #patchCount = 0;
-  /** Of each new value: where the old one stands, and where its text is. */
+  /** For each new value the position of the old one, and the span of its text. */
   readonly #ats: number[] = [];
   readonly #froms: number[] = [];
   readonly #tos: number[] = [];
 
-  /** Forgets what waits: of a transaction that failed. */
+  /** Discards the waiting records, those of a failed transaction. */
   forget(): void {
     this.count = 0;
   }
 
-  /** Can the record at `start` be copied together with those that wait? If not, `flush` first. */
+  /** Can the record at `start` be copied together with the waiting ones? If not, `flush` first. */
   takes(source: Buffer, start: number): boolean {
     if (this.count === 0) return true;
     return this.#source === source && this.#end === start && this.count < recordsMax;
@@ -79,7 +79,9 @@ export class RecordRun {
     this.#patchEnds[at] = this.#patchCount;
   }
 
-  /** Puts `[from, to)` of the texts in the place of what is as long at byte `at` of the memory of the record added last. */
+  /**
+   * Replaces the bytes at `at`, in the memory of the record added last, by `[from, to)` of the texts, which is as long.
+   */
   replace(at: number, from: number, to: number): void {
     const patch = this.#patchCount++;
     this.#ats[patch] = at;
@@ -88,11 +90,11 @@ export class RecordRun {
     this.#patchEnds[this.count - 1] = this.#patchCount;
   }
 
-  /** Writes all that waits to the transaction, with new etags and times. */
+  /** Writes all waiting records to the transaction, with new etags and times. */
   flush(transaction: RunTarget, texts: Buffer): void {
     const { count } = this;
     if (count === 0) return;
-    const source = this.#source as Buffer; // there is one while records wait
+    const source = this.#source as Buffer; // not null while records wait
     const { scratch, state } = transaction;
     const at = scratch.reserve(this.#end - this.#start);
     const target = scratch.bytes;
@@ -128,7 +130,7 @@ export class RecordRun {
     this.#source = null;
   }
 
-  /** @returns by how much the check grows. */
+  /** @returns the increase of the checksum. */
   #renew(words: Int32Array, base: number, etag: number, lastModified: number): number {
     const etagHigh = Math.floor(etag / twoPow32);
     const modifiedHigh = Math.floor(lastModified / twoPow32);
@@ -140,7 +142,7 @@ export class RecordRun {
     );
   }
 
-  /** @returns by how much the check grows. */
+  /** @returns the increase of the checksum. */
   #overwrite(
     target: Buffer,
     words: Int32Array,
@@ -165,7 +167,7 @@ export class RecordRun {
   }
 }
 
-/** Sets word `at` of the record whose first word is `base`. @returns by how much the check grows. */
+/** Sets word `at` of the record whose first word is `base`. @returns the increase of the checksum. */
 function setWord(words: Int32Array, base: number, at: number, value: number): number {
   const before = words[base + at] as number;
   if (before === value) return 0;

@@ -1,14 +1,14 @@
 /**
- * How often a database that has stopped may be opened again by itself: a mistake that is met again and again must not
- * keep the machine busy with opening.
+ * Rate limit for reopening a stopped database automatically: a recurring failure must not keep the machine busy with
+ * recovery.
  */
 import { reopeningsMax, reopeningWindowMs } from "./limits.ts";
 
 export class Reopenings {
-  /** Moments of the clock that never goes backward, the oldest first. */
+  /** Monotonic times of recent reopenings, oldest first. */
   #atMs: number[] = [];
 
-  /** Milliseconds until it may be opened again; 0: now. */
+  /** Milliseconds until it may be reopened; 0: now. */
   waitMs(nowMs: number): number {
     this.#atMs = this.#atMs.filter((at) => nowMs - at < reopeningWindowMs);
     const [oldest] = this.#atMs;
@@ -16,7 +16,7 @@ export class Reopenings {
     return oldest + reopeningWindowMs - nowMs;
   }
 
-  /** It is being opened again. */
+  /** Records a reopening. */
   note(nowMs: number): void {
     this.#atMs.push(nowMs);
   }

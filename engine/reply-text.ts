@@ -1,6 +1,6 @@
 /**
- * Text that is put together for a reply: documents composed of their records, and what stands between them. One
- * growing buffer; nothing is parsed or stringified on the way.
+ * Composes the text of a reply: documents from their records, and the text between them. One growing buffer; nothing is
+ * parsed or stringified.
  */
 
 import { DocumentPieces } from "./document-pieces.ts";
@@ -16,7 +16,7 @@ import type { RecordContext } from "./record-context.ts";
 
 const noExtra = Buffer.alloc(0);
 
-/** The document of `record`, as `addDocument` would add it, not put together. */
+/** The document of `record` in pieces, with the same text as by `addDocument`. */
 export function piecesOf(context: RecordContext, record: Buffer): DocumentPieces {
   const member = context.collectionMember(collectionIdOf(record, 0));
   const hash = context.databaseHashBytes;
@@ -32,7 +32,7 @@ export class ReplyText {
   #bytes: Buffer;
   #length = 0;
 
-  /** `expectedBytes`: how much is likely to come. */
+  /** `expectedBytes`: estimated length of the text. */
   constructor(expectedBytes = 1024) {
     this.#bytes = Buffer.allocUnsafe(expectedBytes);
   }
@@ -47,7 +47,7 @@ export class ReplyText {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Takes the text and begins a new one. */
+  /** Returns the text and starts a new one. */
   take(): Buffer {
     const taken = this.bytes;
     this.#bytes = Buffer.allocUnsafe(1024);
@@ -75,7 +75,7 @@ export class ReplyText {
 
   /**
    * The document of the record at `start`, or only its metadata.
-   * @param extra members of the metadata between `@id` and `@last-modified`, each with a comma behind it.
+   * @param extra members of the metadata between `@id` and `@last-modified`, each followed by a comma.
    */
   addDocument(
     context: RecordContext,

@@ -1,10 +1,9 @@
 /**
- * The bin of revisions, emptied now and then: when a document was deleted long enough ago, its revisions go too. At
- * work while the database's configuration asks for it.
+ * The revisions bin and its cleaner: when a document was deleted long enough ago, its revisions are removed too. Active
+ * while it is configured.
  *
  * Invariants:
- * - Only revisions of documents that do not exist go, and then all of one document in one transaction: the
- *   transaction looks again.
+ * - Only revisions of deleted documents are removed, all those of one document in one transaction, which checks again.
  */
 import { BackgroundTask } from "./background-task.ts";
 import { documentFlags } from "./document-record.ts";
@@ -16,7 +15,7 @@ import { dropAll } from "./writes/revisions.ts";
 
 const { DeleteRevision } = documentFlags;
 const microsPerMinute = 60_000_000;
-/** A longer timer of Node rings at once. */
+/** Node fires longer timers at once. */
 const timerMsMax = 2 ** 31 - 1;
 
 interface Configuration {
@@ -43,13 +42,13 @@ export class RevisionBin {
     );
   }
 
-  /** The database's record may have changed: plans the next run anew, if it asks for any. */
+  /** The database's record may have changed: reschedules the next run, if one is configured. */
   configure(): void {
     this.#task.disarm();
     this.#arm();
   }
 
-  /** Drops what is due now. @returns the revisions of how many documents. Cost: all documents with revisions. */
+  /** Removes what is due now. @returns the number of documents concerned. Cost: O(documents with revisions). */
   async run(): Promise<number> {
     const configuration = this.#configuration();
     if (configuration === null) return 0;

@@ -1,6 +1,6 @@
 /**
- * Work on the revisions of many documents: dropping what the rules do not keep, going back to a moment, dropping what
- * somebody names. A bounded number of documents in each transaction, so that writers wait for one of them at most.
+ * Bulk operations on revisions: enforcing the rules, reverting to a point in time, deleting selected revisions. Each
+ * transaction has a bounded number of documents, so that writers wait for at most one of them.
  *
  * Knows nothing of requests: see server/endpoints/revisions.ts.
  */
@@ -31,13 +31,13 @@ const { DeleteRevision, ForceCreated, HasRevisions, Reverted } = documentFlags;
 
 type Progress = (figures: OperationFigures) => void;
 
-/** What is to be looked at. */
+/** The documents to process. */
 export interface RevisionScope {
   /** Lower-cased names; null: all. */
   readonly collections: ReadonlySet<string> | null;
 }
 
-/** Drops what the rules do not keep. @returns the figures of RavenDB's result */
+/** Removes the revisions that the rules do not keep. @returns the figures of RavenDB's result */
 export async function enforceRevisionRules(
   database: Store,
   scope: RevisionScope & { readonly includesForced: boolean },
@@ -64,7 +64,7 @@ export async function enforceRevisionRules(
   };
 }
 
-/** @returns how many revisions of the document were dropped. */
+/** @returns how many revisions of the document were removed. */
 function enforceOn(transaction: Transaction, document: number, includesForced: boolean): number {
   const { revisionRules } = transaction.keyspaces;
   const [oldest] = transaction.revisionsOf(document);
@@ -85,8 +85,8 @@ function enforceOn(transaction: Transaction, document: number, includesForced: b
 }
 
 /**
- * Marks documents as deleted that are not there any more and whose newest revision does not say so: then they are in the
- * bin again. @returns the figures of RavenDB's result
+ * Marks as deleted those documents that no longer exist but whose newest revision is not a deletion: this puts them
+ * into the bin again. @returns the figures of RavenDB's result
  */
 export async function adoptOrphanedRevisions(
   database: Store,
@@ -124,7 +124,7 @@ function adopt(transaction: Transaction, document: number): boolean {
   return true;
 }
 
-/** Takes the flag from a document that has lost its last revision. */
+/** Clears the flag of a document that has lost its last revision. */
 function forgetRevisions(transaction: Transaction, document: number): void {
   if (transaction.revisionCountOf(document) > 0 || !transaction.exists(document)) return;
   const flags = transaction.flagsOf(document);
@@ -134,8 +134,8 @@ function forgetRevisions(transaction: Transaction, document: number): void {
 }
 
 /**
- * Brings documents that have revisions back to what they were at a moment; those that were made later go to the bin.
- * A document whose revisions do not reach back, because the oldest were dropped, gets the oldest one.
+ * Reverts documents with revisions to their states at a point in time; those created later are deleted. A document
+ * whose revisions do not reach back that far, because the oldest were removed, is reverted to the oldest one.
  * @param moment microseconds since 1970. @returns the figures of RavenDB's result
  */
 export async function revertToMoment(
@@ -193,7 +193,7 @@ function revertOne(
   return revertTo(transaction, document, wanted);
 }
 
-/** @param wanted undefined: the document is to be gone. @returns whether anything was to be done. */
+/** @param wanted undefined: the document is deleted. @returns whether anything changed. */
 function revertTo(
   transaction: Transaction,
   document: number,
@@ -214,7 +214,7 @@ function revertTo(
   return true;
 }
 
-/** Gives a document the attachments that a revision of it has, and no others. */
+/** Gives a document exactly the attachments of one of its revisions. */
 function restoreAttachments(
   transaction: Transaction,
   record: Buffer,
@@ -242,7 +242,7 @@ function vectorOf({ state }: Transaction, record: Buffer): string {
   return changeVectorOf(record, 0, state.databaseHash);
 }
 
-/** Brings documents back to named revisions of theirs, all or none. @throws EngineError invalid-operation */
+/** Reverts documents to given revisions of theirs, all or none. @throws EngineError invalid-operation */
 export async function revertToVectors(
   database: Store,
   vectors: readonly (readonly [id: string, changeVector: string])[],
@@ -262,19 +262,19 @@ export async function revertToVectors(
   });
 }
 
-/** Which revisions of some documents somebody wants to be rid of. */
+/** A selection of revisions to delete. */
 export interface RevisionDeletion {
   readonly ids: readonly string[];
-  /** Null: not only those of these states. */
+  /** Change vectors of the revisions; null: all. */
   readonly changeVectors: readonly string[] | null;
-  /** Only those of this time, microseconds since 1970, both inclusive. */
+  /** Range of their times, microseconds since 1970, both inclusive. */
   readonly from: number;
   readonly to: number;
   readonly includesForced: boolean;
   readonly countMax: number;
 }
 
-/** @returns how many were dropped. */
+/** @returns how many were removed. */
 export async function deleteRevisions(
   database: Store,
   { ids, changeVectors, from, to, includesForced, countMax }: RevisionDeletion,
@@ -304,8 +304,8 @@ export async function deleteRevisions(
 }
 
 /**
- * Runs `change` over each document that has revisions now, a few in each transaction; what it returns is called when
- * that is durable. @returns how many there were.
+ * Runs `change` for each document that has revisions now, a few per transaction; the functions that it returns are
+ * called once that is durable. @returns the number of documents.
  */
 async function eachDocument(
   database: Store,

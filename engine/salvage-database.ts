@@ -1,12 +1,12 @@
 /**
- * Copies what can be read of a damaged database into a new one, and says what could not. The damaged one stays as it is.
+ * Copies the readable content of a damaged database into a new one, and reports the rest. The damaged one is not
+ * changed.
  *
- * Etags, change vectors and times stay those of the source. Two passes over its log: the first finds out which record of
- * each thing is the newest that can be read, the second copies it. What is deleted stays deleted, as far as the deletion
- * can be read.
+ * Etags, change vectors and times are preserved. It makes two passes over the log: the first determines the newest
+ * readable record of each item, the second copies it. Deleted items stay deleted, as far as the deletion can be read.
  *
  * Invariants:
- * - Every record that is copied has the right check.
+ * - Every copied record has a correct checksum.
  * - A new write to the copy gets an etag that no readable record of the source had.
  */
 import { BlobStore } from "./blob-store.ts";
@@ -37,26 +37,26 @@ import { decodeSegmentHeader, segmentHeaderBytes, segmentNumberOf } from "./log/
 import { DatabaseRecords } from "./record-owner.ts";
 import { logShapes, Scratch } from "./transaction.ts";
 
-/** What became of a damaged database. */
+/** The result of a salvage. */
 export interface SalvagedDatabase {
   readonly documents: number;
   readonly revisions: number;
   /** Counters, attachments, time series, identities and so on. */
   readonly entries: number;
-  /** Parts of the log that could not be read. What stood there may be missing, or be an older version of itself. */
+  /** Unreadable parts of the log. Items stored there may be missing, or appear in an older version. */
   readonly losses: readonly SalvageLoss[];
-  /** What belonged to a document or revision that is lost: `document/name`. It is left out. */
+  /** Entries of a lost document or revision: `document/name`. They are left out. */
   readonly orphans: readonly string[];
   /** Attachments whose content is lost or damaged: `document/name`. Their names are kept. */
   readonly lostContents: readonly string[];
-  /** New names of collections whose name is lost. */
+  /** New names of collections whose names are lost. */
   readonly renamedCollections: readonly string[];
 }
 
 const transactionBytes = 1024 * 1024;
 
 /**
- * Reads the database in the folder `source`, which nobody may have open, and makes a new one in `target`, an absent or
+ * Reads the database in the folder `source`, which must not be open, and creates a new one in `target`, an absent or
  * empty folder.
  * @throws EngineError database-locked, database-missing when `source` has no log, database-exists, disk-full
  */
@@ -93,7 +93,7 @@ export async function salvageDatabase(
   }
 }
 
-/** What belongs to a document or a revision, whose id its key begins with. */
+/** Entries of a document or a revision, whose keys begin with its id. */
 const ownedKinds: ReadonlySet<number> = new Set([
   recordKinds.counter,
   recordKinds.attachment,
@@ -101,10 +101,10 @@ const ownedKinds: ReadonlySet<number> = new Set([
   recordKinds.timeSeriesSegment,
 ]);
 
-/** A commit that is lost makes `flush` reject. */
+/** A lost commit makes `flush` reject. */
 const ignoreCommits = { durable: () => undefined, lost: () => undefined, stopped: () => undefined };
 
-/** The first pass: where the newest readable record of each thing stands. */
+/** The first pass: finds the position of the newest readable record of each item. */
 class NewestRecords {
   readonly documents = new DocumentTable();
   readonly keyspaces = new KeyspaceTable(
@@ -125,7 +125,7 @@ class NewestRecords {
   }
 
   replay(bytes: Buffer, start: number, length: number, position: Position): void {
-    // Shapes are made anew: some of the source may be lost, and its documents are read without them.
+    // Shapes are rebuilt: some of the source's may be lost, and its documents are read without them.
     if (!isShape(bytes, start)) this.#records.replay(bytes, start, length, position);
   }
 
@@ -133,7 +133,7 @@ class NewestRecords {
     return !isShape(bytes, start) && this.#records.isLive(bytes, start, length, position);
   }
 
-  /** Is there still what owns the entry: its document, or the revision that an attachment's key names? */
+  /** Does the owner of the entry still exist: its document, or the revision in an attachment's key? */
   hasOwner(key: string): boolean {
     const [first = "", second = "", third = ""] = key.split("\u0000");
     if (first !== "") return this.documents.find(first) >= 0;
@@ -141,8 +141,8 @@ class NewestRecords {
   }
 
   /**
-   * Can a series, or a segment of one, be read beside what else was found? Not a series without segments, a segment
-   * without its series, and not an older version of a segment that reaches into the one after it.
+   * Is a series, or a segment of one, consistent with the rest? Not a series without segments, a segment without its
+   * series, or an older version of a segment that overlaps the next one.
    */
   isWholeSeries(kind: number | undefined, key: string): boolean {
     const { timeSeries, timeSeriesSegments } = this.keyspaces;
@@ -194,7 +194,7 @@ class Copy {
     if (this.#scratch.length >= transactionBytes) this.#append();
   }
 
-  /** What remains, and a value that has the last etag of the source. */
+  /** Writes the rest, and a value with the last etag of the source. */
   end(): void {
     const value = { losses: true, lastEtag: this.#newest.lastEtag };
     this.#addEntry(recordKinds.value, "salvaged", value, this.#newest.lastEtag);
@@ -241,7 +241,7 @@ class Copy {
     this.entries++;
   }
 
-  /** A collection whose record is lost gets a name, once. */
+  /** Gives a new name to a collection whose record is lost, once. */
   #needCollection(id: number): void {
     if (this.#named.has(id)) return;
     this.#named.add(id);
@@ -280,7 +280,7 @@ async function copyContents(
   return lost;
 }
 
-/** The lease is never released: the attachment refers to it when the database is opened. */
+/** The lease is never released: the attachment references the content when the database is opened. */
 async function copyContent(from: BlobStore, hash: string, target: BlobStore): Promise<boolean> {
   try {
     const reader = await from.open(hash);
@@ -300,7 +300,7 @@ function shown(key: string): string {
   return key.replaceAll("\u0000", "/");
 }
 
-/** From the manifest, or the first segment whose header is whole; null when neither is. */
+/** From the manifest, or from the first segment with an intact header; null when there is neither. */
 async function findDatabaseId(files: FileSystem, folder: string): Promise<Buffer | null> {
   try {
     const manifest = await readManifest(files, folder);

@@ -1,6 +1,6 @@
 /**
- * How much of what a database has. The names are those of RavenDB 7.2.7's replies; what counts what was measured there:
- * counters count once for each document that has some, deletions of attachments are tombstones too.
+ * Statistics of a database. The names are those of RavenDB 7.2.7's replies, and so are the rules of counting
+ * (measured): counters count once per document that has some, deletions of attachments are tombstones too.
  */
 import type { Database } from "./database.ts";
 import { documentFlags } from "./document-record.ts";
@@ -37,7 +37,7 @@ export function databaseCounts({ state, queries }: Database): DatabaseCounts {
   };
 }
 
-/** One collection that has documents, or had some whose deletions are still known. */
+/** One collection that has documents, revisions, or tombstones of documents. */
 export interface CollectionCounts {
   readonly id: number;
   readonly name: string;
@@ -46,7 +46,7 @@ export interface CollectionCounts {
   readonly revisions: number;
 }
 
-/** The collections in the order in which they came up, `@empty` first. Cost: collections plus tombstones. */
+/** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
 export function collectionCounts({ state }: Database): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;
@@ -67,9 +67,9 @@ export function collectionCounts({ state }: Database): CollectionCounts[] {
   return rows;
 }
 
-/** What only a look at each document of a collection tells. */
+/** Figures that need a scan of a collection's documents. */
 export interface CollectionFigures {
-  /** Of the records of its documents. */
+  /** Bytes of its documents' records. */
   readonly bytes: number;
   /** Documents that have counters. */
   readonly counterOwners: number;
@@ -77,7 +77,7 @@ export interface CollectionFigures {
   readonly seriesSegmentBytes: number;
 }
 
-/** Gives the event loop back meanwhile. Cost: the collection's documents. */
+/** Yields to the event loop. Cost: O(documents of the collection). */
 export async function collectionFigures(
   database: Database,
   collectionId: number,

@@ -1,19 +1,19 @@
-/** What is answered while a database does not serve. */
+/** The error of a database that does not serve. */
 import { EngineError } from "./errors.ts";
 import { reopeningsMax } from "./limits.ts";
 
 /** Most databases are open again by then. */
 const retryAfterSeconds = 1;
 
-/** A failure of the disk as the disk tells of it; what went wrong in here is in the log. */
+/** For a disk failure, the message of the operating system; other causes are in the log. */
 function stopReason(cause: Error): string {
   if (!(cause instanceof EngineError)) return "an unexpected error, see the server's log.";
   return cause.cause instanceof Error ? `${cause.cause.message}.` : cause.message;
 }
 
 /**
- * What is answered while a database does not serve because of `cause`.
- * @param waitMs milliseconds until it may be opened again; undefined: that is under way; null: never, it was in memory
+ * The error for requests to a database that has stopped because of `cause`.
+ * @param waitMs milliseconds until it may be reopened; undefined: in progress; null: never, it was in memory
  */
 export function stoppedError(
   name: string,

@@ -1,7 +1,7 @@
 /**
- * The committed state of one database and its single writer: the log, the keyspaces and the blobs wired together. What a
- * write means is in writes/, what a record means in record-owner.ts; what runs over it (queries, subscriptions, tasks) is
- * in database.ts.
+ * The committed state of one database and its single writer: the log, the keyspaces and the blobs wired together. The
+ * semantics of writes are in writes/, those of records in record-owner.ts; the services on top of it (queries,
+ * subscriptions, tasks) are in database.ts.
  *
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
@@ -39,9 +39,9 @@ import { nextTurn } from "./turns.ts";
 import type { Work } from "./work-budget.ts";
 /** How a transaction is written. */
 export interface WriteOptions {
-  /** It deletes: then it may even when the disk is nearly full. */
+  /** The transaction deletes: it is accepted even when the disk is nearly full. */
   readonly isDeletion?: boolean;
-  /** Records that it will read and that are not in memory, by position. */
+  /** Records that the transaction will read and that are not in memory, by position. */
   readonly fetched?: FetchedRecords;
 }
 
@@ -70,7 +70,7 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
-/** A consistent picture of all documents, and the log's promise to keep their records. Release it. */
+/** A consistent view of all documents; it pins their records in the log. Release it. */
 export interface DatabaseView {
   readonly documents: DocumentReader;
   /** The newest etag in it. */
@@ -95,21 +95,21 @@ export abstract class Store implements LogListener {
   readonly report: Report;
   protected readonly damages = new DamageList();
   /**
-   * Grows with each get, query and write: who works in the background sees from it that others are served. Indexes that
-   * follow are not counted.
+   * Incremented by each get, query and write, so that background work can detect foreground traffic. Reads by indexes
+   * that are catching up are not counted.
    */
   servedCount = 0;
-  /** Told once, when it stops for a reason other than being closed. Set by whoever keeps it. */
+  /** Called once, when the store stops for a reason other than being closed. Set by its owner. */
   whenStopped: ((error: Error) => void) | null = null;
   readonly #log: FileLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
-  /** How many transactions were taken from `#pending`: the first that is left has this number. */
+  /** Number of transactions removed from `#pending` so far: the sequence number of the first one left. */
   #settled = 0;
   #durableShapeCount: number;
-  /** Why it serves no longer: it has stopped, or is closing. */
+  /** Why requests are refused: the store has stopped, or is closing. */
   #failure: Error | null = null;
-  /** Why it has stopped, when it was not closed. */
+  /** Why it has stopped; null while it runs and after an ordinary close. */
   #stopCause: Error | null = null;
   #isEnding = false;
   /** Resolves when the transaction that is being made in several turns has been appended, or has failed; null: there is none. */
@@ -139,7 +139,10 @@ export abstract class Store implements LogListener {
     };
   }
 
-  /** Adds to a transaction what its changes call for, after its last one. @throws RecordNotResident, EngineError */
+  /**
+   * Appends the writes that follow from a transaction's changes, after its last change. @throws RecordNotResident,
+   * EngineError
+   */
   protected abstract complete(transaction: Transaction): void;
 
   /** As `complete`, in steps. */
@@ -148,17 +151,16 @@ export abstract class Store implements LogListener {
   /** Transactions of so many bytes in the log are visible; did one of them change documents? */
   protected abstract committed(bytes: number, hasDocuments: boolean): void;
 
-  /** The record of settings was replaced. */
+  /** The settings record was replaced. */
   protected abstract settingsChanged(): void;
 
   // Writing
 
   /**
-   * Runs `change` over the newest state and makes what it did durable and visible as a whole. It is called
-   * synchronously, and again from its beginning when it needs a record that is not in memory: it must have no
-   * effects but on its transaction.
+   * Runs `change` over the newest state and commits its writes atomically. `change` is called synchronously, and again
+   * from its beginning when it needs a record that is not in memory: it must have no effects but on its transaction.
    *
-   * @returns what `change` returned, when its writes are on the disk.
+   * @returns what `change` returned, once its writes are durable and visible.
    * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
    */
   write<Result>(
@@ -212,7 +214,7 @@ export abstract class Store implements LogListener {
     change: (transaction: Transaction) => Result,
     options?: WriteOptions,
   ): Promise<Result> {
-    // Not async: a write that waits for nothing but the disk makes one promise and no frame.
+    // Not async: a write that only waits for the disk allocates one promise and no async frame.
     const isDeletion = options?.isDeletion === true;
     const fetched = options?.fetched ?? nothingFetched;
     if (this.#mustWait) {
@@ -253,7 +255,7 @@ export abstract class Store implements LogListener {
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  /** @throws RecordNotResident, and what `change` throws; then nothing happened */
+  /** @throws RecordNotResident, and what `change` throws; then nothing has happened */
   #attempt<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
@@ -387,7 +389,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** @returns a promise of `result`, for when the transaction is visible. */
+  /** @returns a promise of `result` that resolves when the transaction is visible. */
   #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
     const { shapes } = this.state;
     const { scratch } = transaction;
@@ -466,11 +468,11 @@ export abstract class Store implements LogListener {
     } catch (error) {
       this.#stop(error);
       for (const { resolve, result } of due.slice(0, done)) resolve(result);
-      // They are durable, and found again; here nobody can say what became of them.
+      // They are durable and will be replayed at the next opening; until then their outcome is unknown.
       for (const transaction of due.slice(done)) transaction.reject(error);
       return;
     }
-    // What is told comes last: what is durable becomes visible, whoever trips over it.
+    // Listeners are notified last, so that a failing listener cannot keep durable changes from becoming visible.
     const { feed } = this.state;
     try {
       this.committed(bytes, hasDocuments);
@@ -498,14 +500,14 @@ export abstract class Store implements LogListener {
     this.#durableShapeCount = transaction.shapeCount;
   }
 
-  /** From the log: transactions after the first `count` are lost. It goes on when it was for want of room. */
+  /** From the log: transactions after the first `count` are lost. If the disk was full, the store goes on. */
   lost(count: number, error: Error): void {
     this.#dropStagedAhead(); // the newest goes first
     const dropped = this.#pending.splice(count - this.#settled);
     this.#lostBy = { error };
     if (!isDiskFull(error)) this.#failure ??= error;
     try {
-      // A database that has stopped has no use for what it staged, and perhaps staged it in part.
+      // A stopped store does not need to roll back, and may have staged only in part.
       if (this.#failure === null) this.#takeBack(dropped);
     } catch (mistake) {
       this.#stop(mistake);
@@ -524,12 +526,12 @@ export abstract class Store implements LogListener {
     shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
   }
 
-  /** From the log: it writes nothing any more. */
+  /** From the log: it has stopped writing. */
   stopped(error: Error): void {
     this.#stop(error);
   }
 
-  /** Hears of each row as it is committed. A field, so that no closure is made for each transaction. */
+  /** Called for each row as it is committed. A field, so that no closure is allocated per transaction. */
   readonly #rowCommitted = (
     document: number,
     _etag: number,
@@ -540,10 +542,10 @@ export abstract class Store implements LogListener {
     else if (!this.state.keyspaces.tombstones.isEmpty) this.#born.push(document);
   };
 
-  /** Documents that were not there before the transaction that is being committed. */
+  /** Documents that did not exist before the transaction that is being committed. */
   readonly #born: number[] = [];
 
-  /** For `bodyText`. */
+  /** Scratch value of `bodyText`. */
   readonly #place = newPlace();
 
   #dropTombstonesOfBorn(): void {
@@ -557,12 +559,12 @@ export abstract class Store implements LogListener {
 
   // Reading
 
-  /** Is this database able to serve? @throws EngineError database-stopped with the reason */
+  /** @throws EngineError database-stopped with the reason, when it does not serve */
   assertServing(): void {
     if (this.#failure !== null) throw this.#refusal();
   }
 
-  /** Why it does not serve. */
+  /** The error for a refused request. */
   #refusal(): EngineError {
     if (this.#stopCause === null) return this.closedError();
     return stoppedError(this.name, this.#stopCause, this.isInMemory ? null : undefined);
@@ -576,8 +578,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * The record of a document that exists, beginning at byte 0 of the result; a promise when it must come from the
-   * disk. Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   * The record of an existing document, beginning at byte 0 of the result; a promise when it must be read from disk.
+   * Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
    */
   record(document: number): Buffer | Promise<Buffer> {
     const { documents } = this.state;
@@ -589,12 +591,14 @@ export abstract class Store implements LogListener {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
-  /** The record that a script missed, in bytes of its own. @throws EngineError record-damaged */
+  /** A copy of the record that a script missed. @throws EngineError record-damaged */
   async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
     return Buffer.from(await this.recordAt(document, position, length));
   }
 
-  /** A picture of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records. */
+  /**
+   * A view of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records from compaction.
+   */
   view(): DatabaseView {
     this.assertServing();
     const documents = this.state.documents.view();
@@ -609,8 +613,8 @@ export abstract class Store implements LogListener {
     };
   }
   /**
-   * The text of a document without `@metadata`, as it was stored: synchronously when its record is in memory.
-   * Null when there is none.
+   * The stored text of a document, without `@metadata`: synchronously when its record is in memory. Null when there is
+   * no such document.
    */
   bodyText(id: string): string | null | Promise<string> {
     const document = this.find(id);
@@ -618,7 +622,7 @@ export abstract class Store implements LogListener {
     const { documents } = this.state;
     const position = documents.positionOf(document);
     const length = documents.lengthOf(document);
-    // In place: a view of the record would cost as much as the look-up.
+    // In place: a view of the record would cost as much as the lookup.
     const place = this.#place;
     if (this.#log.place(position, length, place)) return bodyTextOf(place.bytes, place.start);
     return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
@@ -633,7 +637,7 @@ export abstract class Store implements LogListener {
       : this.state.mergedChangeVector("", committedEtag);
   }
 
-  /** 16 bytes: the same for the life of the database. */
+  /** 16 bytes, constant for the life of the database. */
   get databaseId(): Buffer {
     return this.#log.databaseId;
   }
@@ -653,19 +657,19 @@ export abstract class Store implements LogListener {
     return this.#log.metrics();
   }
 
-  /** Is it set to refuse requests? */
+  /** Is it configured to refuse requests? */
   get isDisabled(): boolean {
     return this.settings["Disabled"] === true;
   }
 
-  /** The database's record of settings, as it was last put. */
+  /** The database's settings record, as last put. */
   get settings(): JsonObject {
     return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
   }
 
   /**
-   * Replaces the record of settings by what `change` makes of the newest one; it must have no other effect. Resolves
-   * when that is durable. @returns what it made
+   * Replaces the settings record with what `change` makes of the newest one; `change` must have no other effect.
+   * Resolves when the new record is durable. @returns the new record
    */
   async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
     const changed = await this.write((transaction) => {
@@ -679,7 +683,7 @@ export abstract class Store implements LogListener {
     return changed;
   }
 
-  /** Replaces the record of settings. Resolves when it is durable. */
+  /** Replaces the settings record. Resolves when it is durable. */
   async putSettings(record: JsonObject): Promise<void> {
     await this.write((transaction) => {
       transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
@@ -688,22 +692,22 @@ export abstract class Store implements LogListener {
   }
   // Ending
 
-  /** From now on writes are refused, but for `writeWhileEnding`. */
+  /** From now on all writes but those of `writeWhileEnding` are refused. */
   protected startEnding(): void {
     this.#isEnding = true;
   }
 
-  /** Has it begun to be closed or abandoned? */
+  /** Has it begun to close, or been abandoned? */
   get hasEnded(): boolean {
     return this.#isEnding;
   }
 
-  /** Does it serve no longer, whatever the reason? */
+  /** Has it stopped serving, for whatever reason? */
   protected get hasFailed(): boolean {
     return this.#failure !== null;
   }
 
-  /** From now on everything is refused that asks whether it serves. */
+  /** From now on `assertServing` throws. */
   protected refuseAll(): void {
     this.#failure ??= this.closedError();
   }
@@ -712,7 +716,10 @@ export abstract class Store implements LogListener {
     return new EngineError("database-stopped", `Database '${this.name}' is closed.`);
   }
 
-  /** Lets go of the files, when nothing works over them any more: with a fresh snapshot, if all writes could be settled. */
+  /**
+   * Closes the log and the blobs, after all work on them has ended; writes a final snapshot if all writes could be
+   * settled.
+   */
   protected async closeFiles(withSnapshot: boolean, isWhole: boolean): Promise<void> {
     await this.#snapshot;
     const isSettled = isWhole && (await this.#settleWrites());
@@ -729,7 +736,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** @returns whether all that was appended is durable or, for want of room, taken back. */
+  /** @returns whether everything that was appended is durable or, when the disk was full, rolled back. */
   async #settleWrites(): Promise<boolean> {
     try {
       await this.#log.flush();
@@ -743,7 +750,7 @@ export abstract class Store implements LogListener {
     return snapshotSections(this.state, view, this.#durableShapeCount);
   }
 
-  /** Writes an index snapshot beside traffic, so that the next opening replays little. One at a time. */
+  /** Writes an index snapshot concurrently with traffic, so that the next opening replays little. One at a time. */
   async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
     const before = this.#snapshot;
     const snapshot = before.then(async () => {
@@ -759,45 +766,45 @@ export abstract class Store implements LogListener {
     await snapshot;
   }
 
-  /** Resolves when all that was written until now is durable. */
+  /** Resolves when everything written so far is durable. */
   async flush(): Promise<void> {
     await this.#log.flush();
   }
 
-  /** Is a transaction on its way to the disk? */
+  /** Is a transaction appended but not yet durable? */
   protected get isWriting(): boolean {
     return this.#pending.length > 0;
   }
 
-  // Care
+  // Maintenance
 
-  /** Gives back the room of records that are no longer needed. @throws EngineError disk-full, database-stopped */
+  /** Reclaims the space of records that are no longer needed. @throws EngineError disk-full, database-stopped */
   async compact(): Promise<CompactionReport> {
     this.assertServing();
     return await this.#log.compact();
   }
 
-  /** Resolves when no compaction is under way: where records stand is what the files say. */
+  /** Resolves when no compaction is running: from then on record positions agree with the files. */
   compactionEnded(): Promise<void> {
     return this.#log.compactionEnded();
   }
 
-  /** Lets compaction wait while most of the documents are about to be replaced. Release it. */
+  /** Postpones compaction while most of the documents are about to be replaced. Release it. */
   holdCompaction(): Pin {
     return this.#log.holdCompaction();
   }
 
-  /** Are writes refused, but for deletions, because the disk is full? */
+  /** Are all writes but deletions refused because the disk is full? */
   get isDiskFull(): boolean {
     return this.#log.isDiskFull;
   }
 
-  /** What was found damaged, by reads or by scrubs. */
+  /** Damage found by reads and scrubs. */
   get damaged(): readonly Damaged[] {
     return this.damages.all;
   }
 
-  /** @throws InvariantError when the parts do not agree. For tests and checks of a closed time. */
+  /** @throws InvariantError when the parts do not agree. For tests and offline checks. */
   checkInvariants(): void {
     const { documents, keyspaces } = this.state;
     documents.checkInvariants();
@@ -837,7 +844,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** Nothing is written or read any more: what is in memory may not be what the log says. The first reason stays. */
+  /** Stops all reads and writes, because memory may no longer agree with the log. The first cause is kept. */
   #stop(error: unknown): void {
     if (this.#stopCause !== null || this.#isEnding) return;
     this.#stopCause = error instanceof Error ? error : new Error(String(error));
@@ -847,7 +854,7 @@ export abstract class Store implements LogListener {
   }
 }
 
-/** They are in images, which the cache of records has that much less room for. */
+/** Unsynced bytes are held in segment images, which take that much away from the record cache. */
 function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
 }

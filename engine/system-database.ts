@@ -1,13 +1,13 @@
 /**
- * The database of the server itself. When it stops it is opened again from the disk, as the others are; until then it is
- * read as it was in memory, so that callers are still known, and takes no writes.
+ * The server's own database. When it stops it is reopened from disk, like the others; until then its state in memory is
+ * still read, so that callers can be identified, and writes are refused.
  */
 import { Database, type DatabaseOptions } from "./database.ts";
 import { systemDatabaseName } from "./database-name.ts";
 import type { Environment } from "./environment.ts";
 import { Reopenings } from "./reopenings.ts";
 
-/** What the disk refuses now it may take later. */
+/** A disk error may be transient. */
 const retryMs = 60_000;
 
 export class SystemDatabase {
@@ -83,7 +83,7 @@ export class SystemDatabase {
     }
   }
 
-  /** Nobody asks for it as for other databases: it asks itself. */
+  /** Unlike other databases it is not opened on request, so it retries on a timer. */
   #retryIn(ms: number, cause: Error): void {
     this.#environment.clock.setTimer(ms, () => {
       this.#turn = this.#turn.then(() => this.#reopen(cause));

@@ -1,16 +1,16 @@
 /**
- * Moments as microseconds since 1970 (whole numbers, negative before), and their text with seven
- * digits of fraction: `2026-11-21T13:45:42.4713670Z`.
+ * Timestamps as microseconds since 1970 (integers, negative before), and their text with seven fractional digits:
+ * `2026-11-21T13:45:42.4713670Z`.
  *
  * Hot: one is written for every document that is read (bench/document-text.bench.ts).
  *
  * Invariants:
  * - Years are 1 to 9999, the range of the interface's dates; formatting asserts it.
- * - Every microsecond from 1685 to 2255 is exact. Before and after, a double holds every 2nd to 32nd.
+ * - Every microsecond from 1685 to 2255 is exact. Before and after, doubles are 2 to 32 microseconds apart.
  */
 import { assert } from "./assert.ts";
 
-/** Bytes of a moment's text. */
+/** Bytes of a timestamp's text. */
 export const timestampBytes = 28;
 
 const microsPerSecond = 1_000_000;
@@ -19,10 +19,10 @@ const daysPerEra = 146_097; // 400 years
 const yearOneMicros = -62_135_596_800 * microsPerSecond;
 const yearEndMicros = 253_402_300_800 * microsPerSecond; // exclusive
 
-/** The last moment of the year 9999 that is a double: they are 32 apart there. */
+/** The last timestamp of the year 9999 that is a double: they are 32 apart there. */
 const lastMicros = yearEndMicros - 32;
 
-/** The text of `writtenSecond`, up to the dot: many documents are of the same second. */
+/** The text of `writtenSecond`, up to the dot: consecutive documents often share the second. */
 const writtenText = Buffer.alloc(20);
 let writtenSecond = Number.NaN;
 
@@ -35,7 +35,7 @@ function writeDigits(target: Uint8Array, at: number, value: number, count: numbe
   }
 }
 
-/** Fills `writtenText` with `yyyy-MM-ddTHH:mm:ss.` (days to date: years begin in March). */
+/** Sets `writtenText` to `yyyy-MM-ddTHH:mm:ss.` (days to date: years begin in March). */
 function writeSecond(second: number): void {
   const day = Math.floor(second / secondsPerDay);
   const secondOfDay = second - day * secondsPerDay;
@@ -63,7 +63,7 @@ function writeSecond(second: number): void {
   writtenSecond = second;
 }
 
-/** Writes the text of a moment, `timestampBytes` long, at `at`. */
+/** Writes the text of a timestamp, `timestampBytes` long, at `at`. */
 export function writeTimestamp(target: Uint8Array, at: number, micros: number): void {
   const second = Math.floor(micros / microsPerSecond);
   if (second !== writtenSecond) {
@@ -79,7 +79,7 @@ export function writeTimestamp(target: Uint8Array, at: number, micros: number): 
 
 const formatted = Buffer.alloc(timestampBytes);
 
-/** The text of a moment: `formatTimestamp(0)` is `1970-01-01T00:00:00.0000000Z`. */
+/** The text of a timestamp: `formatTimestamp(0)` is `1970-01-01T00:00:00.0000000Z`. */
 export function formatTimestamp(micros: number): string {
   writeTimestamp(formatted, 0, micros);
   return formatted.latin1Slice(0, timestampBytes);
@@ -88,8 +88,8 @@ export function formatTimestamp(micros: number): string {
 const timestampPattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?Z?$/;
 
 /**
- * The moment of a text `yyyy-MM-ddTHH:mm:ss[.fraction][Z]`, which is in UTC with or without the `Z`;
- * NaN when it has not this form or names no day of the calendar. The seventh digit is cut off.
+ * Parses `yyyy-MM-ddTHH:mm:ss[.fraction][Z]`, which is in UTC with or without the `Z`; NaN for another form or an
+ * invalid calendar date. The seventh digit is cut off.
  */
 export function parseTimestamp(text: string): number {
   const parts = timestampPattern.exec(text);
@@ -111,21 +111,21 @@ export function parseTimestamp(text: string): number {
   return Math.min(date.getTime() * 1000 + fraction, lastMicros);
 }
 
-/** Where a range of whole milliseconds begins or ends, when it was told finer. */
+/** A bound of a range of whole milliseconds, from a possibly finer time. */
 export interface MillisecondBound {
   readonly ms: number;
-  /** The moment as it was told, with seven digits. */
+  /** The given time, with seven fractional digits. */
   readonly text: string;
 }
 
-/** The first millisecond that is not before the moment; null when `text` is none. */
+/** The first millisecond that is not before the time; null when `text` is not a time. */
 export function firstMillisecond(text: string): MillisecondBound | null {
   const last = lastMillisecond(text);
   if (last === null || /0000Z$/.test(last.text)) return last;
   return { ms: last.ms + 1, text: last.text };
 }
 
-/** The last millisecond that is not after the moment; null when `text` is none. */
+/** The last millisecond that is not after the time; null when `text` is not a time. */
 export function lastMillisecond(text: string): MillisecondBound | null {
   if (Number.isNaN(parseTimestamp(text))) return null;
   // Not from the microseconds: far from 1970 they are not exact.
@@ -135,6 +135,6 @@ export function lastMillisecond(text: string): MillisecondBound | null {
   return { ms, text: `${second}.${fraction}Z` };
 }
 
-/** .NET's least and greatest moment, as RavenDB writes what never was or has no end. */
+/** .NET's least and greatest DateTime, which RavenDB writes for "never" and "no end". */
 export const neverText = "0001-01-01T00:00:00.0000000";
 export const foreverText = "9999-12-31T23:59:59.9999999";

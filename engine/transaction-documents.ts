@@ -1,6 +1,6 @@
 /**
- * The documents that one transaction has written: their rows, packed, with the newest row of each document at hand.
- * Used over and over by one transaction after the other. Knows nothing of the log.
+ * The documents that one transaction has written: their rows, packed, with an index to the newest row of each document.
+ * Reused by one transaction after another. Knows nothing of the log.
  *
  *   words (u32): document | at | recordLength | collection << 16 | flags | ...
  *   etags (f64): etag | ...
@@ -9,8 +9,8 @@
  *
  * Invariants:
  * - Row numbers are in the order of writing; `newestOf` finds the last one of a document.
- * - The hash table has the rows below `#hashed`. The others are put into it when somebody asks, and there are more than
- *   `scanRowsMax` rows: a bulk patch writes thousands and never asks.
+ * - The hash table contains the rows below `#hashed`. The others are added on a lookup, if there are more than
+ *   `scanRowsMax` rows: a bulk patch writes thousands and never looks one up.
  */
 
 const scanRowsMax = 8;
@@ -20,21 +20,21 @@ const offsetAt = 1;
 const recordLengthAt = 2;
 const wordAt = 3;
 const rowsMin = 64;
-/** Room for this many rows is kept from transaction to transaction. */
+/** Capacity in rows that is kept from transaction to transaction. */
 const rowsKept = 4 * 1024;
 
 export class TransactionDocuments {
   count = 0;
   #words = new Uint32Array(rowsMin * wordsPerRow);
   #etags = new Float64Array(rowsMin);
-  /** Row + 1 by document, linear probing; 0 = free. A power of two, at least twice the rows there is room for. */
+  /** Row + 1 by document, linear probing; 0 = free. A power of two, at least twice the capacity in rows. */
   #slots = new Uint32Array(rowsMin * 2);
   #hashed = 0;
-  /** What was asked last, and the answer: one document is asked for many times in turn. */
+  /** The last lookup and its result: one document is looked up many times in a row. */
   #askedDocument = -1;
   #askedRow = -1;
 
-  /** Forgets everything. Cost: nothing after a small transaction. */
+  /** Removes all rows. Cost: O(1) after a small transaction. */
   reset(): void {
     if (this.count > rowsKept) {
       this.#words = new Uint32Array(rowsMin * wordsPerRow);
@@ -72,7 +72,7 @@ export class TransactionDocuments {
     this.#etags[row] = etag;
   }
 
-  /** The row that this document was given last, or -1. */
+  /** The newest row of this document, or -1. */
   newestOf(document: number): number {
     if (document !== this.#askedDocument) {
       this.#askedRow = this.#find(document);
@@ -149,7 +149,7 @@ export class TransactionDocuments {
   }
 }
 
-/** Spreads neighbouring numbers. */
+/** Mixes adjacent numbers. */
 function slotOf(document: number): number {
   const mixed = Math.imul(document, 0x9e3779b1);
   return mixed ^ (mixed >>> 15);

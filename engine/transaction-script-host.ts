@@ -1,6 +1,6 @@
 /**
- * What a patch script may do to a database: everything in its transaction, nothing outside it. Keeps an account of
- * what it did, for the debug and test modes.
+ * The script host for patches: every access goes through the script's transaction. Records what the script did, for the
+ * debug and test modes.
  */
 
 import { EngineError } from "./errors.ts";
@@ -25,7 +25,7 @@ import { deleteDocument, putParsed } from "./writes/documents.ts";
 import { segmentsIn } from "./writes/series-source.ts";
 import { appendToSeries, deleteFromSeries, incrementSeries } from "./writes/time-series.ts";
 
-/** What a script did, in the shape of the debug replies. */
+/** The actions of a script, in the shape of the debug replies. */
 export class ScriptActions {
   readonly output: string[] = [];
   readonly loads: { Id: string; Exists: boolean }[] = [];
@@ -33,7 +33,7 @@ export class ScriptActions {
   readonly puts: string[] = [];
   readonly deletes: string[] = [];
   readonly counterReads: { Name: string; Value: string; Exists: boolean }[] = [];
-  /** JSON texts, as those of time series: some of their numbers are doubles. */
+  /** JSON texts, like those of time series: some of their numbers are doubles. */
   readonly counterIncrements: string[] = [];
   readonly counterDeletes: string[] = [];
   readonly seriesReads: string[] = [];
@@ -41,7 +41,7 @@ export class ScriptActions {
   readonly seriesIncrements: string[] = [];
   readonly seriesDeletes: object[] = [];
 
-  /** JSON text of the account. */
+  /** The actions as JSON text. */
   get text(): string {
     return `{"LoadDocument":${JSON.stringify(this.loads)},"PutDocument":[${this.puts.join(",")}],"DeleteDocument":${JSON.stringify(this.deletes)},"GetCounter":${JSON.stringify(this.counterReads)},"IncrementCounter":[${this.counterIncrements.join(",")}],"DeleteCounter":${JSON.stringify(this.counterDeletes)},"GetTimeSeries":[${this.seriesReads.join(",")}],"AppendTimeSeries":[${this.seriesAppends.join(",")}],"IncrementTimeSeries":[${this.seriesIncrements.join(",")}],"DeleteTimeSeries":${JSON.stringify(this.seriesDeletes)},"RemoteAttachments":[],"DeleteAttachment":[],"CopyAttachment":[]}`;
   }
@@ -58,7 +58,7 @@ export class TransactionScriptHost implements ScriptHost {
     this.#random = random;
   }
 
-  /** What the script did; made when it does the first thing, or somebody asks. */
+  /** The script's actions; created with the first one, or on first access. */
   get actions(): ScriptActions {
     this.#actions ??= new ScriptActions();
     return this.#actions;
@@ -104,7 +104,7 @@ export class TransactionScriptHost implements ScriptHost {
 
   delete(id: string, changeVector: string | null | undefined): boolean {
     this.actions.deletes.push(id);
-    // RavenDB 7.2.7 says true also of a document whose deletion is still remembered.
+    // RavenDB 7.2.7 also returns true for a document that still has a tombstone.
     return (
       deleteDocument(this.#transaction, id, changeVector ?? undefined) ||
       this.#transaction.wasDeleted(id)
@@ -139,7 +139,7 @@ export class TransactionScriptHost implements ScriptHost {
   deleteCounter(id: string, name: string): void {
     this.actions.counterDeletes.push(name);
     const transaction = this.#transaction;
-    // RavenDB 7.2.7 writes the document also when there was no such counter.
+    // RavenDB 7.2.7 rewrites the document even when there was no such counter.
     if (!deleteCounter(transaction, id, name)) transaction.touch(requireDocument(transaction, id));
   }
 

@@ -9,8 +9,8 @@
  * Knows nothing of what counters or attachments mean: see writes/.
  *
  * Invariants:
- * - Etags grow from record to record; those of a transaction that fails are used up.
- * - A document whose counters or attachments changed is written once more, after everything else.
+ * - Etags grow from record to record; those of a failed transaction are not reused.
+ * - A document whose counters or attachments changed is rewritten after everything else.
  */
 import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
@@ -32,7 +32,7 @@ import { BTree, type TreeCursor } from "./tree/btree.ts";
 import { compareStrings } from "./tree/compare.ts";
 import type { Work } from "./work-budget.ts";
 
-/** A record that the transaction must read is on the disk only. Caught by the database, never by callers. */
+/** A record that the transaction must read is only on disk. Caught by the store, never by callers. */
 export class RecordNotResident extends Error {
   override readonly name = "RecordNotResident";
   readonly document: number;
@@ -50,7 +50,7 @@ export class RecordNotResident extends Error {
 interface StagedEntry {
   readonly keyspace: EntryKeyspace<unknown>;
   readonly key: string;
-  /** Null removes the entry; its position is set when the log has given one. */
+  /** Null removes the entry; its position is set once the log has assigned one. */
   readonly entry: Entry<unknown> | null;
   /** Offset and length of its record in the scratch buffer. */
   readonly at: number;
@@ -72,16 +72,16 @@ export interface RecordSpan {
 }
 
 const none: readonly never[] = [];
-/** What a transaction did to one key; a value that is undefined: removed. */
+/** What a transaction did to one key; an undefined value: removed. */
 interface OwnEntry {
   readonly value: unknown;
 }
 
 type OwnEntries = BTree<string, OwnEntry>;
 
-/** Memory above this is given back when a transaction has ended. */
+/** A scratch buffer larger than this is released at the end of its transaction. */
 const scratchBytesKept = 16 * 1024 * 1024;
-/** Bytes of memory from which on it is worth it to write to it where it is. */
+/** Buffers from this size on are adopted and written in place. */
 const adoptedBytesMin = 1024 * 1024;
 
 /** Bytes from which on a buffer is grown in slices where it can be, and of such a slice. */
@@ -99,7 +99,7 @@ export class Scratch {
   #isAdopted = false;
   #summed: SummedBytes | null = null;
 
-  /** Makes room for `count` more bytes. @returns where they begin. */
+  /** Makes room for `count` more bytes. @returns their offset. */
   reserve(count: number): number {
     const needed = this.length + count;
     if (needed > transactionBytesMax) {
@@ -150,8 +150,8 @@ export class Scratch {
   }
 
   /**
-   * Takes a large `bytes` for what is written, when nothing is yet and there is less room. For this transaction only: it is
-   * let go of at its end.
+   * Adopts a large `bytes` as the scratch buffer, if nothing is written yet and the present one is smaller. It is
+   * released at the end of this transaction.
    */
   adopt(bytes: Buffer): void {
     if (this.length > 0 || bytes.length < Math.max(adoptedBytesMin, this.bytes.length)) return;
@@ -166,12 +166,12 @@ export class Scratch {
     this.trim();
   }
 
-  /** Will its memory be let go of when the transaction has ended? */
+  /** Will its memory be released at the end of the transaction? */
   get isLarge(): boolean {
     return this.#isAdopted || this.#summed !== null || this.bytes.length > scratchBytesKept;
   }
 
-  /** Lets go of the memory that a large transaction needed. */
+  /** Releases the memory of a large transaction. */
   trim(): void {
     if (!this.isLarge) return;
     this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
@@ -180,7 +180,7 @@ export class Scratch {
   }
 }
 
-/** Adds the records of shapes that the log does not have yet to the transaction. */
+/** Adds the records of shapes that are not in the log yet to the transaction. */
 export function logShapes(shapes: ShapeTable, scratch: Scratch): void {
   for (let id = shapes.loggedCount + 1; id <= shapes.count; id++) {
     const at = scratch.reserve(shapes.recordLength(id));
@@ -235,12 +235,12 @@ export class Transaction {
     return this.state.keyspaces;
   }
 
-  /** Nothing of it is to be written. */
+  /** Is there nothing to write? */
   get isEmpty(): boolean {
     return this.#isDiscarded || (this.scratch.length === 0 && this.#entries === null);
   }
 
-  /** What was done was only a trial: nothing of it happens. */
+  /** Drops everything: the transaction was only a trial. */
   discard(): void {
     this.#isDiscarded = true;
   }
@@ -255,17 +255,17 @@ export class Transaction {
     return this.state.nextEtag();
   }
 
-  /** The change vector of something that this database writes at `etag`. */
+  /** The change vector of a write by this database at `etag`. */
   changeVectorAt(etag: number): string {
     return this.state.changeVectorAt(etag);
   }
 
-  /** Does nobody listen? Then a hot caller need not make the `Change` either. */
+  /** Is there no listener? Then a hot caller need not make the `Change` either. */
   get isUnwatched(): boolean {
     return this.state.feed.isIdle;
   }
 
-  /** Adds to what listeners are told once this is durable; nobody listening, nothing is kept. */
+  /** Adds a change for listeners, who are notified once it is durable; dropped when there are none. */
   changed(change: Change): void {
     if (this.state.feed.isIdle) return;
     this.#changes ??= [];
@@ -274,13 +274,13 @@ export class Transaction {
 
   // Documents
 
-  /** The number of the document that has this id here and now, or -1. */
+  /** The number of the document that has this id in this transaction, or -1. */
   find(id: string): number {
     const document = this.state.documents.lookup(id);
     return document >= 0 && this.exists(document) ? document : -1;
   }
 
-  /** The documents whose id begins with `prefix`, as this transaction sees them, in the order of ids. */
+  /** The documents whose id begins with `prefix`, as this transaction sees them, in id order. */
   withIdPrefix(prefix: string): number[] {
     const { documents } = this.state;
     const lowerPrefix = prefix.toLowerCase();
@@ -294,7 +294,7 @@ export class Transaction {
       .sort((left, right) => documents.compareIds(left, right));
   }
 
-  /** Is there a marker of a deletion of this document, made by this transaction or before? */
+  /** Does this document have a tombstone, made by this transaction or before? */
   wasDeleted(id: string): boolean {
     const document = this.state.documents.lookup(id);
     if (document < 0 || this.exists(document)) return false;
@@ -339,7 +339,7 @@ export class Transaction {
     return place;
   }
 
-  /** As `CommitLog.place`, with the records that were fetched for this transaction. */
+  /** As `CommitLog.place`, including the records that were fetched for this transaction. */
   place(position: Position, length: number, target: RecordPlace): boolean {
     return (
       this.#fetched.locate(position, length, target) ||
@@ -356,8 +356,8 @@ export class Transaction {
   }
 
   /**
-   * Takes in the document record of `recordLength` bytes that the caller encoded at the end of the scratch buffer;
-   * 0 is a deletion.
+   * Stages the document record of `recordLength` bytes that the caller encoded at the end of the scratch buffer; 0 is a
+   * deletion.
    */
   stageDocument(
     document: number,
@@ -372,23 +372,23 @@ export class Transaction {
     if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
   }
 
-  /** The document's lists of names changed: it is written again at the end. */
+  /** The document's name lists (counters, attachments, ...) changed: it is rewritten at the end. */
   touch(document: number): void {
     this.#touched ??= new Set();
     this.#touched.add(document);
   }
 
-  /** Is the document to be written again? */
+  /** Is the document to be rewritten? */
   isTouched(document: number): boolean {
     return this.#touched?.has(document) === true;
   }
 
-  /** The document is gone, or was written again just now: it is not written again at the end. */
+  /** The document was deleted, or has just been rewritten: it is not rewritten at the end. */
   untouch(document: number): void {
     this.#touched?.delete(document);
   }
 
-  /** Documents to write again; each call empties the list. */
+  /** Removes and returns the documents to rewrite. */
   takeTouched(): readonly number[] {
     if (this.#touched === null) return none;
     const touched = [...this.#touched];
@@ -398,7 +398,7 @@ export class Transaction {
 
   // Revisions
 
-  /** Takes in the revision record of `length` bytes that the caller encoded at the end of the scratch buffer. */
+  /** Stages the revision record of `length` bytes that the caller encoded at the end of the scratch buffer. */
   stageRevision(document: number, length: number): void {
     const at = this.scratch.length;
     this.scratch.length = at + length;
@@ -422,7 +422,7 @@ export class Transaction {
     return this.#revisionsOf?.get(document) ?? none;
   }
 
-  /** The revision goes; the caller writes its tombstone. */
+  /** Removes the revision; the caller writes its tombstone. */
   removeRevision(facts: RevisionFacts): void {
     this.#removedRevisions ??= new Set();
     assert(!this.#removedRevisions.has(facts.etag), "a transaction removes a revision once");
@@ -430,7 +430,7 @@ export class Transaction {
     this.#addRevision({ facts, at: 0, length: 0 });
   }
 
-  /** How many revisions of a document this transaction sees. */
+  /** Number of revisions of a document that this transaction sees. */
   revisionCountOf(document: number): number {
     let count = this.keyspaces.revisions.newestCountOf(document);
     if (this.#revisionsOf === null) return count;
@@ -475,12 +475,12 @@ export class Transaction {
     return keyspace.newest(key);
   }
 
-  /** What this transaction sees of the keys that begin with `prefix`, in key order. */
+  /** The entries that this transaction sees whose keys begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
     return [...this.entriesFrom(keyspace, prefix, prefix)];
   }
 
-  /** As `entriesWithPrefix`, one by one from the key `from` on. Nothing may be changed meanwhile. */
+  /** As `entriesWithPrefix`, one by one from the key `from` on. Nothing may be changed during the iteration. */
   entriesFrom<Value>(
     keyspace: EntryKeyspace<Value>,
     prefix: string,
@@ -490,7 +490,7 @@ export class Transaction {
     return merged(keyspace.newestRange(prefix, from), own?.cursor({ lower: from }), prefix, 1);
   }
 
-  /** As `entriesFrom`, backwards: from the key `from`, or the one before it, on. */
+  /** As `entriesFrom`, backward: from the key `from`, or the one before it. */
   entriesDownFrom<Value>(
     keyspace: EntryKeyspace<Value>,
     prefix: string,
@@ -502,8 +502,9 @@ export class Transaction {
   }
 
   /**
-   * Sets or, with `undefined`, removes an entry. `etag` is the newest one when it has none of its own.
-   * @throws EngineError invalid-argument for a key that no record could have, too-large
+   * Sets or, with `undefined`, removes an entry. `etag` defaults to the newest one, for entries without one of their
+   * own.
+   * @throws EngineError invalid-argument for a key too long for a record, too-large
    */
   putEntry<Value>(
     keyspace: EntryKeyspace<Value>,
@@ -528,7 +529,7 @@ export class Transaction {
     this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
   }
 
-  /** A deletion's marker. `revision`: the own etag of one. */
+  /** Writes a tombstone. `revision`: the etag of the deleted revision. */
   putTombstone(
     type: "document" | "attachment" | "revision",
     id: string,
@@ -576,7 +577,7 @@ export class Transaction {
 }
 
 /**
- * The newest entries of a keyspace under those of a transaction, which stand in for them, in the direction of both.
+ * Merges the newest entries of a keyspace with a transaction's own, which take precedence, in the direction of both.
  * `own` begins where `newest` does.
  */
 function* merged<Value>(

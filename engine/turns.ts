@@ -1,16 +1,16 @@
 /**
- * Long work in slices. However much of it is under way, in one turn of the event loop one slice of it runs, so that what
- * comes from outside waits for one slice, not for one of each.
+ * Time slicing of long work. Each turn of the event loop runs one slice, however much work is in progress, so that
+ * incoming requests wait for one slice, not for one of each task.
  *
  * Invariants:
- * - Who waits for a turn gets one in the order of coming.
+ * - Waiters get their turns first come, first served.
  */
 import { sliceMs } from "./limits.ts";
 import type { Work } from "./work-budget.ts";
 
 const waiting: (() => void)[] = [];
 let isScheduled = false;
-/** When sliced work began in the present turn; undefined: it has not. */
+/** Start of sliced work in the present turn; undefined: there was none yet. */
 let turnStartMs: number | undefined;
 
 function schedule(): void {
@@ -27,7 +27,7 @@ function schedule(): void {
   });
 }
 
-/** Resolves in a later turn of the event loop, in which no other waiting work goes on. */
+/** Resolves in a later turn of the event loop, in which no other waiting work resumes. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
@@ -36,8 +36,8 @@ export function nextTurn(): Promise<void> {
 }
 
 /**
- * For work that looks now and then whether its turn is over. Undefined while it is not; else wait for the promise before
- * going on. Cost: one look at the clock.
+ * For work that checks from time to time whether its slice is used up. Undefined while it is not; else await the
+ * promise before going on. Cost: one reading of the clock.
  */
 export function turnIsOver(): Promise<void> | undefined {
   const nowMs = performance.now();

@@ -1,15 +1,15 @@
 /**
- * Work that must not hold the event loop: it runs in slices, gives the loop back between them, and is counted. Over the
- * limit of its request it ends with an error that says which limit that is.
+ * Work that must not block the event loop: it runs in slices, yields between them, and is counted. When it exceeds a
+ * limit of its request it fails with an error that names the limit.
  *
- * Work is a generator that yields wherever it may pause. Whoever runs it decides whether it does: `WorkBudget.run`. One
- * slice is run in each turn of the event loop, whoever wants one: a hundred requests at once hold it no longer than
- * one does. Who waits for a slice gets it in the order of coming.
+ * Work is a generator that yields wherever it may pause. Its caller decides whether it does: `WorkBudget.run`. Each
+ * turn of the event loop runs one slice in total: a hundred concurrent requests block it no longer than one does.
+ * Waiters get their slices first come, first served.
  *
- * Knows nothing of what the work is. A unit is about what it costs to look at one term or entry: some ten nanoseconds.
+ * Knows nothing of what the work is. A unit is about the cost of visiting one term or entry: some ten nanoseconds.
  *
  * Invariants:
- * - What a budget holds of the process's memory is given back by `close`, whatever happened.
+ * - `close` returns all memory that a budget holds to the process's budget, whatever happened.
  */
 import { EngineError } from "./errors.ts";
 import {
@@ -25,14 +25,14 @@ import { processMemory } from "./memory-budget.ts";
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
 
-/** Units of work between two looks at the clock. */
+/** Units of work between two readings of the clock. */
 const lookUnits = 1024;
 
-/** Turns of the event loop, of which sliced work gets one slice each. */
+/** Shares turns of the event loop: one slice of work per turn. */
 export class WorkTurns {
   readonly #nowMs: () => number;
   readonly #waiters: (() => void)[] = [];
-  /** When the first work of this turn began; below 0: there was none yet. */
+  /** Start of the first work in this turn; negative: there was none yet. */
   #startMs = -1;
   #isScheduled = false;
 
@@ -40,7 +40,7 @@ export class WorkTurns {
     this.#nowMs = nowMs;
   }
 
-  /** Has this turn of the event loop had its slice of work? The first who asks begins it. */
+  /** Is this turn's slice used up? The first caller in a turn starts it. */
   isOver(): boolean {
     const nowMs = this.#nowMs();
     if (this.#startMs >= 0) return nowMs - this.#startMs >= sliceMs;
@@ -49,7 +49,7 @@ export class WorkTurns {
     return false;
   }
 
-  /** Resolves in a later turn, which has a whole slice left. */
+  /** Resolves in a later turn, with a full slice left. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve);
@@ -74,20 +74,20 @@ export class WorkTurns {
   }
 }
 
-/** The turns of this process: every engine in it shares them. */
+/** The turns of this process, shared by all engines in it. */
 export const processTurns = new WorkTurns();
 
-/** What one request may ask for. */
+/** The limits of one request. */
 export interface WorkLimits {
   /** Units of work. */
   readonly unitsMax: number;
-  /** Bytes that it holds for its work. */
+  /** Bytes held for its work. */
   readonly bytesMax: number;
   /** Conditions of a query's text. */
   readonly clausesMax: number;
   /** UTF-16 units of a query's text. */
   readonly textLengthMax: number;
-  /** Bytes of a request that asks a query. */
+  /** Bytes of a query request. */
   readonly requestBytesMax: number;
 }
 
@@ -100,7 +100,7 @@ export let workLimits: WorkLimits = {
   requestBytesMax: queryRequestBytesMax,
 };
 
-/** Whoever runs the process may set them, before there is work. */
+/** May be set by the process's owner, before there is work. */
 export function setWorkLimits(limits: WorkLimits): void {
   workLimits = limits;
 }
@@ -113,7 +113,7 @@ export class WorkBudget {
   #unitsAtLook = lookUnits;
   #heldBytes = 0;
 
-  /** `signal`: aborted when nobody wants the result any more. */
+  /** `signal`: aborted when the result is no longer wanted. */
   constructor(signal?: AbortSignal, unitsMax = workLimits.unitsMax, turns = processTurns) {
     this.#signal = signal;
     this.#unitsMax = unitsMax;
@@ -125,7 +125,7 @@ export class WorkBudget {
     return this.#units;
   }
 
-  /** Bytes of the process's memory that it holds. */
+  /** Bytes held of the process's memory budget. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -136,17 +136,17 @@ export class WorkBudget {
     if (this.#units > this.#unitsMax) throw tooMuchWork(this.#unitsMax);
   }
 
-  /** As `spend`: how scripts name it. */
+  /** As `spend`: its name in scripts. */
   burn(units: number): void {
     this.spend(units);
   }
 
-  /** Counts work that is not limited: what is delivered for it is. */
+  /** Counts work that has no limit of its own, because its output is limited. */
   tick(units: number): void {
     this.#unitsAtLook -= units;
   }
 
-  /** Is it time to give the event loop back? Cheap: the clock is looked at after enough work only. */
+  /** Is it time to yield to the event loop? Cheap: the clock is read only after enough work. */
   get isDue(): boolean {
     if (this.#units < this.#unitsAtLook) return false;
     this.#unitsAtLook = this.#units + lookUnits;
@@ -165,7 +165,7 @@ export class WorkBudget {
     throw new EngineError("operation-cancelled", "The client of a query has gone.");
   }
 
-  /** Runs work to its end. `onPause` is called each time before the event loop is given back. */
+  /** Runs work to its end. `onPause` is called before each yield to the event loop. */
   async run<Result>(work: Work<Result>, onPause?: () => void): Promise<Result> {
     for (;;) {
       const step = work.next();
@@ -175,26 +175,26 @@ export class WorkBudget {
     }
   }
 
-  /** Takes memory of the process for as long as the work lasts. @throws EngineError work-limit, memory-full */
+  /** Takes memory from the process's budget until `release` or `close`. @throws EngineError work-limit, memory-full */
   hold(bytes: number): void {
     if (this.#heldBytes + bytes > workLimits.bytesMax) throw tooMuchMemory(workLimits.bytesMax);
     if (!processMemory.tryTake("queries", bytes)) throw memoryFull();
     this.#heldBytes += bytes;
   }
 
-  /** Gives back what it held before. */
+  /** Returns memory that it holds. */
   release(bytes: number): void {
     this.#heldBytes -= bytes;
     processMemory.give("queries", bytes);
   }
 
-  /** Gives back all it holds. */
+  /** Returns all memory that it holds. */
   close(): void {
     this.release(this.#heldBytes);
   }
 }
 
-/** For work that is bounded elsewhere: it pauses, but is not limited. */
+/** For work that is bounded elsewhere: it pauses, but has no limits. */
 export class FreeBudget extends WorkBudget {
   override spend(units: number): void {
     this.tick(units);
@@ -205,7 +205,7 @@ export class FreeBudget extends WorkBudget {
   override release(): void {}
 }
 
-/** Runs work to its end without a pause: for tests, and for what is known to be small. */
+/** Runs work to its end without a pause: for tests, and for work known to be small. */
 export function finish<Result>(work: Work<Result>): Result {
   for (;;) {
     const step = work.next();

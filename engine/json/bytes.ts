@@ -1,19 +1,18 @@
 /**
- * Bytes of JSON text: their names, their classes, and small moves over them. Knows nothing of
- * documents.
+ * Bytes of JSON text: their names, their classes, and small operations on them. Knows nothing of documents.
  *
  * Hot: bench/document-text.bench.ts.
  */
 
 declare global {
   interface Buffer<TArrayBuffer extends ArrayBufferLike = ArrayBufferLike> {
-    /** One character for each byte of `[start, end)`: `toString("latin1")` without its checks. */
+    /** One character per byte of `[start, end)`: `toString("latin1")` without its checks. */
     latin1Slice(start?: number, end?: number): string;
-    /** The same for UTF-8. */
+    /** As `latin1Slice`, for UTF-8. */
     utf8Slice(start?: number, end?: number): string;
-    /** Writes one byte for each character, `write(text, at, "latin1")` without its checks. */
+    /** Writes one byte per character: `write(text, at, "latin1")` without its checks. */
     latin1Write(text: string, at?: number): number;
-    /** Writes UTF-8, as `write(text, at)` without its checks. */
+    /** Writes UTF-8: `write(text, at)` without its checks. */
     utf8Write(text: string, at?: number): number;
   }
 }
@@ -30,7 +29,7 @@ export const byteSlash = 0x2f;
 export const byteBackslash = 0x5c;
 export const byteObjectClose = 0x7d;
 
-/** What a byte means inside a string: the values of `stringByteClasses`. */
+/** Classes of bytes inside a string: the values of `stringByteClasses`. */
 export const stringPlain = 0;
 export const stringQuote = 1;
 export const stringEscape = 2;
@@ -47,7 +46,7 @@ stringByteClasses[byteBackslash] = stringEscape;
 /** Below this many bytes a loop is faster than the native copy, which has a fixed cost. */
 const copyLoopBytesMax = 40;
 
-/** Copies `source[from, to)` to `target` at `at`; the two must not overlap. Cost: its bytes. */
+/** Copies `source[from, to)` to `target` at `at`; the ranges must not overlap. Cost: O(bytes). */
 export function copyBytes(
   target: Buffer,
   at: number,
@@ -63,7 +62,7 @@ export function copyBytes(
   for (let i = from; i < to; i++) target[next++] = source[i] as number;
 }
 
-/** As `copyBytes`, of `length` bytes. @returns the position behind them in `target` */
+/** As `copyBytes`, for `length` bytes. @returns the position after them in `target` */
 export function appendBytes(
   target: Buffer,
   at: number,
@@ -75,7 +74,7 @@ export function appendBytes(
   return at + length;
 }
 
-/** True when `a[aFrom, aFrom + length)` and `b[bFrom, …)` hold the same bytes. */
+/** Are the bytes of `a[aFrom, aFrom + length)` and `b[bFrom, …)` equal? */
 export function bytesEqual(
   a: Uint8Array,
   aFrom: number,
@@ -89,10 +88,7 @@ export function bytesEqual(
   return true;
 }
 
-/**
- * Order of two byte strings, byte by byte, a prefix first: below 0, 0 or above 0. For valid UTF-8
- * this is the order of code points.
- */
+/** Compares two byte strings, a prefix first: below 0, 0 or above 0. For valid UTF-8 this is code point order. */
 export function compareBytes(
   a: Uint8Array,
   aFrom: number,
@@ -111,7 +107,7 @@ export function compareBytes(
   return aLength - bLength;
 }
 
-/** The first position from `at` on that is not white space of JSON, at most `end`. */
+/** The first position from `at` that is not JSON white space, at most `end`. */
 export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end) {
@@ -123,7 +119,7 @@ export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   return i;
 }
 
-/** Writes `codePoint` as UTF-8 at `at`; returns how many bytes that took. */
+/** Writes `codePoint` as UTF-8 at `at`; returns the number of bytes. */
 export function writeCodePoint(target: Uint8Array, at: number, codePoint: number): number {
   if (codePoint < 0x80) {
     target[at] = codePoint;
@@ -148,8 +144,8 @@ export function writeCodePoint(target: Uint8Array, at: number, codePoint: number
 }
 
 /**
- * Length of the well-formed UTF-8 sequence that starts at `at`, a byte from 0x80 on: 2 to 4, or 0
- * when it is none (overlong, a surrogate, above U+10FFFF, a stray byte), or -1 when `end` cuts it.
+ * Length of the well-formed UTF-8 sequence that starts at `at`, a byte from 0x80 on: 2 to 4, or 0 when it is malformed
+ * (overlong, a surrogate, above U+10FFFF, a stray byte), or -1 when `end` truncates it.
  */
 export function utf8SequenceLength(bytes: Uint8Array, at: number, end: number): number {
   const first = bytes[at] as number;

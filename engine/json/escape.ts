@@ -1,10 +1,9 @@
 /**
- * Escapes in strings of JSON text: from any spelling to the one that is stored. Knows nothing of
- * values or documents.
+ * Escapes in JSON strings: converts any spelling to the stored one. Knows nothing of values or documents.
  *
- * Stored text escapes only what it must: `"`, `\` and the control characters U+0000 to U+001F, as
- * `\b \t \n \f \r` or `\u001F` with upper-case digits (RavenDB 7.2.7 prints the same). Everything
- * else is its UTF-8. Half of a surrogate pair is no character: it becomes U+FFFD.
+ * Stored text escapes only what is necessary: `"`, `\` and the control characters U+0000 to U+001F, as `\b \t \n \f \r`
+ * or `\u001F` with upper-case digits (RavenDB 7.2.7 prints the same). Everything else is UTF-8. Half a surrogate pair
+ * is not a character: it becomes U+FFFD.
  */
 import { byteBackslash, byteQuote, byteSlash, writeCodePoint } from "./bytes.ts";
 
@@ -18,7 +17,7 @@ const shortEscapes = new Map([
 ]);
 const upperHexDigits = Buffer.from("0123456789ABCDEF", "latin1");
 
-/** What `readEscape` found, when it is not an escape. */
+/** Results of `hexQuad` and `rewriteEscape` for an invalid escape. */
 export const escapeUnknown = -1;
 export const escapeCut = -2;
 export const escapeHexInvalid = -3;
@@ -43,7 +42,7 @@ function hexQuad(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * Writes a character as it stands inside a stored string.
+ * Writes a character in its form inside a stored string.
  * @returns the bytes written, 1 to 6.
  */
 export function writeStringCharacter(target: Uint8Array, at: number, codePoint: number): number {
@@ -99,7 +98,7 @@ export function rewriteEscape(
   return 48 + writeCodePoint(target, targetAt, 0xfffd);
 }
 
-/** The character that `\` and this letter stand for, or -1. */
+/** The character that `\` followed by this letter represents, or -1. */
 export function simpleEscape(letter: number): number {
   switch (letter) {
     case byteQuote:

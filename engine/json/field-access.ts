@@ -1,11 +1,11 @@
 /**
- * Finds values inside JSON text without parsing it, and turns them into JavaScript values one at a
- * time. The text must be what the parser wrote: valid and minified, and an object or array around the values. Knows nothing of records.
+ * Finds values inside JSON text without parsing it, and converts them to JavaScript values one at a time. The text must
+ * be output of the parser: valid and minified, with the values inside an object or array. Knows nothing of records.
  *
  * Hot: bench/document-text.bench.ts.
  *
- * A span is the begin and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable
- * cursor, made once and reused, so that a look-up allocates nothing.
+ * A span is the start and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable cursor, created once
+ * and reused, so that a lookup allocates nothing.
  */
 import { InvariantError } from "../assert.ts";
 
@@ -24,7 +24,7 @@ const byteObjectOpen = 0x7b;
 const byteQuote = 0x22;
 const byteZero = 0x30;
 
-/** Any value that JSON can say. */
+/** Any JSON value. */
 export type JsonValue =
   | null
   | boolean
@@ -33,16 +33,16 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** What a value is, by its first byte. */
+/** The type of a value, by its first byte. */
 export type ValueKind = "null" | "boolean" | "number" | "string" | "array" | "object";
 
-/** Where a value is in some text; `from` is -1 when there is none. */
+/** The span of a value in some text; `from` is -1 when there is none. */
 export class ValueSpan {
   from = -1;
   to = -1;
 }
 
-/** The position behind the string whose opening quote is at `at`. */
+/** The position after the string whose opening quote is at `at`. */
 export function skipString(bytes: Uint8Array, at: number): number {
   const length = bytes.length;
   let i = at + 1;
@@ -54,12 +54,12 @@ export function skipString(bytes: Uint8Array, at: number): number {
   return unreachableEnd();
 }
 
-/** Text that was checked when it was stored is damaged, or a span is wrong. */
+/** Called when text that was checked when stored is damaged, or a span is wrong. */
 function unreachableEnd(): never {
   throw new InvariantError("a stored value ends inside its buffer");
 }
 
-/** The position behind the value that begins at `at`. */
+/** The position after the value that begins at `at`. */
 export function skipValue(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first === byteQuote) return skipString(bytes, at);
@@ -89,7 +89,7 @@ export function skipValue(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** What the value that begins at `at` is. */
+/** The type of the value that begins at `at`. */
 export function valueKind(bytes: Uint8Array, at: number): ValueKind {
   switch (bytes[at]) {
     case byteQuote:
@@ -111,7 +111,7 @@ export function valueKind(bytes: Uint8Array, at: number): ValueKind {
 /**
  * Finds a member of the object that begins at `at`.
  * @param name the key as in the text, with its quotes (`quoteString`).
- * @returns whether `found` was set to the member's value. False too when `at` is no object.
+ * @returns whether `found` was set to the member's value. Also false when there is no object at `at`.
  */
 export function findMember(
   bytes: Uint8Array,
@@ -127,7 +127,7 @@ export function findMember(
     let k = 1;
     while (k < length && bytes[i + k] === name[k]) k++;
     const isFound = k === length;
-    // Equal up to the closing quote of `name`, which no other key can have in this place.
+    // Equal up to the closing quote of `name`: only the same key has it in this place.
     i = (isFound ? i + length : skipString(bytes, i)) + 1;
     const end = skipValue(bytes, i);
     if (isFound) {
@@ -140,24 +140,24 @@ export function findMember(
   return false;
 }
 
-/** The first element's begin in the array that begins at `at`, or -1 when it is empty. */
+/** The start of the first element in the array that begins at `at`, or -1 when it is empty. */
 export function firstElement(bytes: Uint8Array, at: number): number {
   return bytes[at + 1] === byteArrayClose ? -1 : at + 1;
 }
 
-/** The begin of the element behind the one that ends at `to`, or -1 when that was the last. */
+/** The start of the element after the one that ends at `to`, or -1 when that was the last. */
 export function nextElement(bytes: Uint8Array, to: number): number {
   return bytes[to] === byteComma ? to + 1 : -1;
 }
 
-/** The steps of a path text: `Address.Zip` is `"Address"`, `"Zip"`. There is no way to name a key that has a dot. */
+/** The steps of a path: `Address.Zip` is `"Address"`, `"Zip"`. A key that contains a dot cannot be expressed. */
 export function parsePath(path: string): Buffer[] {
   return path.split(".").map(quoteString);
 }
 
 /**
  * Follows a path of member names.
- * @param steps,fromStep the path, and how many of its steps were taken already.
+ * @param steps,fromStep the path, and the number of its steps already taken.
  * @returns whether `found` was set.
  */
 export function findPath(
@@ -178,7 +178,7 @@ export function findPath(
   return true;
 }
 
-/** The text of the string value `[from, to)`, quotes included in the span. */
+/** The text of the string value `[from, to)`, whose span includes the quotes. */
 export function decodeString(bytes: Buffer, from: number, to: number): string {
   let isAscii = true;
   for (let i = from + 1; i < to - 1; i++) {
@@ -189,10 +189,10 @@ export function decodeString(bytes: Buffer, from: number, to: number): string {
   return isAscii ? bytes.latin1Slice(from + 1, to - 1) : bytes.utf8Slice(from + 1, to - 1);
 }
 
-/** Digits that a double holds exactly, whatever they are. */
+/** Number of decimal digits that a double always represents exactly. */
 const exactDigitsMax = 15;
 
-/** The value of the number `[from, to)`, the nearest double. */
+/** The value of the number `[from, to)` as the nearest double. */
 export function decodeNumber(bytes: Buffer, from: number, to: number): number {
   const isNegative = bytes[from] === byteMinus;
   let i = isNegative ? from + 1 : from;
@@ -208,7 +208,7 @@ export function decodeNumber(bytes: Buffer, from: number, to: number): number {
 
 const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, power) => 10 ** power);
 
-/** The number whose whole digits `[from, dot)` are `whole`: quotient of two exact doubles, so exact. */
+/** The number whose integer digits `[from, dot)` are `whole`: a quotient of two exact doubles, so correctly rounded. */
 function decodeFraction(
   bytes: Buffer,
   from: number,
@@ -228,7 +228,7 @@ function decodeFraction(
   return bytes[from] === byteMinus ? -quotient : quotient;
 }
 
-/** The value `[from, to)` for JavaScript. Numbers are the nearest doubles. Cost: `JSON.parse`. */
+/** The value `[from, to)` as a JavaScript value. Numbers are the nearest doubles. Cost: `JSON.parse`. */
 export function readValue(bytes: Buffer, from: number, to: number): JsonValue {
   switch (bytes[from]) {
     case byteQuote:

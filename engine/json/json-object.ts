@@ -1,2 +1,2 @@
-/** JSON as JavaScript has it, where what it means is another's business. */
+/** A JSON object as a JavaScript object of unknown content. */
 export type JsonObject = Readonly<Record<string, unknown>>;

@@ -1,19 +1,19 @@
 /**
- * One pass over the text of a JSON value: checks it, and makes the text that is stored. For a
- * document it also finds `@metadata`, the shape, and where each top-level value begins.
+ * One pass over the text of a JSON value: checks it, and produces the stored text. For a document it also finds
+ * `@metadata`, the shape, and the offset of each top-level value.
  *
- * Stored text is minified. Numbers keep their spelling (`1.50`, `1E5`, thirty digits) except `-0`,
- * which becomes `0`; keys keep their order; strings are spelled as escape.ts says. A repeated key
- * keeps its last value, at its last place, at every depth. RavenDB 7.2.7 stores the same.
+ * Stored text is minified. Numbers keep their spelling (`1.50`, `1E5`, thirty digits) except `-0`, which becomes `0`;
+ * keys keep their order; strings are spelled as in escape.ts. Of a repeated key, the last value is kept, at its last
+ * place, at every depth. RavenDB 7.2.7 stores the same.
  *
- * It is strict where RavenDB is lenient (single quotes, trailing commas, control characters in
- * strings, text behind the value, invalid UTF-8, `1.`, NaN): only JSON is accepted. One byte order
- * mark in front is dropped, as RFC 8259 allows. A number too large for a double is refused.
+ * It is strict where RavenDB is lenient (single quotes, trailing commas, control characters in strings, text after the
+ * value, invalid UTF-8, `1.`, NaN): only JSON is accepted. One leading byte order mark is dropped, as RFC 8259 allows.
+ * A number too large for a double is refused.
  *
  * Knows nothing of ids, collections, or what metadata keys mean.
  *
- * Hot: bench/document-text.bench.ts. Most text is minified and needs no change, so the loop only
- * looks at it, and copies it in runs: a run ends where something is left out or spelled anew.
+ * Hot: bench/document-text.bench.ts. Most text is minified and needs no change, so the loop only scans it, and copies
+ * it in runs: a run ends where something is left out or respelled.
  *
  *   input   {"a": 1,"b":"x\/y"}
  *           |----|             first run; the space is left out
@@ -22,9 +22,9 @@
  *   Output position of input position i in the present run: i - shift.
  *
  * Invariants:
- * - No call is recursive: nesting is on a stack of its own, at most `documentDepthMax` high.
+ * - No call is recursive: nesting uses an explicit stack, at most `documentDepthMax` high.
  * - The output is never longer than the input.
- * - What a parse left in the parser is valid until its next parse.
+ * - The results of a parse are valid until the next one.
  */
 import { EngineError, type ErrorCode } from "../errors.ts";
 import type { ShapeNode, ShapeTable } from "../keyspaces/shapes.ts";
@@ -68,24 +68,24 @@ const stringPlain = 0;
 const stringQuote = 1;
 const stringByteClasses = importedStringByteClasses;
 
-/** Slots of one member on the member stack: begin and end of its key in the output, and a hash. */
+/** Slots of one member on the member stack: start and end of its key in the output, and a hash. */
 const memberSlots = 3;
 /** Slots of one member in `metadataSpans`. */
 export const metadataSpanSlots = 4;
-/** Scratch memory above this is given back before the next parse. */
+/** Scratch memory above this is released before the next parse. */
 const scratchBytesKept = 4 * 1024 * 1024;
 const scratchBytesMin = 16 * 1024;
 const membersMin = 256 * memberSlots;
 /**
- * How many times the length of the text may be moved to take out repeated keys. Each level of nesting
- * that repeats a key around the rest moves it once: without a bound the work would be quadratic.
+ * Total moves of text for removing repeated keys, as a multiple of its length. Each level of nesting that repeats a key
+ * around the rest moves it once: without a bound the work would be quadratic.
  */
 const repeatedMovesMax = 64;
-/** Characters of one number: more than a double needs by far, and few enough to be looked at in one go. */
+/** Characters of one number: far more than a double needs, and few enough to be scanned in one go. */
 const numberLengthMax = 64 * 1024;
-/** Slots of the members of an object from which on a parse in slices compares their keys in slices. */
+/** Slots of an object's members from which on a parse in slices compares their keys in slices. */
 const slicedMembersMin = 4096 * memberSlots;
-/** Digits that surely are no number beyond the range of a double. */
+/** A number with at most so many digits is certainly in the range of a double. */
 const safeDigits = 300;
 
 const metadataKey = Buffer.from('"@metadata"', "latin1");
@@ -93,10 +93,12 @@ const wordNull = Buffer.from("null", "latin1");
 const wordTrue = Buffer.from("true", "latin1");
 const wordFalse = Buffer.from("false", "latin1");
 
-/** Bytes of input that a parse in slices looks at before it pauses: a third of a millisecond, ten times as much at first. */
+/**
+ * Bytes of input that a parse in slices scans before it pauses: a third of a millisecond, ten times as much at first.
+ */
 const sliceBytes = 128 * 1024;
 
-/** Where a parse in slices stands: the state of the loop, see there. */
+/** The state of a paused parse: the local variables of the loop. */
 interface Paused {
   readonly memberTop: number;
   readonly fieldCount: number;
@@ -112,12 +114,12 @@ interface Paused {
   readonly i: number;
   readonly shift: number;
   readonly expect: number;
-  /** What the loop goes on with: a quote within a text, a bracket behind a value; 0: what stands at `i`. */
+  /** The byte to resume with: a quote within a string, a bracket after a value; 0: the byte at `i`. */
   readonly resumeByte: number;
   readonly textStart: number;
   readonly textOut: number;
   readonly isRewritten: boolean;
-  /** At the end of an object with many members: are its keys to be compared before it goes on? */
+  /** Paused at the end of an object with many members: must its keys be compared before it resumes? */
   readonly isToBeChecked: boolean;
 }
 
@@ -130,50 +132,50 @@ const expectKeyOrClose = 3;
 /** Parses documents and other JSON text. Its results are fields, overwritten by the next call. */
 export class DocumentParser {
   /**
-   * Where the stored text is: `bodyLength` bytes of `source` from `sourceStart` on, but that the last byte of a
-   * document's is a brace, whatever stands there. It is the input itself when nothing in it needed a change before
+   * The stored text: `bodyLength` bytes of `source` from `sourceStart`, except that the last byte of a document's text
+   * is a brace, whatever the buffer contains there. It is the input itself when nothing in it needed a change before
    * its `@metadata`, which most often comes last.
    */
   source: Buffer;
   sourceStart = 0;
   bodyLength = 0;
-  /** Whether every byte of the body is below 0x80. */
+  /** Is every byte of the body below 0x80? */
   isAscii = true;
   /** 0 = none: an empty document, too many fields, or no room in the shape table. */
   shapeId = 0;
-  /** How many offsets there are: the shape's field count, or 0 without a shape. */
+  /** Number of offsets: the shape's field count, or 0 without a shape. */
   fieldCount = 0;
-  /** Offset of each top-level value from the begin of the body, in the order of the shape. */
+  /** Offset of each top-level value from the start of the body, in the order of the shape. */
   fieldOffsets = new Uint32Array(shapeFieldCountMax);
   /** The minified text of the `@metadata` object; its length is 0 when the document has none. */
   metadata: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
   metadataLength = 0;
   /**
-   * The members of `@metadata`, `metadataSpanSlots` numbers each: begin and end (exclusive) of the
-   * key with its quotes, begin and end of the value, as positions in `metadata`.
+   * The members of `@metadata`, `metadataSpanSlots` numbers each: start and end (exclusive) of the key with its quotes,
+   * start and end of the value, as positions in `metadata`.
    */
   metadataSpans = new Int32Array(64);
   metadataCount = 0;
-  /** Grows when `metadata` changes; a document that has the same as the one before leaves it as it is. */
+  /** Incremented when `metadata` changes; metadata equal to that of the previous document does not change it. */
   metadataVersion = 0;
-  /** Where the value ended in the input (exclusive). */
+  /** Position after the value in the input. */
   endAt = 0;
 
-  /** Length and members of the text in `metadata`, if it is that of a whole object; else 0. */
+  /** Length and member count of the text in `metadata`, if it is a whole object; else 0. */
   #keptLength = 0;
   #keptCount = 0;
   readonly #shapes: ShapeTable | null;
-  /** Where the stored text is made when it differs from the input. */
+  /** The buffer for stored text that differs from the input. */
   #own: Buffer = Buffer.allocUnsafeSlow(scratchBytesMin);
   readonly #frames = new Int32Array(documentDepthMax + 1);
   #members = new Int32Array(membersMin);
   /** Bytes of input until the next pause; 0: the parse is not in slices. */
   #sliceBytes = 0;
   #paused: Paused | null = null;
-  /** What the comparison of an object's keys came to, while it goes on behind that; undefined: there was none. */
+  /** Result of the sliced comparison of an object's keys, until it is used; undefined: there was none. */
   #checked: Shortened | null | undefined;
 
-  /** @param shapes where the shapes of documents are found and made; null = documents have none. */
+  /** @param shapes the table of document shapes; null = documents get none. */
   constructor(shapes: ShapeTable | null) {
     this.#shapes = shapes;
     this.source = this.#own;
@@ -204,8 +206,8 @@ export class DocumentParser {
   }
 
   /**
-   * As `parse`, in slices: it pauses after every `sliceBytes` bytes, and copies what it has looked at to `target`, where
-   * the whole stored text is in the end. For a parser that nobody else uses meanwhile; `bytes` must not change.
+   * As `parse`, in slices: it pauses after every `pauseBytes` bytes, and copies what it has scanned to `target`, which
+   * in the end contains the whole stored text. The parser must not be used meanwhile; `bytes` must not change.
    * @param target has room for `end - start` bytes. @throws as `parse`
    */
   *parseInSlices(
@@ -242,14 +244,14 @@ export class DocumentParser {
     return this.#paused;
   }
 
-  /** The text that `parseInSlices` made was moved: it is at the begin of `target` now. */
+  /** The output of `parseInSlices` was moved: it is now at the start of `target`. */
   setMoved(target: Buffer): void {
     this.#own = target;
     this.source = target;
     this.sourceStart = 0;
   }
 
-  /** Like `parse`, but other text may follow: `endAt` says where the document ended. */
+  /** As `parse`, but other text may follow: `endAt` is the end of the document. */
   parseFirst(bytes: Buffer, start: number, end: number): void {
     this.#run(bytes, start, end, true);
     this.#requireMetadataObject();
@@ -263,8 +265,8 @@ export class DocumentParser {
   }
 
   /**
-   * Parses any JSON value in `bytes[start, end)`: its minified text is `body`. `@metadata` is a key
-   * like others, and there is no shape.
+   * Parses any JSON value in `bytes[start, end)`: its minified text is `body`. `@metadata` is an ordinary key, and
+   * there is no shape.
    * @throws EngineError as `parse`, without `json-not-object` and `invalid-format`.
    */
   parseValue(bytes: Buffer, start: number, end: number): void {
@@ -272,7 +274,7 @@ export class DocumentParser {
     this.#requireEnd(bytes, start, end);
   }
 
-  /** Like `parseValue`, but other text may follow: `endAt` says where the value ended. */
+  /** As `parseValue`, but other text may follow: `endAt` is the end of the value. */
   parseFirstValue(bytes: Buffer, start: number, end: number): void {
     this.#run(bytes, start, end, false);
   }
@@ -290,10 +292,10 @@ export class DocumentParser {
     const frames = this.#frames;
     let members = this.#members;
     let memberTop = 0;
-    /** Members of the document itself. */
+    /** Number of members of the document itself. */
     let fieldCount = 0;
     let depth = 0;
-    /** Begin of the innermost object's members on the member stack, or -1 in an array. */
+    /** Start of the innermost object's members on the member stack, or -1 in an array. */
     let base = -1;
     let out = this.#own;
     let isAscii = true;
@@ -307,7 +309,7 @@ export class DocumentParser {
     if (isDocument && paused === null) requireObject(bytes, start, end, skipSpace(bytes, i, end));
     let runStart = i;
     let shift = i;
-    /** Is what precedes `@metadata` still in the input alone? */
+    /** Is the text before `@metadata` still only in the input? */
     let isBodyInInput = false;
     let expect = expectValue;
     let isWhole = false;
@@ -324,7 +326,7 @@ export class DocumentParser {
       runStart = i;
     }
     const textFrom = paused === null ? i : paused.textFrom;
-    /** Where it pauses, if the text has not ended there: at the next place that can be gone on from. */
+    /** Where it pauses, unless the text ends first: at the next resumable place. */
     const stop = isSliced ? Math.min(end, i + this.#sliceBytes) : end;
 
     for (;;) {
@@ -356,7 +358,7 @@ export class DocumentParser {
           node !== null &&
           node.predicted !== null
         ) {
-          // Most likely the document goes on as the one before did: compare, and look no closer.
+          // Most likely the document continues like the previous one: a comparison suffices.
           const name = node.predicted.name;
           const length = name.length;
           let k = 1;
@@ -438,7 +440,7 @@ export class DocumentParser {
           }
           i++;
           if (isMetadata) {
-            // Its value goes to a buffer of its own; the key and the comma before it vanish.
+            // Its value goes to a buffer of its own; the key and the comma before it are dropped.
             bodyKept = Math.max(textOut - 1, 1);
             isBodyInInput = !isSliced && runStart === textFrom;
             if (!isBodyInInput) copyBytes(out, runStart - shift, bytes, runStart, i);
@@ -455,7 +457,7 @@ export class DocumentParser {
           }
           expect = expectValue;
           if (!isMetadata || runStart === shift) continue;
-          // The whole metadata was passed over: the value has ended.
+          // The whole metadata was skipped: the value has ended.
         }
       } else if (expect >= expectKey) {
         if (byte !== byteObjectClose || expect === expectKey) {
@@ -471,7 +473,7 @@ export class DocumentParser {
         continue;
       } else if ((byte >= byteZero && byte <= byteNine) || byte === byteMinus) {
         const numberStart = i;
-        // One more is looked at: whether the number goes on.
+        // One more byte is scanned, to see whether the number goes on.
         const numberEnd = Math.min(end, i + numberLengthMax + 1);
         let hasExponent = false;
         if (byte === byteMinus) byte = ++i < numberEnd ? (bytes[i] as number) : -1;
@@ -534,7 +536,7 @@ export class DocumentParser {
           runStart = next;
           byte = i < end ? (bytes[i] as number) : -1;
           if (i >= stop && i < end) {
-            // As behind an empty list: nothing but the bracket stands before what follows.
+            // Resume as after an empty array: nothing but the bracket precedes what follows.
             resumeByte = byteArrayClose;
             expect = expectValueOrClose;
             break;
@@ -551,7 +553,7 @@ export class DocumentParser {
             copyBytes(out, 0, bytes, textFrom, textFrom + bodyKept);
             isBodyInInput = false;
           }
-          // As its first member it takes along the comma behind it, else the one before it is gone.
+          // If it was the first member, the comma after it is dropped too; else the one before it already was.
           const dropped = bodyKept === 1 && byte === byteComma ? 1 : 0;
           runStart = i + dropped;
           shift = runStart - bodyKept;
@@ -570,7 +572,7 @@ export class DocumentParser {
           const isShape = depth === 1 && node !== null && node.shapeId !== 0;
           const isMany = isSliced && memberTop - base >= slicedMembersMin;
           if (!isShape && isMany && this.#checked === undefined) {
-            // It comes here again, with what the comparison came to.
+            // It comes here again, with the result of the comparison.
             isToBeChecked = true;
             resumeByte = byteArrayClose;
             expect = expectValueOrClose;
@@ -668,7 +670,7 @@ export class DocumentParser {
     this.metadataCount = 0;
   }
 
-  /** Makes room for a text of `length` bytes, and gives back the room that a much longer one needed. */
+  /** Makes room for a text of `length` bytes, and releases the memory that a much longer one needed. */
   #reserve(length: number): void {
     if (this.#own.length < length) {
       this.#own = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#own.length));
@@ -678,7 +680,7 @@ export class DocumentParser {
     }
   }
 
-  /** Does the text from `at` on begin with the metadata of the document before? Most often it does. */
+  /** Does the text at `at` begin with the metadata of the previous document? Most often it does. */
   #isMetadataAt(bytes: Buffer, at: number, end: number): boolean {
     const length = this.#keptLength;
     return length > 0 && length <= end - at && bytesEqual(bytes, at, this.metadata, 0, length);
@@ -701,7 +703,7 @@ export class DocumentParser {
     return longer;
   }
 
-  /** Keeps where the members of `@metadata` are; `textEnd` is where its closing brace will stand. */
+  /** Stores the spans of the members of `@metadata`; `textEnd` is the position of its closing brace. */
   #keepMetadata(base: number, memberTop: number, textEnd: number): void {
     const members = this.#members;
     this.metadataCount = (memberTop - base) / memberSlots;
@@ -732,14 +734,14 @@ export class DocumentParser {
   }
 }
 
-/** The first position from `at` on that is not a plain character of a string, at most `end`. */
+/** The first position from `at` that is not a plain string character, at most `end`. */
 function plainEnd(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end && stringByteClasses[bytes[i] as number] === stringPlain) i++;
   return i;
 }
 
-/** Cheap: only tells keys apart. All bytes are compared when two hashes are the same. */
+/** A cheap hash that only tells keys apart. All bytes are compared when two hashes are equal. */
 function keyHash(text: Uint8Array, from: number, to: number): number {
   return (
     (to - from) ^
@@ -769,7 +771,7 @@ function requireObject(bytes: Uint8Array, start: number, end: number, at: number
 
 const words = [wordTrue, wordFalse, wordNull];
 
-/** Does the text end within the value, no object nor array, that begins at `at`? A number could go on. */
+/** Does the text end within the scalar value that begins at `at`? A number could go on. */
 function isCut(bytes: Uint8Array, at: number, end: number): boolean {
   const first = bytes[at] as number;
   let i = at + 1;
@@ -799,7 +801,7 @@ function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
   return `${line}:${at - lineStart + 1}`;
 }
 
-/** The error of text that goes wrong at `at`; at its end something is missing. */
+/** The error for invalid text at `at`; at the end of the text something is missing. */
 function jsonError(
   bytes: Uint8Array,
   start: number,

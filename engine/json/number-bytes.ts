@@ -1,6 +1,6 @@
 /**
- * Numbers as decimal text, written as bytes without a string in between. What they write is what JavaScript's own
- * conversion says, with `.0` behind a whole double.
+ * Numbers as decimal text, written as bytes without an intermediate string. The output is that of JavaScript's own
+ * conversion, with `.0` after a whole double.
  *
  * Hot: bench/patch.bench.ts.
  */
@@ -12,12 +12,10 @@ const smallMax = 2 ** 31;
 const fractionDigitsMax = 4;
 const byteZero = 0x30;
 
-/** Bytes that `writeWhole` and `writeDouble` need at most. */
+/** Maximum bytes written by `writeWhole` and `writeDouble`. */
 export const numberBytesMax = digitsMax;
 
-/**
- * Writes a safe integer; -0 as `0`. @returns the position behind it.
- */
+/** Writes a safe integer; -0 as `0`. @returns the position after it. */
 export function writeWhole(target: Uint8Array, at: number, value: number): number {
   let next = at;
   let rest = value;
@@ -42,9 +40,9 @@ export function writeWhole(target: Uint8Array, at: number, value: number): numbe
 }
 
 /**
- * Writes a double: a whole one with `.0`, another when it has at most 4 decimals. Two decimal numbers of at most 15
- * digits are never the same double, so the one found is the shortest.
- * @returns the position behind it; -1 when it is none of these, and nothing was written.
+ * Writes a double: a whole one with `.0`, others if they have at most 4 decimals. Different decimal numbers of at most
+ * 15 digits are different doubles, so the one found is the shortest.
+ * @returns the position after it; -1 when it is neither, and nothing was written.
  */
 export function writeDouble(target: Uint8Array, at: number, value: number): number {
   if (!(value > -wholeMax && value < wholeMax)) return -1;

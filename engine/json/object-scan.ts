@@ -1,9 +1,9 @@
 /**
- * Finds where one long JSON object ends, piece by piece, and where its long members' values do, so that whoever reads the
- * members afterwards need not look at those again. Checks nothing: see raw-scan.ts.
+ * Finds incrementally the end of one long JSON object, and the ends of its long member values, so that a later scan of
+ * the members can skip these. Checks nothing: see raw-scan.ts.
  *
  * Invariants:
- * - Each byte is looked at once, however the pieces are cut.
+ * - Each byte is scanned once, however the pieces are split.
  */
 import { turnIsOver } from "../turns.ts";
 import {
@@ -15,26 +15,26 @@ import {
   byteQuote,
 } from "./bytes.ts";
 
-/** Bytes of a value from which on its end is kept. */
+/** Size of a value from which on its end is recorded. */
 const longBytesMin = 16 * 1024;
-/** Bytes that are looked at in one go: about half a millisecond. */
+/** Bytes that are scanned in one go: about half a millisecond. */
 const pieceBytes = 512 * 1024;
 
-/** Ends (exclusive) of values by where they begin. */
+/** Ends (exclusive) of values by their starts. */
 export type ValueEnds = ReadonlyMap<number, number>;
 
 export class ObjectScan {
-  /** Bytes from the object's begin that were looked at. */
+  /** Bytes scanned, from the object's start. */
   #seen = 1;
   #depth = 1;
   #isInString = false;
-  /** Where the member's value began that is being looked at, from the object's begin. */
+  /** Start of the member value being scanned, relative to the object's start. */
   #valueFrom = 0;
   readonly #ends: [from: number, to: number][] = [];
 
   /**
-   * Looks on, up to `to`. The object begins at `start`, which may be another place each time.
-   * @returns the position behind the object, or -1 when it goes on.
+   * Continues the scan, up to `to`. The object begins at `start`, which may differ between calls.
+   * @returns the position after the object, or -1 when it is incomplete.
    */
   scan(bytes: Uint8Array, start: number, to: number): number {
     let depth = this.#depth;
@@ -65,7 +65,7 @@ export class ObjectScan {
     return depth === 0 ? i : -1;
   }
 
-  /** The ends of the long values that were found, when the object begins at `start`. */
+  /** The ends of the long values found, for an object that begins at `start`. */
   endsFrom(start: number): ValueEnds {
     return new Map(this.#ends.map(([from, to]) => [start + from, start + to]));
   }
@@ -76,8 +76,8 @@ export class ObjectScan {
 }
 
 /**
- * Looks through the object at `start` in slices, others being served meanwhile. The bytes must not change.
- * @returns the position behind it, or -1 when it does not end before `end`; and the ends of its long values.
+ * Scans the object at `start` in slices, yielding to the event loop. The bytes must not change.
+ * @returns the position after it, or -1 when it does not end before `end`; and the ends of its long values.
  */
 export async function scanObject(
   bytes: Uint8Array,

@@ -1,11 +1,10 @@
 /**
- * Finds where the values of JSON text begin and end without checking them, so that each can be parsed where it is
- * used, once. Knows nothing of what the values mean.
+ * Finds the spans of values in JSON text without checking them, so that each can be parsed once, where it is used.
+ * Knows nothing of what the values mean.
  *
  * Invariants:
- * - No look-up goes beyond the end that was given, whatever the text is.
- * - Of text that is JSON the spans are exact; of other text they are something inside it, and whoever parses the
- *   span finds the mistake.
+ * - No scan goes beyond the given end, whatever the text is.
+ * - For valid JSON the spans are exact; for other text they are inside it, and parsing the span finds the error.
  */
 import { isUtf8 } from "node:buffer";
 import { EngineError } from "../errors.ts";
@@ -22,7 +21,7 @@ import {
 } from "./bytes.ts";
 import type { ValueEnds } from "./object-scan.ts";
 
-/** What a value is, by its first byte: the words are those of RavenDB's parser. */
+/** The type of a value, by its first byte, in the terms of RavenDB's parser. */
 export function tokenName(bytes: Uint8Array, at: number): string {
   const byte = bytes[at] as number;
   if (byte === byteQuote) return "String";
@@ -36,7 +35,7 @@ export function tokenName(bytes: Uint8Array, at: number): string {
   return byte === 0x2d || (byte >= 0x30 && byte <= 0x39) ? "Integer" : "";
 }
 
-/** The position behind the value that begins at `at` (no space), or -1 when `end` cuts it. Hot. */
+/** The position after the value that begins at `at` (no space), or -1 when `end` truncates it. Hot. */
 export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number {
   const first = bytes[at] as number;
   if (first === byteQuote) return rawStringEnd(bytes, at, end);
@@ -80,9 +79,9 @@ function rawStringEnd(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * Calls `member` with each member of the object that begins at `at`: its key's text and the span of its value.
- * @param ends of values that need not be looked through once more.
- * @returns the position behind the object.
+ * Calls `member` with each member of the object that begins at `at`: the text of its key and the span of its value.
+ * @param ends known ends of values, which are not scanned again.
+ * @returns the position after the object.
  * @throws EngineError json-truncated, json-invalid
  */
 export function eachRawMember(
@@ -107,7 +106,7 @@ export function eachRawMember(
   }
 }
 
-/** The key at `at` and where its value begins. @throws EngineError json-truncated, json-invalid */
+/** The key at `at` and the start of its value. @throws EngineError json-truncated, json-invalid */
 export function rawKey(
   bytes: Buffer,
   at: number,
@@ -125,7 +124,7 @@ export function rawKey(
   return { key: rawString(bytes, at, to), valueFrom };
 }
 
-/** The text of the string `[from, to)`, quotes included in the span. @throws EngineError json-invalid */
+/** The text of the string `[from, to)`, whose span includes the quotes. @throws EngineError json-invalid */
 export function rawString(bytes: Buffer, from: number, to: number): string {
   for (let i = from + 1; i < to - 1; i++) {
     const byte = bytes[i] as number;
@@ -136,7 +135,7 @@ export function rawString(bytes: Buffer, from: number, to: number): string {
   return bytes.latin1Slice(from + 1, to - 1);
 }
 
-/** The value `[from, to)` for JavaScript; numbers are the nearest doubles. @throws EngineError json-invalid */
+/** The value `[from, to)` as a JavaScript value; numbers are the nearest doubles. @throws EngineError json-invalid */
 export function parsedText(bytes: Buffer, from: number, to: number): unknown {
   if (!isUtf8(bytes.subarray(from, to))) throw new EngineError("json-invalid", "Not UTF-8");
   try {
@@ -155,7 +154,7 @@ export function misplaced(bytes: Uint8Array, at: number): EngineError {
   return new EngineError("json-invalid", `Cannot have a '${character}' in position ${at}`);
 }
 
-/** The error of another value than the one that must stand at `at`. */
+/** The error for a wrong value at `at`, where `token` is required. */
 export function unexpected(token: string, bytes: Uint8Array, at: number): EngineError {
   const found = tokenName(bytes, at);
   if (found === "") return misplaced(bytes, at);

@@ -1,9 +1,9 @@
 /**
- * Finds and removes repeated keys of one object in minified text: of members with the same key only
- * the last stays, where it is. Works on the members that the parser found; knows nothing else of it.
+ * Finds and removes repeated keys of one object in minified text: of members with the same key only the last is kept,
+ * in its place. Works on the members found by the parser.
  *
- * A member takes three slots of `members`: begin and end (exclusive) of its key in the text, quotes
- * included, and a hash that equal keys share. Each member reaches to the comma before the next.
+ * A member takes three slots of `members`: start and end (exclusive) of its key in the text, quotes included, and a
+ * hash that equal keys share. Each member extends to the comma before the next.
  */
 import { finish, type Work } from "../work-budget.ts";
 import { bytesEqual } from "./bytes.ts";
@@ -11,9 +11,9 @@ import { bytesEqual } from "./bytes.ts";
 const slots = 3;
 /** Members up to which comparing all pairs is faster than a table. */
 const pairsMax = 16;
-/** Members that are looked at between two pauses: about a millisecond. */
+/** Members processed between two pauses: about a millisecond. */
 const membersPerPause = 2048;
-/** Members passed over in one search, above which the keys are hostile to the table's hash. */
+/** Probes in one lookup above which the keys are assumed to be chosen to collide. */
 const probesMax = 64;
 
 /**
@@ -29,7 +29,7 @@ export function mayRepeat(members: Int32Array, from: number, to: number): boolea
   return false;
 }
 
-/** What is left of an object, when keys were removed. */
+/** What remains of an object after the removal of keys. */
 export interface Shortened {
   /** End of its members on the stack. */
   readonly memberTop: number;
@@ -38,9 +38,9 @@ export interface Shortened {
 }
 
 /**
- * Removes members whose key comes again later, in `text` and in `members`.
+ * Removes members whose key is repeated later, in `text` and in `members`.
  * @param from,to the slots of the object's members.
- * @param textEnd where the last member ends: the position of the closing brace.
+ * @param textEnd end of the last member: the position of the closing brace.
  * @returns null when no key repeats; then nothing was changed. Cost: the bytes of the keys, and of
  *   the object when keys repeat.
  */
@@ -134,7 +134,7 @@ function* findInTable(
 ): Work<Set<number> | null> {
   const count = (to - from) / slots;
   const mask = 2 ** Math.ceil(Math.log2(2 * count)) - 1;
-  // Holds slot + 1 of the last member seen with a key; 0 is free.
+  // Slot + 1 of the last member seen with a key; 0 is free.
   const table = new Int32Array(mask + 1);
   let repeated: Set<number> | null = null;
   let steps = 0;
@@ -156,7 +156,7 @@ function* findInTable(
   return repeated;
 }
 
-/** As `findInPairs`, for keys made to collide: the engine's own string hash has a secret seed. */
+/** As `findInPairs`, for keys chosen to collide: the JavaScript engine's own string hash has a secret seed. */
 function* findByText(
   text: Buffer,
   members: Int32Array,

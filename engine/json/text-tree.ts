@@ -1,21 +1,21 @@
 /**
- * A JSON value as a tree whose scalars are still text, for changes in the middle of a document: what is not touched
- * comes out again as it went in, long numbers too. Knows nothing of documents.
+ * A JSON value as a tree whose scalars remain text, for changes inside a document: unchanged parts keep their spelling,
+ * including long numbers. Knows nothing of documents.
  *
  * Invariants:
- * - The keys of an object keep their order; a new one comes last.
+ * - The keys of an object keep their order; new ones are added at the end.
  */
 import { EngineError } from "../errors.ts";
 import { byteArrayOpen, byteObjectClose, byteObjectOpen } from "./bytes.ts";
 import { decodeString, firstElement, nextElement, skipString, skipValue } from "./field-access.ts";
 
-/** Text of a scalar, or an array, or the members of an object. */
+/** The text of a scalar, an array, or the members of an object. */
 export type TextNode = string | TextNode[] | Map<string, TextNode>;
 
-/** Levels of objects and arrays inside each other; reading is recursive. */
+/** Nesting depth of objects and arrays; reading is recursive. */
 const treeDepthMax = 1000;
 
-/** The value that begins at `at` in minified, checked text. @throws EngineError too-large when it is too deep */
+/** Reads the value at `at` in minified, checked text. @throws EngineError too-large when it is too deeply nested */
 export function readTree(bytes: Buffer, at: number, depth = 0): TextNode {
   if (depth > treeDepthMax) {
     throw new EngineError("too-large", `More than ${treeDepthMax} levels cannot be changed so.`);
@@ -41,7 +41,7 @@ export function readTree(bytes: Buffer, at: number, depth = 0): TextNode {
   return bytes.utf8Slice(at, skipValue(bytes, at));
 }
 
-/** Minified text. */
+/** The minified text of a tree. */
 export function treeText(node: TextNode): string {
   if (typeof node === "string") return node;
   if (Array.isArray(node)) return `[${node.map(treeText).join(",")}]`;
@@ -49,14 +49,14 @@ export function treeText(node: TextNode): string {
   return `{${members.join(",")}}`;
 }
 
-/** A tree that shares nothing with this one. */
+/** A deep copy. */
 export function copyTree(node: TextNode): TextNode {
   if (typeof node === "string") return node;
   if (Array.isArray(node)) return node.map(copyTree);
   return new Map([...node].map(([key, value]) => [key, copyTree(value)]));
 }
 
-/** Are they the same value? Numbers count by their value, the order of keys does not. */
+/** Are the values equal? Numbers are compared by value, and the order of keys is ignored. */
 export function equalTrees(one: TextNode, other: TextNode): boolean {
   if (typeof one === "string" || typeof other === "string") {
     return typeof one === typeof other && JSON.parse(one as string) === JSON.parse(other as string);

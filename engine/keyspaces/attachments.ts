@@ -1,8 +1,8 @@
 /**
- * Attachments: names of binary content that belongs to documents. The content itself is in the blob store,
- * once for each hash; here is who refers to it.
+ * Attachments: names of binary content that belongs to documents. The content itself is in the blob store, once per
+ * hash; this keyspace holds the references to it.
  *
- * Names are compared without regard to case, and a put in another spelling renames.
+ * Names are compared case-insensitively, and a put in another spelling renames.
  */
 import { recordKinds } from "../log/record.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
@@ -29,15 +29,15 @@ export function attachmentKey(documentId: string, name: string): string {
 }
 
 /**
- * Key under which a revision refers to a content; with "" the prefix of all of a revision's. It begins as no
- * document's does.
+ * Key under which a revision refers to a content; with "" the prefix of all of a revision's. Its first character occurs
+ * in no document's key.
  */
 export function revisionAttachmentKey(documentId: string, etag: number, name: string): string {
   const revision = `\u0000${documentId.toLowerCase()}\u0000${etag}`;
   return compositeKey(revision, name.toLowerCase());
 }
 
-/** What the tombstone of a document's attachment is of: RavenDB 7.2.7 tells its contents apart too. */
+/** The id in the tombstone of a document's attachment: like RavenDB 7.2.7, it distinguishes contents too. */
 export function attachmentTombstoneId(
   documentId: string,
   { name, hash, contentType }: Pick<Attachment, "name" | "hash" | "contentType">,
@@ -45,7 +45,7 @@ export function attachmentTombstoneId(
   return [documentId.toLowerCase(), "d", name.toLowerCase(), hash, contentType].join("\u001e");
 }
 
-/** The text of a document's `@attachments`: sorted by name without regard to case. Null when there are none. */
+/** The text of a document's `@attachments`, sorted by name case-insensitively. Null when there are none. */
 export function attachmentsText(attachments: Iterable<Attachment>): string | null {
   const rows: string[] = [];
   for (const { name, hash, contentType, size } of attachments) {

@@ -1,6 +1,6 @@
 /**
- * Collections: names and the small numbers that rows carry for them. A collection is made by the first document
- * that names it, keeps that spelling, and is never forgotten (its number is on disk in every record).
+ * Collections: names and the small numbers that stand for them in rows. A collection is created by the first document
+ * that names it, keeps that spelling, and is never removed (its number is on disk in every record).
  *
  * Number 0 is `@empty`, the collection of documents that name none; it has no record.
  */
@@ -23,7 +23,7 @@ export interface CollectionEntry {
 }
 
 /**
- * Numbers are given out at once, when a transaction names a new collection, and taken back when that transaction fails;
+ * A number is assigned at once, when a transaction names a new collection, and released when that transaction fails;
  * each transaction that uses a number without a durable or staged record writes one.
  */
 export class Collections {
@@ -44,7 +44,7 @@ export class Collections {
 
   /** The number of `name`, or -1 when no document ever named it. */
   find(name: string): number {
-    // Neighbours in a bulk insert are of one collection: the same string, so that no character is compared.
+    // Neighbors in a bulk insert share a collection: the same string object, so that no character is compared.
     if (name === this.#lastName) return this.#lastId;
     const id = this.#ids.get(name) ?? this.#ids.get(name.toLowerCase()) ?? -1;
     if (id < 0) return id;
@@ -70,7 +70,10 @@ export class Collections {
     return id;
   }
 
-  /** Takes back the newest numbers that no transaction has recorded: those of one that failed. @returns whether there were any. */
+  /**
+   * Releases the newest numbers that no transaction has recorded: those of a failed one. @returns whether there were
+   * any.
+   */
   forgetUnused(): boolean {
     let isAny = false;
     for (let id = this.#names.length - 1; id > emptyCollectionId; id--) {

@@ -1,13 +1,13 @@
 /**
- * Compare-exchange values: a key, a JSON value and an index that grows with every change, for atomic
- * "replace it only if it is still that version".
+ * Compare-exchange values: a key, a JSON value and an index that grows with every change, for atomic compare-and-set by
+ * version.
  */
 import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export interface CompareExchangeValue {
-  /** The key as it was spelt. */
+  /** The key as it was spelled. */
   readonly key: string;
   readonly index: number;
   /** JSON text of `{"Object":…,"@metadata"?:…}`. */

@@ -1,13 +1,13 @@
 /**
- * Which documents' counters were given other values, in the order in which that became visible: for indexes that map
- * counters. Knows nothing of counters that came or went: then their documents change too.
+ * The documents whose counters changed their values, in the order in which that became visible: for indexes that map
+ * counters. Created and deleted counters are not listed: those change the document itself.
  *
- * Nothing is noted before somebody follows it, and nothing is kept over a restart: who was followed before looks at the etags of all
- * counters.
+ * Nothing is recorded before the first follower, and nothing survives a restart: earlier followers then compare the
+ * etags of all counters.
  *
  * Invariants:
- * - The newest etag of each id is listed, and the list ascends. Older etags of an id may be listed too, at most as many as
- *   there are ids, and `listSpare`.
+ * - The newest etag of each id is listed, and the list ascends. Older etags of an id may be listed too, at most as many
+ *   as there are ids, plus `listSpare`.
  */
 const listSpare = 1_024;
 
@@ -17,7 +17,7 @@ interface Change {
 }
 
 export class CounterChanges {
-  /** The etag up to which everything is noted. */
+  /** The etag up to which every change is recorded. */
   newest = 0;
   #isFollowed = false;
   #list: Change[] = [];
@@ -27,15 +27,15 @@ export class CounterChanges {
     return this.#isFollowed;
   }
 
-  /** From now on changes are noted. `committedEtag`: that of the newest write. */
+  /** Changes are recorded from now on. `committedEtag`: that of the newest write. */
   follow(committedEtag: number): void {
     this.#isFollowed = true;
     this.newest = Math.max(this.newest, committedEtag);
   }
 
-  /** A counter of the document with this lower-cased id has another value, which was written under `etag`. */
+  /** A counter of the document with this lower-cased id changed its value under `etag`. */
   note(id: string, etag: number): void {
-    // A transaction need not make its entries visible in the order of their etags.
+    // A transaction may make its entries visible out of etag order.
     this.newest = Math.max(this.newest, etag);
     this.#etagOf.set(id, this.newest);
     this.#list.push({ etag: this.newest, id });
@@ -47,7 +47,7 @@ export class CounterChanges {
     this.#etagOf.delete(id);
   }
 
-  /** Changes with a higher etag. Nothing may be noted meanwhile. */
+  /** Changes with a higher etag. `note` must not be called during the iteration. */
   *since(etag: number): Generator<Change> {
     let from = 0;
     let to = this.#list.length;

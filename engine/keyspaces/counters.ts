@@ -1,8 +1,8 @@
 /**
  * Counters: named 64-bit signed integers of documents.
  *
- * Knows nothing of transactions; they check that the document exists and write its list of names.
- * Names are compared without regard to case; the spelling of the first increment is kept.
+ * Knows nothing of transactions; they check that the document exists and write its list of names. Names are compared
+ * case-insensitively; the spelling of the first increment is kept.
  */
 import { EngineError } from "../errors.ts";
 import { recordKinds } from "../log/record.ts";
@@ -23,7 +23,7 @@ export function makeCounters(dead: DeadRecordListener): EntryKeyspace<Counter> {
   return new EntryKeyspace<Counter>("counters", recordKinds.counter, dead);
 }
 
-/** How many documents have counters, and which of these got other values. */
+/** How many documents have counters, and which of these changed values. */
 export class CounterOwners {
   count = 0;
   readonly changes = new CounterChanges();
@@ -55,7 +55,7 @@ export function counterKey(documentId: string, name: string): string {
   return compositeKey(documentId.toLowerCase(), name.toLowerCase());
 }
 
-/** The nearest 64-bit integer: where a delta of the wire is beyond the range, RavenDB 7.2.7 takes its end. */
+/** The nearest 64-bit integer: RavenDB 7.2.7 clamps a request's delta that is out of range. */
 export function clampInt64(value: bigint): bigint {
   if (value > int64Max) return int64Max;
   return value < int64Min ? int64Min : value;

@@ -1,11 +1,11 @@
 /**
- * How the numbers of documents come back: which documents are gone, when nobody needs their numbers any more, and which
- * numbers can be given to other ids.
+ * Recycling of document numbers: which documents are gone, when their numbers are unreferenced, and which numbers can
+ * be assigned to other ids.
  *
- *   waiting  -> judged: dropped where the number is needed (whoever needs it tells when that ends), put back where
+ *   waiting  -> examined: dropped if the number is needed (its user calls `note` when that ends), requeued if
  *               a view or the order by id still has it, else retiring
- *   retiring -> free, once everybody who read when it began to retire has come to an end. Whoever asks for the id
- *               until then has the number, and it waits again.
+ *   retiring -> free, once every hold taken before it began to retire is released. A lookup of its id until then
+ *               gets the number, which then waits again.
  *
  * Knows nothing of ids and rows: `NumberOwner` does.
  *
@@ -16,23 +16,23 @@ import { assert } from "../assert.ts";
 import { NumberQueue } from "../tree/number-queue.ts";
 import { NumberSet } from "../tree/number-set.ts";
 
-/** What is known of a number: needed by somebody who tells when he does not any more; seen, by a view for instance. */
+/** State of a number: "needed" by a user that will call `note` when it no longer is; "seen", by a view for instance. */
 export type NumberState = "needed" | "seen" | "unused";
 
 export interface NumberOwner {
   stateOf(docNum: number): NumberState;
   /** May ids be forgotten now? */
   readonly mayForget: boolean;
-  /** Forgets the id and all else of an unused number. */
+  /** Forgets the id and everything else about an unused number. */
   forget(docNum: number): void;
 }
 
-/** Somebody reads, and may keep numbers from turn to turn. Release it. */
+/** A reader that may keep numbers from turn to turn. Release it. */
 export interface NumberHold {
   release(): void;
 }
 
-/** A hold in the list of all, oldest first. */
+/** A hold in the list of holds, oldest first. */
 interface ListedHold {
   readonly epoch: number;
   before: ListedHold | null;
@@ -45,7 +45,7 @@ export class DocumentNumbers {
   readonly #waiting = new NumberQueue();
   readonly #retiring = new NumberQueue();
   readonly #isRetiring: NumberSet;
-  /** Those of the retiring ones that somebody has asked for. */
+  /** The retiring numbers that were looked up. */
   readonly #isWanted: NumberSet;
   #epoch = 0;
   #oldest: ListedHold | null = null;
@@ -58,7 +58,7 @@ export class DocumentNumbers {
     this.#isWanted = new NumberSet(numbersPerChunk);
   }
 
-  /** How many may become free. */
+  /** Numbers that may become free. */
   get pendingCount(): number {
     return this.#waiting.length + this.#retiring.length;
   }
@@ -68,12 +68,12 @@ export class DocumentNumbers {
     this.#waiting.push(docNum, 0);
   }
 
-  /** Somebody has got the number by its id. Hot. */
+  /** A lookup by id returned the number. Hot. */
   wanted(docNum: number): void {
     if (this.#isRetiring.count > 0 && this.#isRetiring.has(docNum)) this.#isWanted.add(docNum);
   }
 
-  /** What becomes unused until the release is not given to others before it. Cost: O(1). */
+  /** Numbers that become unused before the release are not reassigned until then. Cost: O(1). */
   hold(): NumberHold {
     this.#epoch++;
     const hold: ListedHold = { epoch: this.#epoch, before: this.#newest, after: null };
@@ -97,7 +97,7 @@ export class DocumentNumbers {
     else after.before = before;
   }
 
-  /** Looks at some of the numbers that wait, and frees some that may be. Cost: O(steps). */
+  /** Examines some of the waiting numbers, and frees some retired ones. Cost: O(steps). */
   reclaim(steps: number): void {
     for (let left = Math.min(steps, this.#waiting.length); left > 0; left--) {
       const docNum = this.#waiting.shift();
@@ -119,7 +119,7 @@ export class DocumentNumbers {
     }
   }
 
-  /** May the number that began to retire first be freed? */
+  /** May the number that has been retiring for longest be freed? */
   #isDue(): boolean {
     if (this.#retiring.length === 0 || !this.#owner.mayForget) return false;
     return this.#oldest === null || this.#oldest.epoch > this.#retiring.firstTag();

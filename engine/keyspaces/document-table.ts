@@ -1,17 +1,18 @@
 /**
- * The rows of all documents of one database, packed in typed arrays: no object or string for each
- * document, nothing for the garbage collector to look at.
+ * The rows of all documents of one database, packed in typed arrays: no object or string per document, nothing for the
+ * garbage collector to trace.
  *
- * A document is known by its number, `docNum`: dense from 0, given when its id is first seen, and given to another id
- * when nobody can know it any more (document-numbers.ts). Its parts stand in engine/tree/: ids (id-slab, id-hash,
- * id-order), rows (row-columns, staged-rows) and the lists in etag order (etag-list). What a record is, is not known here.
+ * A document is identified by its number, `docNum`: dense from 0, assigned when its id is first seen, and recycled for
+ * another id when nothing refers to it any more (document-numbers.ts). The parts are in engine/tree/: ids (id-slab,
+ * id-hash, id-order), rows (row-columns, staged-rows) and the lists in etag order (etag-list). The table knows nothing
+ * of the content of records.
  *
- * Ids are compared without regard to case, and only the lower-cased text is kept.
+ * Ids are compared case-insensitively, and only the lower-cased text is kept.
  *
  * Invariants:
  * - Readers see committed rows; staged ones wait, in order, until they are committed or discarded.
- * - A view sees the rows of its moment, whatever is written after it.
- * - `checkInvariants` says the rest.
+ * - A view sees the rows as they were when it was created.
+ * - The others are in `checkInvariants`.
  */
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
@@ -38,24 +39,24 @@ export type { NumberHold } from "./document-numbers.ts";
 export { allCollections, type DocumentReader, DocumentView } from "./document-view.ts";
 
 const sectionVersion = 3;
-/** Numbers were never free, and the slab was full of ids. */
+/** Version 2 had no free numbers: every number in the slab had an id. */
 const oldSectionVersion = 2;
-/** Numbers that are looked at for each step of putting ids in order. */
+/** Numbers examined per step of sorting ids. */
 const numbersPerOrderStep = 64;
 
 /** Sizes of chunks, all powers of two; tests make them tiny. */
 export interface DocumentTableOptions {
   readonly rowsPerChunk?: number;
-  /** Of the columns that no view shares. */
+  /** For the columns that no view shares. */
   readonly numbersPerChunk?: number;
   readonly slabChunkBytes?: number;
   readonly hashPageSlots?: number;
   readonly listChunkEntries?: number;
   readonly orderLeafEntries?: number;
   readonly stagedPerChunk?: number;
-  /** 32 random bits, so that nobody outside can foresee which ids collide. */
+  /** 32 random bits, so that nobody outside can predict which ids collide. */
   readonly hashSeed?: number;
-  /** Milliseconds of a clock that never goes backward. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
 }
 
@@ -68,12 +69,12 @@ export class DocumentTable implements DocumentReader {
   readonly #rows: RowStore;
   readonly #staged: StagedRows;
   readonly #all: EtagList;
-  /** The list of each collection, made when it gets its first document. */
+  /** The list of each collection, created with its first document. */
   readonly #lists: (EtagList | undefined)[] = [];
   readonly #numbers: DocumentNumbers;
-  /** Ids that were new since `beginInterning`; null: nobody asks. */
+  /** Numbers assigned since `beginInterning`; null: not recorded. */
   #interned: number[] | null = null;
-  /** Does anything beside this table need the number? It calls `noteGone` when that ends. */
+  /** Does anything outside this table need the number? Whatever does calls `noteGone` when that ends. */
   isNeeded: (docNum: number) => boolean = () => false;
 
   constructor(options: DocumentTableOptions = {}) {
@@ -115,19 +116,19 @@ export class DocumentTable implements DocumentReader {
 
   // Ids
 
-  /** Document numbers are below it; those of forgotten ids among them. */
+  /** All document numbers are below it, including those whose ids are forgotten. */
   get docCount(): number {
     return this.#slab.count;
   }
 
-  /** How many ids are known, those of documents that are gone but not forgotten among them. */
+  /** Number of known ids, including those of deleted documents that are not forgotten yet. */
   get idCount(): number {
     return this.#slab.idCount;
   }
 
   /**
    * The number of the document with this id; a new one, with an empty row, when the id is new.
-   * @throws EngineError invalid-argument when it cannot be an id: too long, or half a surrogate pair in it.
+   * @throws EngineError invalid-argument when it is not a valid id: too long, or with half a surrogate pair.
    */
   intern(id: string): number {
     return this.#internKey(this.#key.set(id));
@@ -138,7 +139,7 @@ export class DocumentTable implements DocumentReader {
     return this.#internKey(this.#key.setBytes(bytes, start, end));
   }
 
-  /** The number that an id has, or -1 when it was never interned, or is forgotten. */
+  /** The number of an id, or -1 when it was never interned, or is forgotten. */
   lookup(id: string): number {
     return this.#key.set(id) ? this.#lookupKey() : -1;
   }
@@ -163,7 +164,7 @@ export class DocumentTable implements DocumentReader {
     return this.#key.setBytes(bytes, start, end) ? this.#findKey() : -1;
   }
 
-  /** Hot: the row is asked for before the ids are compared, so that memory is waited for once and not twice. */
+  /** Hot: the row is read before the ids are compared, so that the two cache misses overlap. */
   #findKey(): number {
     const candidate = this.#hash.candidate(this.#key);
     if (candidate < 0) return -1;
@@ -198,15 +199,15 @@ export class DocumentTable implements DocumentReader {
     return docNum;
   }
 
-  // Numbers that come back
+  // Recycling of numbers
 
-  /** From now on ids that are new are remembered until `endInterning`. */
+  /** From now on new ids are recorded until `endInterning`. */
   beginInterning(): void {
     if (this.#interned === null) this.#interned = [];
     else this.#interned.length = 0;
   }
 
-  /** `isKept` false: what interned them came to nothing. */
+  /** `isKept` false: the transaction that interned them failed. */
   endInterning(isKept: boolean): void {
     const interned = this.#interned;
     this.#interned = null;
@@ -215,25 +216,25 @@ export class DocumentTable implements DocumentReader {
     this.reclaim(2 * interned.length + numbersPerOrderStep);
   }
 
-  /** Something that needed the number does not any more. It may be -1, and other things may need it. */
+  /** One use of the number has ended. It may be -1, and there may be other uses. */
   noteGone(docNum: number): void {
     if (docNum >= 0 && this.etagOf(docNum) === 0) this.#numbers.note(docNum);
   }
 
   /**
-   * For who reads in more than one turn of the event loop and keeps numbers from one to the next: until the release, the
-   * number of a document that is deleted is not given to another id. A view needs none for the documents in it.
+   * For readers that keep numbers over several turns of the event loop: until the release, the number of a deleted
+   * document is not assigned to another id. For the documents in a view this is not needed.
    */
   hold(): NumberHold {
     return this.#numbers.hold();
   }
 
-  /** How many numbers of documents that are gone are not free yet, as far as is known. */
+  /** Numbers of deleted documents that are not free yet, as far as is known. */
   get pendingNumberCount(): number {
     return this.#numbers.pendingCount;
   }
 
-  /** Looks at some of the numbers that may have become free. Cost: O(steps), and some moves of ids. */
+  /** Examines some of the numbers that may have become free. Cost: O(steps), and some moves of ids. */
   reclaim(steps: number): void {
     if (this.#numbers.pendingCount === 0) return;
     let left = Math.ceil(steps / numbersPerOrderStep);
@@ -263,7 +264,7 @@ export class DocumentTable implements DocumentReader {
     this.#trim(docNum);
   }
 
-  /** Gives back what a chunk of numbers takes, if all of them are free; at the end, the numbers too. */
+  /** Releases the memory of a chunk of numbers if all of them are free; at the end of the table, the numbers too. */
   #trim(docNum: number): void {
     const { free } = this.#numbers;
     const { numbersPerChunk } = this.#options;
@@ -297,16 +298,16 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The document whose committed row has, or had lately, this etag; -1 when there is none. So `hasPosition` and `relocate`
-   * need not look up an id, which is ten times slower for neighbouring records.
+   * The document whose committed row has, or recently had, this etag; -1 when there is none. With it `hasPosition` and
+   * `relocate` need not look up an id, which is ten times slower for neighboring records.
    */
   numberAtEtag(etag: number): number {
     return this.#all.documentOf(etag);
   }
 
   /**
-   * An etag that no document of the collection (or `allCollections`) is above, and that some document of it has or
-   * had; 0 when it never had one. Cost: O(1).
+   * An upper bound for the etags of the collection's documents (or all, for `allCollections`), which some document of
+   * it has or had; 0 when it never had one. Cost: O(1).
    */
   newestEtagOf(collection: number): number {
     const list = collection === allCollections ? this.#all : this.#lists[collection];
@@ -340,7 +341,7 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * Lets the document have this row once it is committed. `length` 0 deletes it.
+   * Stages a row for the document. `length` 0 deletes it.
    * @param collection, flags - 16 bits each.
    */
   stage(
@@ -356,7 +357,7 @@ export class DocumentTable implements DocumentReader {
     this.#staged.push(docNum, etag, position, length, ((collection << 16) | flags) >>> 0);
   }
 
-  /** The etag as it will be when all that is staged is committed; 0: no document, as in the following. */
+  /** The etag after all staged rows are committed; 0: no document, as in the following methods. */
   newestEtag(docNum: number): number {
     const slot = this.#staged.newestOf(docNum);
     if (slot < 0) return this.etagOf(docNum);
@@ -387,8 +388,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The documents whose id begins with `prefix`, as they will be when all that is staged is committed, in no order.
-   * Cost: those under the prefix and all that is staged.
+   * The documents whose id begins with `prefix`, once all staged rows are committed, in no order. Cost: O(documents
+   * under the prefix + staged rows).
    */
   newestWithPrefix(prefix: string): number[] {
     const lowerPrefix = prefix.toLowerCase();
@@ -427,7 +428,7 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * Commits the oldest staged rows, at most `most`, as far as they replace rows of the same collection, all of one.
+   * Commits the oldest staged rows, at most `most`, for as long as they replace rows within one collection.
    * @returns how many. Hot.
    */
   #replaceRun(most: number, listener: RowListener | undefined): number {
@@ -487,7 +488,7 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The record of this document and etag stands at `position` now.
+   * The record of this document and etag has moved to `position`.
    * @returns false when neither the committed row nor a staged one has this etag.
    */
   relocate(docNum: number, etag: number, position: number): boolean {
@@ -502,7 +503,7 @@ export class DocumentTable implements DocumentReader {
     return true;
   }
 
-  /** Does the committed row or a staged one of this document have its record at `position`? */
+  /** Is the record of the committed row or of a staged row of this document at `position`? */
   hasPosition(docNum: number, position: number): boolean {
     if (this.etagOf(docNum) !== 0 && this.positionOf(docNum) === position) return true;
     let slot = this.#staged.newestOf(docNum);
@@ -532,7 +533,7 @@ export class DocumentTable implements DocumentReader {
       if (previousEtag === 0) return;
       rows.set(docNum, 0, 0, 0, 0);
     } else rows.set(docNum, etag, position, length, word);
-    if (previousEtag === etag && length !== 0 && previous === word >>> 16) return; // it only moved
+    if (previousEtag === etag && length !== 0 && previous === word >>> 16) return; // only the record moved
     if (previousEtag !== 0) {
       rows.count(previous, -1);
       const list = this.#listOf(previous);
@@ -575,7 +576,7 @@ export class DocumentTable implements DocumentReader {
     return this.idCursor(() => this.#rows.columns, prefix, after);
   }
 
-  /** For views: a cursor that sees what `rows` has. */
+  /** For views: a cursor over the rows in `rows`. */
   etagCursor(
     rows: () => RowColumns,
     collection: number,
@@ -586,7 +587,7 @@ export class DocumentTable implements DocumentReader {
     return new EtagCursor(list, rows, from, descending);
   }
 
-  /** For views: a cursor that sees what `rows` has. */
+  /** For views: a cursor over the rows in `rows`. */
   idCursor(rows: () => RowColumns, prefix: string, after: string | undefined): IdCursor {
     this.#order.settlePending(this.#rows);
     const afterBytes = after === undefined ? undefined : Buffer.from(after.toLowerCase());
@@ -594,10 +595,9 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * Puts new documents into the order by id, for about `budgetMs`. Before a read by id of a large
-   * database, call it until it gives true, returning to the event loop between the calls; what it
-   * leaves undone, the read does in one go.
-   * @returns whether all is in order.
+   * Sorts new documents into the order by id, for about `budgetMs`. Before a read by id of a large database, call it
+   * until it returns true, yielding to the event loop between the calls; the read sorts whatever is left in one go.
+   * @returns whether all documents are sorted.
    */
   settleOrder(budgetMs: number): boolean {
     const end = this.#options.monotonicMs() + budgetMs;
@@ -606,12 +606,12 @@ export class DocumentTable implements DocumentReader {
 
   // Views and snapshots
 
-  /** A frozen picture of the committed rows. Cost: microseconds. Release it. */
+  /** An immutable view of the committed rows. Cost: microseconds. Release it. */
   view(): DocumentView {
     return new DocumentView(this, this.#rows, this.#hash);
   }
 
-  /** The bytes of a view for a snapshot on disk; good until the view is released. Cost: O(chunks). */
+  /** The bytes of a view for a snapshot on disk; valid until the view is released. Cost: O(chunks). */
   sections(view: DocumentView): WholeSection[] {
     assert(isLittleEndian, "snapshots are little-endian");
     const columns = view.freeze(this);
@@ -633,7 +633,7 @@ export class DocumentTable implements DocumentReader {
 
   /**
    * Fills this table, in which nothing was interned yet, from the sections of a snapshot.
-   * @throws EngineError database-damaged when they do not fit together; the table is then useless.
+   * @throws EngineError database-damaged when they are inconsistent; the table is then unusable.
    */
   restore(sections: readonly WholeSection[]): void {
     assert(this.#slab.count === 0, "only an empty table is restored");
@@ -667,9 +667,9 @@ export class DocumentTable implements DocumentReader {
     }
   }
 
-  // Care
+  // Checks
 
-  /** Bytes of all arrays, those that only views hold included. */
+  /** Bytes of all arrays, including those held only by views. */
   memoryBytes(): number {
     let bytes = this.#slab.memoryBytes() + this.#hash.memoryBytes() + this.#rows.memoryBytes();
     bytes += this.#staged.memoryBytes() + this.#order.memoryBytes() + this.#all.memoryBytes();
@@ -715,7 +715,7 @@ export class DocumentTable implements DocumentReader {
 
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
-/** @throws EngineError database-damaged when the section is not there. */
+/** @throws EngineError database-damaged when the section is missing. */
 function readerOf(sections: readonly WholeSection[], name: string): ByteReader {
   const section = sections.find((each) => each.name === name);
   if (section === undefined) {

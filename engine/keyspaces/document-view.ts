@@ -1,8 +1,8 @@
 /**
- * What readers see of the table of documents: the table itself as it is, or a view of one moment.
+ * The reading interface of the document table: of the table as it is, or of a view at one point in time.
  *
  * Invariants:
- * - A view gives the same answers from its making to its release, whatever is written meanwhile.
+ * - A view returns the same results from its creation to its release, whatever is written meanwhile.
  */
 import { assert } from "../assert.ts";
 import type { EtagCursor } from "../tree/etag-list.ts";
@@ -11,10 +11,10 @@ import type { IdCursor } from "../tree/id-order.ts";
 import { type HeldRows, RowColumns, type RowStore } from "../tree/row-columns.ts";
 import type { DocumentTable } from "./document-table.ts";
 
-/** Stands for "of every collection" where a collection is asked for. */
+/** Means "of every collection" in place of a collection number. */
 export const allCollections = -1;
 
-/** What can be read of a table and of a view alike. */
+/** The reads that a table and a view have in common. */
 export interface DocumentReader {
   readonly documentCount: number;
   /** The greatest etag that any document has had. */
@@ -22,7 +22,7 @@ export interface DocumentReader {
   countOfCollection(collection: number): number;
   /** The number of the document with this id, or -1 when there is no document. */
   find(id: string): number;
-  /** 0 when there is no document, as in the following. Hot. */
+  /** 0 when there is no document, as in the following methods. Hot. */
   etagOf(docNum: number): number;
   positionOf(docNum: number): number;
   lengthOf(docNum: number): number;
@@ -33,18 +33,18 @@ export interface DocumentReader {
   /** Orders two documents by their lower-cased ids' UTF-8 bytes. */
   compareIds(left: number, right: number): number;
   /**
-   * Documents of a collection (or `allCollections`) in etag order, from etag `from` on, inclusive:
-   * ascending those with etag >= from, descending those with etag <= from.
+   * Documents of a collection (or `allCollections`) in etag order, from etag `from`, inclusive: ascending those with
+   * etag >= from, descending those with etag <= from.
    */
   byEtag(collection: number, from: number, descending?: boolean): EtagCursor;
   /**
-   * Documents whose id begins with `prefix`, ascending by id; only those after the id `after`, when
-   * it is given (no document needs to have it). Settles the order first, see `settleOrder`.
+   * Documents whose id begins with `prefix`, ascending by id; with `after`, only those after that id (which no document
+   * needs to have). Sorts new ids first, see `settleOrder`.
    */
   byId(prefix: string, after?: string): IdCursor;
 }
 
-/** The committed rows of one moment. It must not be used after `release`. */
+/** The committed rows at one point in time. It must not be used after `release`. */
 export class DocumentView implements DocumentReader {
   readonly #table: DocumentTable;
   readonly #store: RowStore;
@@ -54,7 +54,7 @@ export class DocumentView implements DocumentReader {
   #isFrozen = false;
   #isReleased = false;
 
-  /** Made by `DocumentTable.view`. */
+  /** Created by `DocumentTable.view`. */
   constructor(table: DocumentTable, store: RowStore, hash: IdHash) {
     this.#table = table;
     this.#store = store;
@@ -116,7 +116,7 @@ export class DocumentView implements DocumentReader {
     return this.#table.idCursor(() => this.#readable(), prefix, after);
   }
 
-  /** Keeps the ids' hash as it is until the release; gives the columns. For `DocumentTable.sections`. */
+  /** Freezes the id hash until the release; returns the columns. For `DocumentTable.sections`. */
   freeze(table: DocumentTable): RowColumns {
     assert(table === this.#table, "a view belongs to its table");
     if (!this.#isFrozen) this.#hash.freeze();
@@ -124,21 +124,21 @@ export class DocumentView implements DocumentReader {
     return this.#readable();
   }
 
-  /** Gives back what only this view needs. A second call does nothing. */
+  /** Releases the memory that only this view needs. A second call does nothing. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
     if (this.#isFrozen) this.#hash.thaw();
-    this.#columns = noColumns; // its chunks may be used again
+    this.#columns = noColumns; // its chunks may be reused
     this.#store.release(this.#held);
   }
 
-  /** What a view saw may be gone once it is released, so a cursor of it must not go on. */
+  /** After the release the view's rows may be overwritten, so its cursors must not go on. */
   #readable(): RowColumns {
     assert(!this.#isReleased, "a view is not read after its release");
     return this.#columns;
   }
 }
 
-/** What a released view reads: no documents. */
+/** The columns of a released view: no documents. */
 const noColumns = new RowColumns(0, [], [], new Uint32Array(0));

@@ -1,18 +1,18 @@
 /**
- * A keyspace of named entries: a text key and a value, which is JSON text unless the keyspace brings a codec of its
- * own, kept in memory whole. Counters, attachments, identities, compare-exchange values, segments of time series and the
- * like are each one of these; documents are not (they are packed).
+ * A keyspace of named entries: a text key and a value, which is JSON text unless the keyspace has its own codec, all
+ * kept in memory. Counters, attachments, identities, compare-exchange values, segments of time series and the like are
+ * each such a keyspace; documents are not (they are packed).
  *
  *   +----------------+---------------------+-------------------------+-----------+
  *   | record header  | key                 | value                   | pad to 8  |
  *   | 24 bytes       | keyLength bytes     | `word` bytes            |           |
  *   +----------------+---------------------+-------------------------+-----------+
  *
- * Bit 1 of `flags` marks a deletion; it has no value. `etag` is the database's counter when the record was
- * written, which orders deletions against compacted segments.
+ * Bit 1 of `flags` marks a deletion, which has no value. `etag` is the database's etag counter at the time of the
+ * write, which orders deletions against compacted segments.
  *
  * Invariants:
- * - A key has at most one entry; the newest record in log order decides.
+ * - A key has at most one entry: that of its newest record in log order.
  */
 
 import { assert } from "../assert.ts";
@@ -34,7 +34,7 @@ import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 
 export const deletionFlag = 1;
 
-/** One entry: its value, and where its record stands. */
+/** One entry: its value, and the position of its record. */
 export interface Entry<Value> {
   readonly value: Value;
   readonly etag: number;
@@ -42,7 +42,7 @@ export interface Entry<Value> {
   length: number;
 }
 
-/** How the values of a keyspace are written. */
+/** Encodes and decodes the values of a keyspace. */
 export interface ValueCodec<Value> {
   encode(value: Value): Buffer;
   /** The value in `bytes[from, to)`. Must copy what it keeps of them. */
@@ -54,19 +54,19 @@ const jsonCodec: ValueCodec<unknown> = {
   decode: (bytes, from, to) => JSON.parse(bytes.toString("utf8", from, to)),
 };
 
-/** Called for each change that becomes visible; `undefined` means that there is none. */
+/** Called for each change that becomes visible; `undefined`: no entry. */
 export type EntryListener<Value> = (
   key: string,
   value: Value | undefined,
   previous: Value | undefined,
 ) => void;
 
-/** Some 100 microseconds of work. */
+/** Bytes encoded in some 100 microseconds. */
 const snapshotPartBytes = 8 * 1024;
-/** In a snapshot, before each record: where it stands in the log. */
+/** In a snapshot, before each record: its position in the log. */
 const positionBytes = 8;
 
-/** A key of several parts (a document and a counter name): ordered by the first part, then the second. */
+/** A key of two parts (a document and a counter name): ordered by the first part, then the second. */
 export function compositeKey(first: string, second: string): string {
   return `${first}\u0000${second}`;
 }
@@ -78,7 +78,7 @@ export class EntryKeyspace<Value> implements Keyspace {
   readonly #entries = new StagedMap<Entry<Value>>();
   readonly #dead: DeadRecordListener;
   #listener: EntryListener<Value> | undefined;
-  /** Of the records of all committed entries. */
+  /** Bytes of the records of all committed entries. */
   #recordBytes = 0;
 
   constructor(
@@ -93,7 +93,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#dead = dead;
   }
 
-  /** Hears of every change when it becomes visible, also during replay. At most one listener. */
+  /** Calls `listener` for every change when it becomes visible, also during replay. At most one listener. */
   listen(listener: EntryListener<Value>): void {
     this.#listener = listener;
   }
@@ -108,7 +108,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     return this.#entries.get(key);
   }
 
-  /** The staged value when there is one, else the committed one: what a writer builds on. */
+  /** The staged value if there is one, else the committed one: the base for a writer. */
   newest(key: string): Value | undefined {
     return this.#entries.newest(key)?.value;
   }
@@ -121,7 +121,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     return this.#entries.size;
   }
 
-  /** A frozen picture of the committed entries. Cost: O(1); it needs no release. */
+  /** An immutable view of the committed entries. Cost: O(1); it needs no release. */
   view(): BTree<string, Readonly<Entry<Value>>> {
     return this.#entries.view();
   }
@@ -131,38 +131,40 @@ export class EntryKeyspace<Value> implements Keyspace {
     for (const [key, entry] of this.#entries.entries(prefix)) yield [key, entry.value];
   }
 
-  /** Committed entries from `key` on, inclusive, in key order. Nothing may be committed meanwhile. */
+  /** Committed entries from `key`, inclusive, in key order. Nothing may be committed during the iteration. */
   *from(key: string): Generator<[string, Value]> {
     const cursor = this.#entries.cursor({ lower: key });
     while (cursor.next()) yield [cursor.key, cursor.value.value];
   }
 
-  /** Committed entries whose key begins with `prefix`, in key order, from the key `from` on. */
+  /** Committed entries whose key begins with `prefix`, in key order, from the key `from`. */
   range(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
     return this.#entries.entries(prefix, from);
   }
 
-  /** As `range`, backwards: from the key `from`, or the one before it, on. */
+  /** As `range`, backward: from the key `from`, or the one before it. */
   rangeDown(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
     return this.#entries.entriesDown(prefix, from);
   }
 
-  /** As `withPrefix`, over what a writer builds on. */
+  /** As `withPrefix`, including staged changes. */
   newestWithPrefix(prefix: string): Generator<[string, Readonly<Entry<Value>>]> {
     return this.#entries.newestEntries(prefix);
   }
 
-  /** As `range`, over what a writer builds on. */
+  /** As `range`, including staged changes. */
   newestRange(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
     return this.#entries.newestEntries(prefix, from);
   }
 
-  /** As `rangeDown`, over what a writer builds on. */
+  /** As `rangeDown`, including staged changes. */
   newestRangeDown(prefix: string, from: string): Generator<[string, Readonly<Entry<Value>>]> {
     return this.#entries.newestEntriesDown(prefix, from);
   }
 
-  /** Bytes of the record for `key` and `value`. Writes it when `target` has room from `at` on. */
+  /**
+   * Writes the record for `key` and `value` at `at` in `target`, which must have room. @returns its length in bytes.
+   */
   static encode(
     target: Buffer,
     at: number,
@@ -206,7 +208,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#entries.discardStaged(count);
   }
 
-  /** Removes a committed entry without a record: only where replay comes to the same by other records. */
+  /** Removes a committed entry without a record: only where the replay of other records removes it too. */
   drop(key: string): void {
     this.#changed(key, undefined, this.#entries.apply(key, undefined));
   }
@@ -241,7 +243,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     return this.#recordBytes + positionBytes * this.#entries.size;
   }
 
-  /** Its entries are encoded as they are written, out of a frozen picture: there may be millions. */
+  /** Encodes the entries while they are written, from an immutable view: there may be millions. */
   sections(): SnapshotSection[] {
     return [{ name: `entries.${this.name}`, parts: this.#parts(this.#entries.view()) }];
   }
@@ -270,7 +272,7 @@ export class EntryKeyspace<Value> implements Keyspace {
 
   restore(sections: ReadonlyMap<string, Buffer>): void {
     const bytes = sections.get(`entries.${this.name}`);
-    // An older version wrote the snapshot and did not know this keyspace: then it was empty.
+    // The snapshot is of an older version without this keyspace: then it was empty.
     if (bytes === undefined) return;
     for (let at = 0; at < bytes.length; ) {
       const length = bytes.readUInt32LE(at + 8 + recordLengthAt);

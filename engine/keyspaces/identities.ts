@@ -1,6 +1,6 @@
 /**
- * Identities: named counters that hand out document ids (`users|` gives `users/1`, `users/2`, ...).
- * Keys are lower-cased names ending in `|`; the value is the last number given, which may be negative.
+ * Identities: named counters that generate document ids (`users|` gives `users/1`, `users/2`, ...). Keys are
+ * lower-cased names ending in `|`; the value is the last number used, which may be negative.
  */
 import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";

@@ -1,7 +1,4 @@
-/**
- * Index definitions, automatic and static, by lower-cased name. What a definition means is the business of
- * indexing/; here it is JSON.
- */
+/** Index definitions, automatic and static, by lower-cased name, as JSON; indexing/ interprets them. */
 import type { JsonObject } from "../json/json-object.ts";
 import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";

@@ -1,6 +1,6 @@
 /**
- * What was deployed as an index, by the lower-cased name of the index and a number that grows: so the entries of one
- * index stand together, the oldest first. What a revision says is the business of index-history.ts.
+ * Deployed index definitions, keyed by the lower-cased name of the index and an ascending number: so the entries of one
+ * index are adjacent, oldest first. index-history.ts interprets them.
  */
 
 import type { JsonObject } from "../json/json-object.ts";
@@ -12,7 +12,7 @@ export function makeIndexHistories(dead: DeadRecordListener): EntryKeyspace<Json
   return new EntryKeyspace<JsonObject>("index-histories", recordKinds.indexHistory, dead);
 }
 
-/** What the keys of all revisions of an index begin with. */
+/** The common prefix of the keys of all revisions of an index. */
 export function indexHistoryPrefix(name: string): string {
   return compositeKey(name.toLowerCase(), "");
 }

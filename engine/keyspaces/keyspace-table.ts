@@ -1,6 +1,6 @@
 /**
- * All keyspaces of a database but documents and shapes, by name and by the kind of their records: what replay, commits, compaction and
- * snapshots go through.
+ * All keyspaces of a database except documents and shapes, by name and by record kind: used by replay, commits,
+ * compaction and snapshots.
  */
 
 import { assert } from "../assert.ts";
@@ -24,7 +24,7 @@ import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
 
-/** Numbers of documents that are gone that are looked at for each tombstone that is purged: more than one brings. */
+/** Numbers of deleted documents examined per purged tombstone: more than the one that it adds. */
 export const numbersPerTombstone = 4;
 
 export class KeyspaceTable {
@@ -45,14 +45,14 @@ export class KeyspaceTable {
   readonly revisionRules: RevisionRules;
   /** See `clusterCountKey`; 0 before the first cluster-wide transaction. */
   clusterCount = 0;
-  /** The character at the end of an id that asks for a server-made one, and that stands before an identity's number. */
+  /** The character at the end of an id that requests a server-generated one, and that precedes an identity's number. */
   idSeparator = idSeparatorDefault;
   readonly all: readonly Keyspace[];
   readonly #byKind: (Keyspace | undefined)[] = [];
 
   /**
-   * `documents`: revisions go by the numbers that it gives to ids. `replaced` is told of records that are never needed
-   * again, `dead` of tombstones, which say that something is gone and may have to be kept.
+   * `documents`: assigns the document numbers that revisions are keyed by. `replaced` is called for records that are
+   * never needed again, `dead` for tombstones, which mark a deletion and may have to be kept.
    */
   constructor(documents: DocumentTable, replaced: DeadRecordListener, dead: DeadRecordListener) {
     this.collections = new Collections(replaced);
@@ -102,18 +102,18 @@ export class KeyspaceTable {
     }
   }
 
-  /** Bytes that all of them have in an index snapshot, about. */
+  /** Approximate bytes of all of them in an index snapshot. */
   snapshotBytes(): number {
     return this.all.reduce((bytes, keyspace) => bytes + keyspace.snapshotBytes, 0);
   }
 
-  /** The keyspace of a record kind; undefined for documents and shapes, which are no entries. */
+  /** The keyspace of a record kind; undefined for documents and shapes, which have none in this table. */
   ofKind(kind: number): Keyspace | undefined {
     return this.#byKind[kind];
   }
 }
 
-/** What the database's record says in `Client.IdentityPartsSeparator`, unless that is disabled. */
+/** The setting `Client.IdentityPartsSeparator` of the database's record, unless it is disabled. */
 function idSeparatorOf(record: unknown): string {
   const { Client } = (record ?? {}) as { Client?: Record<string, unknown> | null };
   const separator = Client?.["IdentityPartsSeparator"];

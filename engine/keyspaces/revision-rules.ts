@@ -1,6 +1,6 @@
 /**
- * Which documents get revisions and how many of them are kept: the configuration that is part of the database's
- * record of settings, as whoever writes asks for it.
+ * Which documents get revisions and how many are kept: the revisions configuration in the database's settings record,
+ * in the form that writers query.
  *
  *   { "Default": rule | null, "Collections": { "Users": rule, … } }
  *   rule := { "Disabled"?, "MinimumRevisionsToKeep"?, "MinimumRevisionAgeToKeep"?: time span, "PurgeOnDelete"?,
@@ -8,18 +8,18 @@
  */
 import type { Collections } from "./collections.ts";
 
-/** Key of the database's record of settings among the values. */
+/** Key of the database's settings record among the values. */
 export const databaseRecordKey = "record";
 
-/** What is to be done for one collection. */
+/** The rule for one collection. */
 export interface RevisionRule {
-  /** Null: their number is no reason to drop any. */
+  /** Revisions to keep at least; null: their number is no reason to remove any. */
   readonly countMin: number | null;
-  /** Null: their age is no reason to keep any. */
+  /** Microseconds to keep a revision at least; null: age is no reason to keep any. */
   readonly ageMicrosMin: number | null;
-  /** All go with their document, and nothing tells that it was deleted. */
+  /** Revisions are removed with their document, and its deletion leaves none. */
   readonly purgesOnDelete: boolean;
-  /** How many are dropped at most when the document is written; null: all that may. */
+  /** How many are removed at most per write of the document; null: all that may be. */
   readonly dropsMax: number | null;
 }
 
@@ -45,9 +45,9 @@ export class RevisionRules {
   #default: RevisionRule | null = null;
   /** By lower-cased name; null: none of its documents get revisions. */
   #named = new Map<string, RevisionRule | null>();
-  /** By number of the collection, filled as they are asked for. */
+  /** By collection number, filled on demand. */
   #known: (RevisionRule | null | undefined)[] = [];
-  /** Does no document get any? */
+  /** Does no document get revisions? */
   isEmpty = true;
 
   constructor(collections: Collections) {
@@ -61,14 +61,14 @@ export class RevisionRules {
     if (rule === undefined) {
       const name = this.#collections.nameOf(collectionId).toLowerCase();
       rule = this.#named.get(name);
-      // Whoever asks for revisions of everything does not mean the numbers that ids are made of.
+      // A default rule is not meant for HiLo documents, which only count ids.
       if (rule === undefined) rule = name === "@hilo" ? null : this.#default;
       this.#known[collectionId] = rule;
     }
     return rule;
   }
 
-  /** Takes in the database's record of settings; undefined: there is none. */
+  /** Applies the database's settings record; undefined: there is none. */
   configure(record: unknown): void {
     const settings = record as Configuration | undefined;
     const revisions = (settings?.["Revisions"] ?? null) as Configuration | null;

@@ -1,19 +1,19 @@
 /**
  * Revisions: earlier states of documents, packed. A record has the layout of a document's (document-record.ts) under
- * its own kind; its etag is the revision's own, its change vector is that of the state it keeps and always written out.
+ * its own kind; its etag is the revision's own; its change vector is that of the preserved state and always stored.
  *
- * Rows are found by document, in the order of etags, and by change vector. What is staged stands in the same columns
- * as what is committed, marked, so that a writer sees it and a reader does not.
+ * Rows are found by document, in etag order, and by change vector. Staged rows are in the same columns as committed
+ * ones, marked, so that a writer sees them and a reader does not.
  *
  *   rows by number:   document | etag | position | length | collection << 16 | flags | last modified | vector's hash
  *                     | older, newer row of the document | next row of the hash's bucket | state
  *   rows by document: newest | oldest | count for writers | count for readers
  *
- * Knows nothing of why revisions are made or dropped: see writes/revisions.ts.
+ * Knows nothing of why revisions are created or removed: see writes/revisions.ts.
  *
  * Invariants:
- * - Rows of a document are linked in the order of their etags; an etag has at most one row.
- * - A row is freed when its removal is committed, or its addition discarded; its number is used again.
+ * - Rows of a document are linked in etag order; an etag has at most one row.
+ * - A row is freed when its removal is committed, or its addition discarded; its number is then reused.
  */
 import { assert } from "../assert.ts";
 import {
@@ -37,7 +37,7 @@ const visible = 1;
 const removing = 2;
 
 const rowsMin = 64;
-/** Numbers of a row in a snapshot: all columns but the links. */
+/** Numbers per row in a snapshot: all columns but the links. */
 const snapshotSlots = 8;
 
 /** The hash of a change vector's text in ASCII: FNV-1a, 32 bits. */
@@ -47,7 +47,7 @@ export function changeVectorHash(bytes: Uint8Array, from: number, to: number): n
   return hash | 0;
 }
 
-/** What is known of a revision beside its record. */
+/** The facts of a revision that are kept outside its record. */
 export interface RevisionFacts {
   readonly document: number;
   /** The revision's own etag. */
@@ -84,7 +84,7 @@ export class RevisionTable implements Keyspace {
   readonly #dead: DeadRecordListener;
 
   #capacity = 0;
-  /** Rows that were ever used: the others have no number yet. */
+  /** Rows ever used; those above have no number yet. */
   #used = 0;
   #document = new Int32Array(0);
   #etag = new Float64Array(0);
@@ -120,17 +120,16 @@ export class RevisionTable implements Keyspace {
 
   // Committed revisions
 
-  /** How many there are. */
   get count(): number {
     return this.#count;
   }
 
-  /** An etag that no revision is above, and that some revision has or had; 0 when there never was one. */
+  /** The highest etag that any revision has or had; 0 when there never was one. */
   get newestEtag(): number {
     return this.#newestEtag;
   }
 
-  /** Is there none at all, not even a staged one? */
+  /** Are there no revisions at all, not even staged ones? */
   get isEmpty(): boolean {
     return this.#count === 0 && this.#staged.length === this.#stagedFrom;
   }
@@ -143,7 +142,7 @@ export class RevisionTable implements Keyspace {
     return this.#readerCount[document] ?? 0;
   }
 
-  /** Has the document a revision, seen or not? */
+  /** Has the document any revision, visible or not? */
   hasAny(document: number): boolean {
     return (this.#newest[document] ?? -1) >= 0;
   }
@@ -153,17 +152,17 @@ export class RevisionTable implements Keyspace {
     return this.#skipUnseen(this.#newest[document] ?? -1);
   }
 
-  /** The row before `row` in the order of etags, of the same document; -1: none. */
+  /** The row before `row` in etag order, of the same document; -1: none. */
   olderThan(row: number): number {
     return this.#skipUnseen(this.#older[row] as number);
   }
 
-  /** Rows whose change vector has this hash: candidates, whose records tell. */
+  /** Rows whose change vector has this hash: candidates, to be verified in their records. */
   withVectorHash(hash: number): number[] {
     return this.#candidates(hash).filter((row) => (this.#stateOf(row) & visible) !== 0);
   }
 
-  /** Rows of deleted documents' newest revisions that say that they were deleted, newest first. */
+  /** Rows of the newest revisions of deleted documents, where these mark the deletion, newest first. */
   deletedDocuments(deleteFlag: number): number[] {
     const rows: number[] = [];
     for (let document = 0; document < this.#newest.length; document++) {
@@ -174,7 +173,7 @@ export class RevisionTable implements Keyspace {
     return rows.sort((left, right) => this.etagOf(right) - this.etagOf(left));
   }
 
-  /** Rows of the revisions with this etag or a newer one, in the order of etags. Cost: all revisions. */
+  /** Rows of the revisions with this etag or a newer one, in etag order. Cost: O(revisions). */
   rowsFrom(etag: number): number[] {
     const rows: number[] = [];
     for (let row = 0; row < this.#used; row++) {
@@ -183,7 +182,7 @@ export class RevisionTable implements Keyspace {
     return rows.sort((left, right) => this.etagOf(left) - this.etagOf(right));
   }
 
-  /** Bytes of the revisions' records by the number of their collection. Cost: all revisions. */
+  /** Bytes of the revisions' records by collection number. Cost: O(revisions). */
   bytesByCollection(): ReadonlyMap<number, number> {
     const bytes = new Map<number, number>();
     for (let row = 0; row < this.#used; row++) {
@@ -243,9 +242,9 @@ export class RevisionTable implements Keyspace {
     };
   }
 
-  // What a writer sees
+  // The writer's view
 
-  /** As `countOf`, with what is staged. */
+  /** As `countOf`, including staged changes. */
   newestCountOf(document: number): number {
     return this.#writerCount[document] ?? 0;
   }
@@ -255,12 +254,12 @@ export class RevisionTable implements Keyspace {
     return this.#skipRemoved(this.#oldest[document] ?? -1);
   }
 
-  /** The row behind `row` in the order of etags, for a writer; -1: none. */
+  /** The row after `row` in etag order, for a writer; -1: none. */
   newerToWrite(row: number): number {
     return this.#skipRemoved(this.#newer[row] as number);
   }
 
-  /** As `withVectorHash`, with what is staged. */
+  /** As `withVectorHash`, including staged changes. */
   withVectorHashToWrite(hash: number): number[] {
     return this.#candidates(hash).filter((row) => (this.#stateOf(row) & removing) === 0);
   }
@@ -325,7 +324,7 @@ export class RevisionTable implements Keyspace {
     this.#addCommitted(facts, position, length);
   }
 
-  /** A tombstone says that the revision is gone. */
+  /** Replays a tombstone of a revision. */
   replayRemoval(id: string, etag: number): void {
     const row = this.find(this.#documents.lookup(id), etag);
     if (row >= 0) this.#removeAtOnce(row);
@@ -379,7 +378,7 @@ export class RevisionTable implements Keyspace {
 
   restore(sections: ReadonlyMap<string, Buffer>): void {
     const bytes = sections.get("revisions");
-    if (bytes === undefined) return; // a snapshot of a version that had none
+    if (bytes === undefined) return; // a snapshot of a version without revisions
     if (bytes.length % (8 * snapshotSlots) !== 0) {
       throw new EngineError("database-damaged", "the index snapshot's revisions are cut off");
     }
@@ -454,18 +453,21 @@ export class RevisionTable implements Keyspace {
     return rows;
   }
 
-  /** The row of a document's revision, seen or not; -1: none. Cost: the rows between it and the newest. */
+  /** The row of a document's revision, visible or not; -1: none. Cost: O(rows between it and the newest). */
   find(document: number, etag: number): number {
     if (document < 0) return -1;
     const oldest = this.#oldest[document] ?? -1;
-    // Old rows are removed first: look at that end too.
+    // The oldest rows are removed first, so that end is checked first.
     if (oldest >= 0 && this.etagOf(oldest) === etag) return oldest;
     let row = this.#newest[document] ?? -1;
     while (row >= 0 && this.etagOf(row) > etag) row = this.#older[row] as number;
     return row >= 0 && this.etagOf(row) === etag ? row : -1;
   }
 
-  /** The row of the same etag as the record; by its change vector, however long its document's chain is. */
+  /**
+   * The row with the record's etag, found by its change vector: the cost does not depend on the length of the
+   * document's chain.
+   */
   #rowOfRecord(bytes: Buffer, start: number): number {
     const from = changeVectorStartOf(bytes, start);
     const hash = changeVectorHash(bytes, from, from + changeVectorLengthOf(bytes, start));
@@ -562,7 +564,7 @@ export class RevisionTable implements Keyspace {
   }
 
   #bucketOf(hash: number): number {
-    // The lower bits of FNV differ well for texts that differ in their digits.
+    // The lower bits of FNV are well distributed for texts that differ only in digits.
     return hash & (this.#buckets.length - 1);
   }
 

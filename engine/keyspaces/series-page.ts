@@ -1,6 +1,6 @@
 /**
- * A page of a time series: which entries of which segments it has. The plan is made in one go and unpacks at most
- * three segments; what it holds stays as it is while the series changes, so a long page can be sent piece by piece.
+ * A page of a time series: the slices of segments that it consists of. Planning is synchronous and unpacks at most
+ * three segments; the page is unaffected by later changes of the series, so a long page can be sent in pieces.
  */
 import type { Segment } from "./series-segment.ts";
 import { type SegmentSource, segmentsBetween, summaryOf, timeMax, timeMin } from "./time-series.ts";
@@ -16,9 +16,9 @@ export interface SeriesPage {
   readonly slices: readonly SeriesSlice[];
   /** Entries in the slices. */
   readonly count: number;
-  /** Entries of the range before the page, at most as many as were to be skipped. */
+  /** Entries of the range before the page, at most as many as were requested to be skipped. */
   readonly skipped: number;
-  /** Are there entries of the range behind the page? */
+  /** Are there entries of the range after the page? */
   readonly isCut: boolean;
   /** Times of the page's first and last entry; without entries `first` is that of the last one skipped. */
   readonly first: number | undefined;
@@ -29,7 +29,7 @@ export interface SeriesPage {
 export interface SeriesBounds {
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** What was asked for, with seven digits: it can be finer than a millisecond. */
+  /** The requested bounds, with seven fractional digits: they can be finer than a millisecond. */
   readonly fromText?: string | undefined;
   readonly toText?: string | undefined;
 }

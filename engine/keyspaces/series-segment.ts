@@ -1,6 +1,6 @@
 /**
- * A segment: a run of a time series' entries, packed into bytes. In memory it stays packed; it is unpacked where
- * somebody reads or changes it.
+ * A segment: a run of a time series' entries, packed into bytes. It stays packed in memory, and is unpacked to be read
+ * or changed.
  *
  *   0       1       2       4                12             20
  *   +-------+-------+-------+----------------+--------------+------- ... ------+-------- ... -------+
@@ -8,21 +8,21 @@
  *   | u8    | u8    | u16   | f64, ms        | f64, ms      |                  |                    |
  *   +-------+-------+-------+----------------+--------------+------- ... ------+-------- ... -------+
  *
- * - flag 1: every entry has `width` values, and says no count. flag 2: there are tags.
+ * - flag 1: every entry has `width` values, and stores no count. flag 2: there are tags.
  * - width: the greatest number of values of an entry. Times: milliseconds since 1970. Integers are little-endian.
- * - tags: their number, then for each its bytes' number and its UTF-8 bytes. Numbers are varints of 7 bits a byte.
- * - an entry: its time, if it is not the first: by how much the step from the entry before differs from the step before
- *   that one (0 before the first), as zigzag varint, so that one byte does for an even pace; its number of values (u8) unless
- *   flag 1; the number of its tag (varint, 0: none) if flag 2; its values.
- * - a value: its 64 bits XOR those of the value last seen in its column (0 at first). A byte `leading << 4 | length`
- *   says how many bytes are zero from the top, and how many follow; the rest is zero.
+ * - tags: their number, then for each its length in bytes and its UTF-8 bytes. Numbers are varints of 7 bits per byte.
+ * - an entry: unless it is the first, its time as delta of deltas: the step from the previous entry minus the step
+ *   before that (initially 0), as zigzag varint, so that regular intervals take one byte; its number of values (u8)
+ *   unless flag 1; the number of its tag (varint, 0: none) if flag 2; its values.
+ * - a value: its 64 bits XOR those of the previous value in its column (initially 0). A byte `leading << 4 | length`
+ *   gives the number of leading zero bytes and of the bytes that follow; the rest is zero.
  *
  * Knows nothing of documents, series or logs.
  *
  * Invariants:
  * - These widths are on disk: never change them.
- * - Times grow from entry to entry; there is at least one entry, with at least one value.
- * - Unpacking gives what was packed, bit for bit.
+ * - Times increase strictly from entry to entry; there is at least one entry, each with at least one value.
+ * - Unpacking restores what was packed, bit for bit.
  */
 import { assert } from "../assert.ts";
 import { seriesValuesMax } from "../limits.ts";
@@ -44,14 +44,14 @@ const headBytes = 20;
 const uniformFlag = 1;
 const tagsFlag = 2;
 
-/** Of one varint, and of one value. */
+/** Maximum bytes of one varint, and of one value. */
 const varintBytesMax = 8;
 const valueBytesMax = 9;
 
 export class Segment {
   readonly bytes: Buffer;
 
-  /** `bytes` are the segment's own from here on. */
+  /** Takes ownership of `bytes`. */
   constructor(bytes: Buffer) {
     assert(bytes.length > headBytes, "a segment has a head and an entry");
     this.bytes = bytes;
@@ -76,7 +76,7 @@ export class Segment {
     return this.bytes.readDoubleLE(lastAt);
   }
 
-  /** @param entries in the order of time, from 1 to 65,535. */
+  /** @param entries in time order, from 1 to 65,535. */
   static of(entries: readonly SeriesEntry[]): Segment {
     return new Segment(pack(entries));
   }
@@ -86,7 +86,7 @@ export class Segment {
     return new SegmentEntries(this.bytes);
   }
 
-  /** As `unpack`, as objects: for those who change few. */
+  /** As `unpack`, but as objects: for changes of a few entries. */
   toEntries(): SeriesEntry[] {
     const unpacked = this.unpack();
     const entries: SeriesEntry[] = [];
@@ -95,7 +95,7 @@ export class Segment {
   }
 }
 
-/** How a keyspace writes segments: as they are. */
+/** Codec of the segment keyspace: the bytes as they are. */
 export const segmentCodec = {
   encode: ({ bytes }: Segment): Buffer => bytes,
   decode(bytes: Buffer, from: number, to: number): Segment {
@@ -105,15 +105,15 @@ export const segmentCodec = {
   },
 };
 
-/** Bits of a double, to be read as bytes. */
+/** The bits of a double, accessible as bytes. */
 const double = new Float64Array(1);
 const doubleBytes = new Uint8Array(double.buffer);
 
-/** Packs and unpacks: the bytes and where the next one goes. */
+/** Read or write position in packed bytes. */
 class Cursor {
   bytes: Buffer;
   at: number;
-  /** For each column the bytes of the value last seen. */
+  /** For each column the bytes of its previous value. */
   readonly columns = new Uint8Array(seriesValuesMax * 8);
 
   constructor(bytes: Buffer, at: number) {
@@ -223,7 +223,7 @@ function pack(entries: readonly SeriesEntry[]): Buffer {
   return bytes;
 }
 
-/** The tags, numbered from 1 in the order in which they come up. */
+/** The tags, numbered from 1 in order of first occurrence. */
 function tagNumbers(entries: readonly SeriesEntry[]): Map<string, number> {
   const numbers = new Map<string, number>();
   for (const { tag } of entries) {
@@ -244,13 +244,13 @@ function putTags(cursor: Cursor, tags: ReadonlyMap<string, number>): void {
   }
 }
 
-/** The entries of a segment in columns. Hot: whoever reads a long series goes through it. */
+/** The entries of a segment in columns. Hot: every read of a long series passes through it. */
 export class SegmentEntries {
   readonly count: number;
   readonly times: Float64Array;
   /** All values, entry by entry. */
   readonly values: Float64Array;
-  /** Where the values of entry `i` begin; those of the last end at `valueStarts[count]`. */
+  /** Offset of the values of entry `i`; those of the last end at `valueStarts[count]`. */
   readonly valueStarts: Uint32Array;
   readonly #tags: readonly string[];
   /** For each entry the number of its tag, 0: none. */

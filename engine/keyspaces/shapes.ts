@@ -2,11 +2,10 @@
  * The shapes of one database: the distinct lists of top-level property names of its documents. A
  * document whose shape is known has a table of its values' offsets, in the order of the shape.
  *
- * Shapes form a tree: a path from the root spells a list of names, and a parser walks it name by
- * name, so a document of a known shape is recognised while it is read. Knows nothing of documents'
- * values, nor of when its records are logged.
+ * Shapes form a tree: a path from the root spells a list of names, and a parser walks it name by name, so a document of
+ * a known shape is recognized while it is read. Knows nothing of documents' values, nor of when its records are logged.
  *
- * The record of a shape, behind the common header (engine/log/record.ts):
+ * The record of a shape, after the common header (engine/log/record.ts):
  *
  *   0 header (kind shape; word@12 = shape id; keyLength and etag 0)
  *   24        28               32 ...
@@ -37,7 +36,7 @@ import {
   recordWordAt,
 } from "../log/record.ts";
 
-/** Bytes that a name costs in memory beside its text (measured roughly: node, string, map entry). */
+/** Memory overhead of a name, in bytes besides its text (measured roughly: node, string, map entry). */
 const nameOverheadBytes = 256;
 /** Children of a node up to which a scan is faster than a map. */
 const childScanMax = 8;
@@ -49,27 +48,27 @@ const shapeNamesAt = recordHeaderBytes + 8;
 /** A list of top-level property names. */
 export interface Shape {
   readonly id: number;
-  /** The names as text: unescaped. */
+  /** The names, unescaped. */
   readonly names: readonly string[];
   /** Position of each name. */
   readonly indexByName: ReadonlyMap<string, number>;
-  /** The names as in a minified document, one behind the other: `"A":"B":`. */
+  /** The names as in a minified document, concatenated: `"A":"B":`. */
   readonly namesText: Buffer;
-  /** Bytes of each name in the text, with quotes, without colon. */
+  /** Bytes of each name in `namesText`, with quotes, without colon. */
   readonly nameLengths: readonly number[];
 }
 
-/** A node of the tree: the names on the path to it are a list that some shape begins with. */
+/** A node of the tree: the names on the path to it are the beginning of some shape. */
 export class ShapeNode {
   /** The last name of the path as in minified text, with its quotes. Empty for the root. */
   readonly name: Buffer;
   readonly isAscii: boolean;
   /** The shape that ends here, or 0. */
   shapeId = 0;
-  /** The child that was taken last: most often the next one too. */
+  /** The child taken last: most often the next one too. */
   predicted: ShapeNode | null = null;
   readonly children: ShapeNode[] = [];
-  /** The children by name, once they are many. */
+  /** The children by name; null while they are few. */
   #byName: Map<string, ShapeNode> | null = null;
 
   constructor(name: Buffer) {
@@ -77,7 +76,7 @@ export class ShapeNode {
     this.isAscii = name.every((byte) => byte < 0x80);
   }
 
-  /** The child whose name is `source[from, to)`, quotes included, or null; remembers it as predicted. */
+  /** The child whose name is `source[from, to)`, quotes included, or null; it becomes `predicted`. */
   find(source: Buffer, from: number, to: number): ShapeNode | null {
     let found: ShapeNode | null = null;
     if (this.#byName !== null) {
@@ -116,7 +115,7 @@ export class ShapeTable {
   #memoryBytes = 0;
   #loggedCount = 0;
 
-  /** How many shapes there are; the newest has this id. */
+  /** Number of shapes; the newest has this id. */
   get count(): number {
     return this.#shapes.length - 1;
   }
@@ -126,13 +125,13 @@ export class ShapeTable {
     return this.#loggedCount;
   }
 
-  /** Says that the shapes up to this id are in the log (or, after a failed write, only those). */
+  /** Records that the shapes up to this id are in the log (or, after a failed write, only those). */
   setLoggedCount(count: number): void {
     assert(count >= 0 && count <= this.count, "only shapes that exist are logged");
     this.#loggedCount = count;
   }
 
-  /** The shape of an id, which must be one that the table gave. */
+  /** The shape of an id, which must be one that this table assigned. */
   get(id: number): Shape {
     const shape = this.#shapes[id] ?? null;
     assert(shape !== null, "a shape id names a shape");
@@ -140,8 +139,8 @@ export class ShapeTable {
   }
 
   /**
-   * The id of the shape with these names; makes it if it is new and there is room.
-   * @param source text that holds the names, each with its quotes.
+   * The id of the shape with these names; adds it if it is new and there is room.
+   * @param source text that contains the names, each with its quotes.
    * @param spans begin and end (exclusive) of name `i` at `spans[from + i * stride]` and the next slot.
    * @returns the id, or 0 when there are no names, too many, or no room.
    */
@@ -173,7 +172,7 @@ export class ShapeTable {
     return (shapeNamesAt + this.get(id).namesText.length + 7) & ~7;
   }
 
-  /** Writes the record of this shape, all but its check. @returns its length in bytes. */
+  /** Writes the record of this shape except its checksum. @returns its length in bytes. */
   encodeRecord(target: Buffer, at: number, id: number): number {
     const shape = this.get(id);
     const length = this.recordLength(id);
@@ -192,8 +191,8 @@ export class ShapeTable {
   }
 
   /**
-   * Takes a shape from its record, on opening. A record that was seen already is passed over, as it
-   * is when compaction copied it. Records must come in the order of their ids.
+   * Restores a shape from its record on opening. A record seen before is skipped, such as one that compaction has
+   * copied. Records must come in id order.
    */
   restore(bytes: Buffer, start: number): void {
     const id = bytes.readUInt32LE(start + recordWordAt);
@@ -230,7 +229,7 @@ export class ShapeTable {
   }
 }
 
-/** `"A":"B":` cut into its names, each with its quotes, as copies. */
+/** Splits `"A":"B":` into its names, each with its quotes, as copies. */
 function splitNames(text: Buffer): Buffer[] {
   const names: Buffer[] = [];
   let from = 0;

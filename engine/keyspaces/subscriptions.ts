@@ -1,29 +1,29 @@
 /**
- * Subscription tasks by lower-cased name: what is to be sent, and up to where it was acknowledged. Who sends it is the
- * business of subscriptions/.
+ * Subscription tasks by lower-cased name: what each sends, and the position acknowledged so far. Sending is in
+ * subscriptions/.
  */
 import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export const archivedBehaviors = ["ExcludeArchived", "IncludeArchived", "ArchivedOnly"] as const;
-/** What a subscription does with archived documents; kept for clients, there is no archive. */
+/** Handling of archived documents; kept for clients, as there is no archive. */
 export type ArchivedBehavior = (typeof archivedBehaviors)[number];
 
-/** One task. Times are microseconds since 1970; null: never since its definition was changed last. */
+/** One task. Times are microseconds since 1970; null: not since its definition last changed. */
 export interface SubscriptionTask {
   /** Unique in the database; stays when the name changes. */
   readonly id: number;
   /** As it was given. */
   readonly name: string;
   readonly query: string;
-  /** All that is older or equal was acknowledged, or is not wanted; null: begin with the first document. */
+  /** Everything up to and including it was acknowledged, or is not wanted; null: start with the first document. */
   readonly changeVector: string | null;
   readonly isDisabled: boolean;
   readonly mentorNode: string | null;
   readonly isPinnedToMentor: boolean;
   readonly archivedBehavior: ArchivedBehavior;
-  /** Of the command that defined it last: a worker of another definition may not acknowledge. */
+  /** Index of the command that last defined it: a worker connected under another definition may not acknowledge. */
   readonly index: number;
   readonly acknowledgedAt: number | null;
   readonly connectedAt: number | null;

@@ -1,12 +1,12 @@
 /**
- * Time series: for a document and a name, entries in the order of time. A series is a name, and segments of
- * bounded size under it, so that an append to a long series writes one segment and not the series.
+ * Time series: for a document and a name, entries in time order. A series is stored as a name and segments of bounded
+ * size, so that an append to a long series writes one segment and not the series.
  *
- * Knows nothing of transactions; they check that the document exists and write its list of names.
- * Names are compared without regard to case; the spelling of the first write is kept.
+ * Knows nothing of transactions; they check that the document exists and write its list of names. Names are compared
+ * case-insensitively; the spelling of the first write is kept.
  *
  * Invariants:
- * - A series that has a name here has a segment, and the other way round.
+ * - Every series name has a segment, and every segment a series name.
  * - The key of a segment has a time at or before its first entry; its last entry is before the time in the next key.
  */
 import { assert } from "../assert.ts";
@@ -15,17 +15,17 @@ import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 import { type Segment, segmentCodec } from "./series-segment.ts";
 
-/** That a series is there. */
+/** The entry that records the existence of a series. */
 export interface TimeSeries {
   readonly name: string;
 }
 
-/** Series whose values are sums of increments have names that begin with this, in any case. */
+/** Names of incremental series, whose values are sums of increments, begin with this, in any case. */
 const incrementalPrefix = "inc:";
 
-/** Milliseconds from the year 1 to 1970: times in keys are counted from there. */
+/** Milliseconds from the year 1 to 1970: the offset of times in keys. */
 const keyTimeOffset = 62_135_596_800_000;
-/** Enough for the year 9999 in base 36. */
+/** Base-36 digits of a key's time, enough for the year 9999. */
 const keyTimeDigits = 10;
 
 export const timeMin = -keyTimeOffset;
@@ -56,7 +56,7 @@ export function segmentKey(prefix: string, time: number): string {
   return prefix + (time + keyTimeOffset).toString(36).padStart(keyTimeDigits, "0");
 }
 
-/** Can an entry have this time, in milliseconds since 1970? */
+/** Is this a valid time of an entry, in milliseconds since 1970? */
 export function isSeriesTime(time: number): boolean {
   return Number.isInteger(time) && time >= timeMin && time <= timeMax;
 }
@@ -70,15 +70,15 @@ export function isIncremental(name: string): boolean {
   return name.slice(0, incrementalPrefix.length).toLowerCase() === incrementalPrefix;
 }
 
-/** Where segments are read from: what is committed, or what a transaction sees. */
+/** Source of segments: the committed state, or a transaction. */
 export interface SegmentSource {
-  /** Segments of a series from a key on. */
+  /** Segments of a series from a key. */
   up(prefix: string, from: string): Iterable<[string, Segment]>;
-  /** As `up`, backwards. */
+  /** As `up`, backward. */
   down(prefix: string, from: string): Iterable<[string, Segment]>;
 }
 
-/** What is committed. */
+/** The committed state as a source. */
 export function committedSegments(segments: EntryKeyspace<Segment>): SegmentSource {
   return {
     up: (prefix, from) => values(segments.range(prefix, from)),
@@ -92,13 +92,13 @@ function* values(
   for (const [key, { value }] of entries) yield [key, value];
 }
 
-/** The segment that an entry at `time`, a number, would be in; undefined when all are later. */
+/** The segment that an entry at `time`, a number, belongs in; undefined when all are later. */
 export function segmentAt(
   source: SegmentSource,
   prefix: string,
   time: number,
 ): [string, Segment] | undefined {
-  // Who looks for a range may name one that is wider than all there can be.
+  // A requested range may be wider than all possible times.
   const within = Math.max(timeMin, Math.min(time, timeMax));
   for (const found of source.down(prefix, segmentKey(prefix, within))) return found;
   return undefined;
@@ -109,7 +109,7 @@ export function lastSegment(source: SegmentSource, prefix: string): [string, Seg
   return segmentAt(source, prefix, timeMax);
 }
 
-/** The segments that may have entries from `from` to `to`, both inclusive, in the order of time. */
+/** The segments that may have entries from `from` to `to`, both inclusive, in time order. */
 export function* segmentsBetween(
   source: SegmentSource,
   prefix: string,
@@ -124,7 +124,7 @@ export function* segmentsBetween(
   }
 }
 
-/** What is known of a series without unpacking it. */
+/** Facts of a series that need no unpacking. */
 export interface SeriesSummary {
   readonly count: number;
   /** Times of the first and last entry. */
@@ -145,7 +145,7 @@ export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary 
   return count === 0 ? undefined : { count, first, last };
 }
 
-/** The text of a document's `@timeseries`: the names, sorted without regard to case. Null when there are none. */
+/** The text of a document's `@timeseries`: the names, sorted case-insensitively. Null when there are none. */
 export function seriesNamesText(series: readonly TimeSeries[]): string | null {
   return series.length === 0 ? null : JSON.stringify(series.map(({ name }) => name));
 }

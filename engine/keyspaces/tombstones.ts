@@ -1,16 +1,16 @@
 /**
- * Tombstones: what was deleted, in the order of etags, for whoever follows the changes of a database (indexes,
- * subscriptions, exports). The cleaner drops those that all followers have passed.
+ * Tombstones: deletions, in etag order, for the followers of a database's changes (indexes, subscriptions, exports).
+ * The purge removes those that all followers have passed.
  *
- * A document that is stored again in its collection loses its tombstone: that needs no record, replay of the document
- * does it too.
+ * A document stored again in its collection loses its tombstone. That needs no record, as replaying the document does
+ * the same.
  */
 
 import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
-/** One deletion. `collection` is the name of the collection of the document. */
+/** One deletion. `collection` is the name of the document's collection. */
 export interface Tombstone {
   readonly type: "document" | "attachment" | "revision";
   readonly id: string;
@@ -33,22 +33,22 @@ export function tombstoneKey(etag: number): string {
 
 export class Tombstones {
   readonly records: EntryKeyspace<Tombstone>;
-  /** Whoever follows changes from an etag below this one may have missed deletions. */
+  /** A follower that starts at an etag below this one may have missed deletions. */
   purgedThrough = 0;
   /**
-   * Those that are purged stay until `dropPurged`, which takes some at a time. While the log is replayed they go at once,
-   * so that they are never all in memory.
+   * If set, purged tombstones stay until `dropPurged`, which removes some at a time. During replay they are removed at
+   * once, so that they are never all in memory.
    */
   dropsLater = false;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
   readonly #byDocument = new Map<string, string>();
-  /** What the tombstone of an attachment is of -> its key. */
+  /** Id of an attachment's tombstone -> its key. */
   readonly #byAttachment = new Map<string, string>();
-  /** Lower-cased collection -> the etag of the last document that was deleted from it. */
+  /** Lower-cased collection -> etag of the last document deleted from it. */
   readonly #newest = new Map<string, number>();
   #newestOfAll = 0;
 
-  /** `forgotten`: hears of the lower-cased id of each document whose tombstone is gone. */
+  /** `forgotten` is called with the lower-cased id of each document whose tombstone is removed. */
   constructor(dead: DeadRecordListener, forgotten: (id: string) => void) {
     this.records = new EntryKeyspace<Tombstone>("tombstones", recordKinds.tombstone, dead);
     this.records.listen((key, tombstone, previous) => {
@@ -71,13 +71,13 @@ export class Tombstones {
     });
   }
 
-  /** The etag of the newest deletion from a collection (null: any), as far as tombstones tell; 0 for none. */
+  /** The etag of the newest deletion from a collection (null: any), as far as tombstones show; 0 for none. */
   newestEtagOf(collection: string | null): number {
     if (collection === null) return this.#newestOfAll;
     return this.#newest.get(collection.toLowerCase()) ?? 0;
   }
 
-  /** Tombstones of documents of a collection (null: any) with a greater etag, in the order of etags. */
+  /** Tombstones of documents of a collection (null: any) with a greater etag, in etag order. */
   *documentsSince(collection: string | null, etag: number): Generator<Tombstone> {
     const lower = collection?.toLowerCase();
     for (const [, tombstone] of this.records.from(tombstoneKey(etag + 1))) {
@@ -92,12 +92,12 @@ export class Tombstones {
     if (etag > this.#newestOfAll) this.#newestOfAll = etag;
   }
 
-  /** Is the deletion of the document with this lower-cased id still remembered? */
+  /** Is there a tombstone of the document with this lower-cased id? */
   hasDocument(lowerId: string): boolean {
     return this.#byDocument.has(lowerId);
   }
 
-  /** The key of the tombstone of an attachment, by what it is of; undefined: there is none. */
+  /** The key of an attachment's tombstone, by its id; undefined: there is none. */
   keyOfAttachment(id: string): string | undefined {
     return this.#byAttachment.get(id);
   }
@@ -107,8 +107,8 @@ export class Tombstones {
   }
 
   /**
-   * The document is stored again, or deleted once more, in this collection. A tombstone of another collection stays:
-   * only it tells the followers of that one.
+   * The document is stored again, or deleted again, in this collection. A tombstone of another collection stays:
+   * readers that follow that collection need it.
    */
   dropDocument(lowerId: string, collection: string): void {
     const key = this.#byDocument.get(lowerId);
@@ -123,22 +123,24 @@ export class Tombstones {
   }
 
   /**
-   * Nobody needs those up to `etag`, inclusive. What makes it durable is the value under `purgedThroughKey`.
-   * @returns how many were dropped: none while `dropsLater`.
+   * Marks the tombstones up to `etag`, inclusive, as purged. The value under `purgedThroughKey` makes this durable.
+   * @returns how many were removed: none while `dropsLater`.
    */
   purgeThrough(etag: number): number {
     this.purgedThrough = etag;
     return this.dropsLater ? 0 : this.dropPurged(Number.POSITIVE_INFINITY);
   }
 
-  /** Drops the first of those that nobody needs, `count` at most. @returns how many; fewer when it was all of them. */
+  /**
+   * Removes the oldest purged tombstones, at most `count`. @returns how many; fewer than `count` when none are left.
+   */
   dropPurged(count: number): number {
     const keys = this.#keysThrough(this.purgedThrough, count);
     for (const key of keys) this.records.drop(key);
     return keys.length;
   }
 
-  /** The etag of the last tombstone that is not above `etag` and not purged; 0 when there is none. */
+  /** The etag of the last tombstone at or below `etag` that is not purged; 0 when there is none. */
   lastEtagThrough(etag: number): number {
     for (const [key] of this.records.rangeDown("", tombstoneKey(etag))) {
       const last = Number(key);

@@ -6,7 +6,7 @@ import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
-/** How many documents cluster-wide transactions have written: the number in the `RAFT` entry of change vectors. */
+/** Number of documents written by cluster-wide transactions: the number in the `RAFT` entry of change vectors. */
 export const clusterCountKey = "cluster-transaction-count";
 
 export function makeValues(dead: DeadRecordListener): EntryKeyspace<unknown> {

@@ -1,27 +1,27 @@
 /**
- * Who has a folder. It holds between processes of one machine, whatever namespaces and users they are in, and between
- * machines that share a file system. Files: lock-record.ts.
+ * Exclusive lock of a folder. It works between processes of one machine, in whatever namespaces and under whatever
+ * users, and between machines that share a file system. Files: lock-record.ts.
  *
- * Taking a folder:
- *   1. Look at the newest lock file. It is free when there is none, when it was released, or when its owner is surely
- *      gone: nobody listens on its socket, where no other machine can have the folder, or its process has ended. Then
- *      it is taken at once.
- *   2. Else its heartbeat is watched. When it moves, the folder is somebody's. When it stands still for `silenceMs`, as
- *      measured here, the owner is held to be gone, or stopped for good. Times of two machines are never compared.
- *   3. Make the file of the next generation, which one alone can do, and remove the older ones.
+ * Acquiring the lock:
+ *   1. Read the newest lock file. The folder is free when there is none, when it was released, or when its owner has
+ *      certainly ended: nobody listens on its socket, where no other machine can have the folder, or its process is
+ *      gone. Then it is taken at once.
+ *   2. Else its heartbeat is watched. If it advances, the folder is in use. If it does not for `silenceMs`, as measured
+ *      here, the owner is presumed dead or suspended. Clocks of two machines are never compared.
+ *   3. Create the file of the next generation, which only one process can do, and remove the older ones.
  *
- * Keeping it: the heartbeats (heartbeat.ts) renew a lease, which ends long before `silenceMs`. Whoever writes asks
- * `isLeased`, and after a sync, before anything is promised, again. When the lease has ended (the process was stopped,
- * or the machine asleep), `prove` takes the next generation in the same way as another would: whoever comes second has
- * lost the folder. Where several machines share it, `prove` also looks at the file each time, for the clock of a machine
- * that was stopped as a whole stands still, too. As a successor removes the file before it reads what is in the folder,
- * what was on the device before the file was seen is what the successor finds.
+ * Keeping it: the heartbeats (heartbeat.ts) renew a lease, which expires long before `silenceMs`. Writers check
+ * `isLeased` before each write, and again after a sync, before it is acknowledged. When the lease has expired (the
+ * process was suspended, or the machine asleep), `prove` takes the next generation in the same way as another process
+ * would: the second one loses the folder. Where several machines share the folder, `prove` also reads the file each
+ * time, because the clock of a machine that was suspended as a whole stops too. A successor removes the file before it
+ * reads the folder, so it finds everything that was on the device when the file was last seen.
  *
- * A folder inside one that is locked has no heartbeat of its own: its lock is as good as that of the outer one.
+ * A folder inside a locked one has no heartbeat of its own: it relies on the lock of the outer folder.
  *
  * Invariants:
- * - Nothing is promised of a write unless the folder was ours when the write was on the device.
- * - A lock that a crash left is taken without anybody's help.
+ * - A write is acknowledged only if the folder was still ours when the write was on the device.
+ * - A lock left by a crash is taken over automatically.
  */
 import { randomBytes } from "node:crypto";
 import { link, open, readdir, realpath, rm, unlink } from "node:fs/promises";
@@ -48,26 +48,26 @@ import {
 } from "./lock-record.ts";
 import { askPresence, openPresence, type PresenceSocket } from "./presence.ts";
 
-/** What tests and settings say otherwise. */
+/** Overrides by tests and settings. */
 export interface FolderLockOptions {
-  /** After how long without a heartbeat of this process others may take the folder. */
+  /** Milliseconds without a heartbeat of this process after which others may take the folder. */
   readonly silenceMs?: number | undefined;
   readonly facts?: (() => Promise<HolderFacts>) | undefined;
   readonly isLocalFolder?: ((folder: string) => Promise<boolean>) | undefined;
 }
 
-/** What is known of the present owner of a folder. */
+/** The state of the present owner of a folder. */
 type Judgement =
-  /** `mayHaveRival`: it may only be stopped, and go on later. */
+  /** `mayHaveRival`: the owner may only be suspended, and resume later. */
   | { readonly verdict: "free"; readonly mayHaveRival: boolean }
   | { readonly verdict: "taken" }
-  /** `fingerprint` changes while it lives. */
+  /** `fingerprint` changes while the owner lives. */
   | { readonly verdict: "unknown"; readonly fingerprint: string; readonly silenceMs: number };
 
 const pollsPerSilence = 50;
 const triesOnFailure = 20;
 const fileMode = 0o644;
-/** File systems without hard links say one of these. */
+/** Error codes of file systems without hard links. */
 const noLinks: ReadonlySet<string | undefined> = new Set([
   "EPERM",
   "ENOTSUP",
@@ -77,11 +77,11 @@ const noLinks: ReadonlySet<string | undefined> = new Set([
   "EINVAL",
 ]);
 
-/** Folders that this process has, by their real path. */
+/** Folders locked by this process, by real path. */
 const held = new Set<string>();
 
 /**
- * Takes the folder. `under`: a lock of this process; when it is of a folder around this one, its heartbeats count.
+ * Locks the folder. `under`: a lock of this process; if it is that of an enclosing folder, its heartbeats are used.
  * @throws EngineError database-locked, naming the owner; what the file system throws when the folder cannot be written.
  */
 export async function lockFolder(
@@ -114,7 +114,7 @@ export async function lockFolder(
   }
 }
 
-/** One attempt to take a folder. */
+/** One attempt to lock a folder. */
 class Taking {
   readonly #path: string;
   readonly #folder: string;
@@ -151,7 +151,7 @@ class Taking {
       const generation = (found?.generation ?? 0) + 1;
       const startedAt = process.hrtime.bigint();
       const epoch = this.#under?.epoch ?? 0;
-      // Another was faster: it is looked at in its turn.
+      // Another process was faster: its lock is examined next.
       if (!(await makeLockFile(this.#folder, generation, this.#record))) continue;
       if ((await highestGeneration(this.#folder)) !== generation) {
         await unlink(lockPath(this.#folder, generation));
@@ -174,7 +174,7 @@ class Taking {
     }
   }
 
-  /** Whether the folder can be taken now, and then whether its owner may go on; waits a little when nobody knows. */
+  /** Can the folder be taken now, and may its owner resume? Waits a little while that is unknown. */
   async #whenFree(judgement: Judgement): Promise<boolean | "taken" | "wait"> {
     if (judgement.verdict === "taken") return "taken";
     if (judgement.verdict === "free") return judgement.mayHaveRival;
@@ -190,7 +190,7 @@ class Taking {
   async #judge(found: FoundLock): Promise<Judgement> {
     const { record, fingerprint } = found;
     if (record === null) {
-      // It does not say how long its owner may be silent.
+      // An unreadable record does not give the owner's `silenceMs`.
       return { verdict: "unknown", fingerprint, silenceMs: this.#record.silenceMs };
     }
     if (found.isReleased) return { verdict: "free", mayHaveRival: false };
@@ -198,7 +198,7 @@ class Taking {
     const outer = resolve(this.#folder, record.under.folder);
     const { nonce } = record.under;
     if (outer === this.#under?.folder) {
-      // The outer folder is ours: whoever had it before lost this one with it.
+      // The outer folder is ours: its previous owner lost this folder with it.
       const { predecessor, mayHaveRival } = this.#under;
       const wasLast = nonce === this.#under.nonce || nonce === predecessor;
       return { verdict: "free", mayHaveRival: mayHaveRival || !wasLast };
@@ -215,7 +215,7 @@ class Taking {
     return await this.#judgeOwner(outer, around, around.record);
   }
 
-  /** Of a lock that has heartbeats. */
+  /** Examines the owner of a lock that has heartbeats. */
   async #judgeOwner(folder: string, found: FoundLock, record: LockRecord): Promise<Judgement> {
     if (record.socket !== null) {
       const presence = await askPresence(folder, record.socket, record.nonce);
@@ -229,36 +229,36 @@ class Taking {
 }
 
 interface TakenFolder {
-  /** As it was asked for, for messages. */
+  /** As given by the caller, for messages. */
   readonly path: string;
   readonly folder: string;
   readonly record: LockRecord;
   readonly generation: number;
-  /** Of `process.hrtime`, before the lock file was made. */
+  /** Value of `process.hrtime` before the lock file was created. */
   readonly startedAt: bigint;
   readonly leaseSuffices: boolean;
   readonly mayHaveRival: boolean;
-  /** The nonce of the owner before. */
+  /** The nonce of the previous owner. */
   readonly predecessor: string | null;
   readonly under: FolderLock | null;
   readonly underEpoch: number;
   readonly presence: PresenceSocket | null;
 }
 
-/** A folder that this process has, or had. */
+/** A folder that this process holds, or held. */
 export class FolderLock implements DirectoryLock {
   readonly folder: string;
   readonly nonce: string;
   readonly mayHaveRival: boolean;
   readonly leaseSuffices: boolean;
   readonly predecessor: string | null;
-  /** Counts how often the lease had to be taken anew. */
+  /** Number of times that the lease was renewed by a new generation. */
   epoch = 0;
   readonly #path: string;
   readonly #record: LockRecord;
   readonly #presence: PresenceSocket | null;
   readonly #under: FolderLock | null;
-  /** Null: that of `under` counts. */
+  /** Null: that of `under` is used. */
   readonly #beat: Beat | null;
   #generation: number;
   #underEpoch: number;
@@ -317,7 +317,7 @@ export class FolderLock implements DirectoryLock {
     try {
       await this.#markReleased();
     } catch {
-      // The next one finds that this process is gone, or that it is silent.
+      // A successor finds that this process has ended, or is silent.
     } finally {
       await this.#presence?.close();
       held.delete(this.folder);
@@ -340,7 +340,7 @@ export class FolderLock implements DirectoryLock {
     startBeats(beat, path, this.#generation, encodeRecord(this.#record), {
       lost: (generation) => {
         if (generation !== this.#generation || this.#renewing !== null) return;
-        // Looks for itself, and says who has it now.
+        // Verifies it, and determines the new owner.
         this.#look().catch(() => undefined);
       },
       lapsed: () => {
@@ -349,7 +349,7 @@ export class FolderLock implements DirectoryLock {
     });
   }
 
-  /** Is the lock file still ours? @throws EngineError folder-lost */
+  /** Verifies that the lock file is still ours. @throws EngineError folder-lost */
   async #look(): Promise<void> {
     const generation = this.#generation;
     const found = await this.#patiently(() => readLock(this.folder, generation));
@@ -358,7 +358,7 @@ export class FolderLock implements DirectoryLock {
     throw await this.#lose();
   }
 
-  /** Takes the next generation, unless somebody else has. @throws EngineError folder-lost */
+  /** Takes the next generation, unless another process has. @throws EngineError folder-lost */
   async #renew(): Promise<void> {
     const startedAt = process.hrtime.bigint();
     const underEpoch = this.#under?.epoch ?? 0;
@@ -376,7 +376,7 @@ export class FolderLock implements DirectoryLock {
     if (this.#beat !== null) this.#startBeats(this.#beat, startedAt);
   }
 
-  /** A file that cannot be read or written now may be so a little later. @throws EngineError folder-lost */
+  /** Retries on I/O errors, which may be transient. @throws EngineError folder-lost */
   async #patiently<Result>(work: () => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; tries++) {
       try {
@@ -411,7 +411,7 @@ export class FolderLock implements DirectoryLock {
   }
 }
 
-/** @returns false when that generation was made by another. */
+/** @returns false when another process has created that generation. */
 async function makeLockFile(
   folder: string,
   generation: number,
@@ -430,10 +430,10 @@ async function makeLockFile(
     }
     return true;
   } catch (error) {
-    // Gone: the one who was faster cleared it away.
+    // Missing: the process that was faster has removed it.
     if (isGone(error)) return false;
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    // A file server may have done it, and lost its answer.
+    // A file server may have created it and lost the reply.
     return (await readLock(folder, generation))?.record?.nonce === record.nonce;
   } finally {
     await rm(temporary, { force: true }).catch(() => undefined);
@@ -444,14 +444,14 @@ async function writeNew(path: string, record: LockRecord): Promise<void> {
   const file = await open(path, "wx", fileMode);
   try {
     await file.writeFile(encodeLock(record));
-    // One inside another falls with that.
+    // An inner lock depends on its outer one.
     if (record.under === null) await file.datasync();
   } finally {
     await file.close();
   }
 }
 
-/** Removes what owners before left. Older lock files must go: their owners may still look for them. */
+/** Removes the files of previous owners. Older lock files must be removed: their owners may still check them. */
 async function removeOlder(folder: string, generation: number, own: LockRecord): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!isLockName(name) || name === own.socket) continue;

@@ -1,22 +1,22 @@
 /**
- * The heartbeats of all folders that this process has, in a thread of their own: an event loop that is busy, and a disk
- * on which everything waits, do not silence them.
+ * The heartbeats of all folders held by this process, in a separate thread: neither a busy event loop nor a
+ * thread pool whose threads all wait for the disk delays them.
  *
- * Each beat reads the lock file, sees that it is still the one that was written, and counts on. `provenAt` then says
- * when that was begun: until `leaseMs` later nobody else can have the folder, for others wait for at least twice as
- * long after the last heartbeat that they saw.
+ * Each beat reads the lock file, verifies that it is unchanged, and increments its counter. `provenAt` is then set to
+ * the start of the beat: for `leaseMs` from there nobody else can hold the folder, because others wait for at least
+ * twice as long after the last heartbeat that they saw.
  *
  * Invariants:
- * - When the lease has ended, nothing is written any more: the owner must take the next generation first.
+ * - When the lease has expired, nothing is written: the owner must take the next generation first.
  */
 import { Worker } from "node:worker_threads";
 import { assert } from "../assert.ts";
 import { releasedState } from "./lock-record.ts";
 
-/** What is known of one folder, shared with the thread. */
+/** The state of one folder, shared with the thread. */
 export interface Beat {
   readonly id: number;
-  /** Nanoseconds of `process.hrtime`: the last time at which the folder was surely ours. */
+  /** Nanoseconds of `process.hrtime`: the last time at which the folder was certainly ours. */
   readonly provenAt: BigInt64Array;
   /** See `turns`. */
   readonly turn: Int32Array;
@@ -25,9 +25,9 @@ export interface Beat {
 }
 
 export interface BeatListener {
-  /** The lock file of this generation is not there any more, or is another's. */
+  /** The lock file of this generation is missing, or belongs to another process. */
   lost(generation: number): void;
-  /** The lease has ended: this process was stopped, or could not write for so long. */
+  /** The lease has expired: this process was suspended, or could not write for that long. */
   lapsed(): void;
 }
 
@@ -39,12 +39,12 @@ interface Following {
   line: string;
 }
 
-/** From the main thread. `path` null: no heartbeats any more. */
+/** Sent by the main thread. `path` null: stop the heartbeats. */
 interface BeatOrder {
   readonly beat: Beat;
   readonly path: string | null;
   readonly generation: number;
-  /** The first line of the file. */
+  /** The first line of the lock file. */
   readonly line: string;
 }
 
@@ -54,7 +54,7 @@ interface BeatNews {
   readonly kind: "lost" | "lapsed";
 }
 
-/** Whose turn it is to write to the lock file: nobody's, the thread's, or it is the thread's never more. */
+/** Exclusion of the thread from the lock file: free, a beat is in progress, or beats have ended for good. */
 const turns = { free: 0, beating: 1, ended: 2 } as const;
 const turnPollMs = 1;
 
@@ -62,7 +62,7 @@ const following = new Map<number, Following>();
 let worker: Worker | null = null;
 let nextId = 1;
 
-/** `silenceMs`: after how long others may take the folder. */
+/** `silenceMs`: time without heartbeats after which others may take the folder. */
 export function newBeat(silenceMs: number): Beat {
   return {
     id: nextId++,
@@ -80,12 +80,12 @@ export function isLeased(beat: Beat): boolean {
   return passed < BigInt(beat.leaseMs) * 1_000_000n;
 }
 
-/** The folder was surely ours at `at`, a time of `process.hrtime`. */
+/** Records that the folder was certainly ours at `at`, a time of `process.hrtime`. */
 export function proven(beat: Beat, at: bigint): void {
   Atomics.store(beat.provenAt, 0, at);
 }
 
-/** Begins the heartbeats in the lock file `path` of that generation, or goes on in that one. */
+/** Starts the heartbeats in the lock file `path` of that generation, or moves them to it. */
 export function startBeats(
   beat: Beat,
   path: string,
@@ -98,11 +98,11 @@ export function startBeats(
   else tell({ beat, path, generation, line });
 }
 
-/** Ends the heartbeats. When it resolves, none is under way. */
+/** Ends the heartbeats. When it resolves, none is in progress. */
 export async function stopBeats(beat: Beat): Promise<void> {
   following.delete(beat.id);
   tell({ beat, path: null, generation: 0, line: "" });
-  // A thread that died in the middle of one does not end it.
+  // A thread that died in the middle of a beat never ends it.
   for (let waitedMs = 0; waitedMs < beat.leaseMs; waitedMs += turnPollMs) {
     const turn = Atomics.compareExchange(beat.turn, 0, turns.free, turns.ended);
     if (turn !== turns.beating) return;
@@ -130,7 +130,7 @@ function startWorker(): void {
     if (kind === "lost") followed.listener.lost(generation);
     else followed.listener.lapsed();
   });
-  // Without the thread leases end, and are renewed from the main one as they are needed, until there is another.
+  // Without the thread, leases expire and are renewed from the main thread on demand, until there is another thread.
   const ended = (): void => {
     if (worker !== made) return;
     worker = null;
@@ -143,11 +143,11 @@ function startWorker(): void {
   for (const { beat, path, generation, line } of following.values()) {
     tell({ beat, path, generation, line });
   }
-  // Last: a listener would hold the process again.
+  // Last: adding a listener would keep the process alive again.
   made.unref();
 }
 
-/** The thread. It is given to it as text: it may use nothing but its arguments. */
+/** The thread's code. It is passed as source text: it may use nothing but its arguments. */
 function beatThread(
   threads: typeof import("node:worker_threads"),
   fs: typeof import("node:fs"),
@@ -171,7 +171,7 @@ function beatThread(
       try {
         fs.writeSync(file, String(count).padStart(released.length, "0"), at);
       } catch {
-        // No room, where writing over bytes needs some: the time of the file is a heartbeat, too.
+        // No space, on file systems that need some for overwriting: the file's modification time is a heartbeat too.
         const now = Date.now() / 1000;
         fs.futimesSync(file, now, now);
       }
@@ -198,7 +198,7 @@ function beatThread(
       }
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      // Anything else may pass; if it does not, the lease ends.
+      // Other errors may be transient; if not, the lease expires.
       if (code !== "ENOENT" && code !== "ESTALE") return;
     } finally {
       Atomics.store(beat.turn, 0, free);

@@ -1,10 +1,10 @@
 /**
- * Who a process is, so that another can tell from a lock file whether it still lives. What cannot be found out is null,
- * and then nothing is concluded from it.
+ * The identity of a process, from which another process can tell by a lock file whether it still lives. Unknown facts
+ * are null, and nothing is concluded from them.
  *
  * Invariants:
- * - `processIsGone` says true only of a process that was on this kernel, counted in the same namespace of processes.
- *   Names of machines prove nothing: they are given again, as are ids of processes.
+ * - `processIsGone` is true only for a process of this kernel, in the same PID namespace. Host names prove nothing:
+ *   they are reused, as are process ids.
  */
 import { readFile, readlink, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -15,11 +15,11 @@ export interface HolderFacts {
   readonly pid: number;
   readonly host: string;
   readonly startedAt: string;
-  /** Of this start of the machine; containers may be given one of their own. */
+  /** Identifies this boot of the machine; containers may have one of their own. */
   readonly bootId: string | null;
-  /** The namespace in which `pid` counts. */
+  /** The namespace of `pid`. */
   readonly pidNamespace: string | null;
-  /** When the process started, in ticks since the boot: tells it from a later one with its id. */
+  /** Start time of the process, in ticks since boot: distinguishes it from a later one with the same id. */
   readonly startTicks: string | null;
 }
 
@@ -35,12 +35,12 @@ export async function ownFacts(): Promise<HolderFacts> {
   };
 }
 
-/** Is the process of `record` surely gone? False when it lives, and when nobody can say from here. */
+/** Has the process of `record` certainly ended? False when it lives, and when that cannot be determined from here. */
 export async function processIsGone(record: LockRecord, own: HolderFacts): Promise<boolean> {
   if (own.bootId === null || own.pidNamespace === null) return false;
   if (record.bootId !== own.bootId || record.pidNamespace !== own.pidNamespace) return false;
   if (!processExists(record.pid)) return true;
-  // Of processes in /proc only when it counts them as we do.
+  // /proc is used only when its process ids are those of our namespace.
   const proc = await readlink("/proc/self").catch(() => null);
   if (record.startTicks === null || proc !== String(process.pid)) return false;
   const ticks = await startTicksOf(String(record.pid));
@@ -52,14 +52,14 @@ function processExists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it is another user's.
+    // EPERM: it belongs to another user.
     return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 
 async function startTicksOf(process: string): Promise<string | null> {
   const text = await textOf(`/proc/${process}/stat`);
-  // The name of the program, in parentheses, may have blanks and parentheses itself. Field 22 of all.
+  // The name of the program, in parentheses, may itself contain spaces and parentheses. This is field 22.
   return text?.slice(text.lastIndexOf(")") + 2).split(" ")[19] ?? null;
 }
 
@@ -68,15 +68,15 @@ async function textOf(path: string): Promise<string | null> {
 }
 
 /**
- * File systems that one kernel alone has open: ext, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, overlay, bcachefs, jfs, nilfs.
- * Not those of a network, nor FUSE, nor 9p, behind which there may be another machine.
+ * File systems that only one kernel can have mounted: ext, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, overlay, bcachefs, jfs,
+ * nilfs. Not network file systems, FUSE or 9p, which may be backed by another machine.
  */
 const localTypes: ReadonlySet<number> = new Set([
   0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x858458f6, 0xf2f52010, 0x2fc12fc1, 0x794c7630,
   0xca451a4e, 0x3153464a, 0x3434,
 ]);
 
-/** Is the folder on a file system that no other machine can reach? False when that is not known. */
+/** Is the folder on a file system that no other machine can access? False when that is unknown. */
 export async function isLocalFolder(folder: string): Promise<boolean> {
   if (process.platform !== "linux") return false;
   const { type } = await statfs(folder);

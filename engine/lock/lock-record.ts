@@ -1,21 +1,22 @@
 /**
- * What stands in the lock files of a folder, and how they are named.
+ * The content and names of a folder's lock files.
  *
- *   LOCK.<generation>     who has the folder: the one with the highest number counts
- *   LOCK.<nonce>.sock     the socket on which that process says that it is alive (presence.ts)
- *   LOCK.<nonce>.tmp      a lock file that is being made
+ *   LOCK.<generation>     the owner of the folder: the one with the highest number
+ *   LOCK.<nonce>.sock     the socket on which that process answers while it lives (presence.ts)
+ *   LOCK.<nonce>.tmp      a lock file being created
  *
  * A lock file is a line of JSON, then 16 characters that change: a count of heartbeats, or `released`.
  *
  * Invariants:
- * - A generation is given once: the next owner makes the file of the next one, which only one can do (`link`), and
- *   the newest is never removed. So an owner is replaced exactly when the file of a later generation is there.
+ * - A generation is used once: the next owner creates the file of the next generation, which only one process can do
+ *   (`link`), and the newest is never removed. So an owner is replaced exactly when the file of a later generation
+ *   exists.
  * - Only its owner writes to a lock file.
  */
 import { open, readdir } from "node:fs/promises";
 
 export interface LockRecord {
-  /** Of this taking of the folder, no other has it; the same through its generations. */
+  /** Unique to this acquisition of the folder; constant through its generations. */
   readonly nonce: string;
   readonly pid: number;
   readonly host: string;
@@ -24,18 +25,18 @@ export interface LockRecord {
   readonly bootId: string | null;
   readonly pidNamespace: string | null;
   readonly startTicks: string | null;
-  /** The socket's file in the same folder; null: it has none. */
+  /** The socket's file in the same folder; null: none. */
   readonly socket: string | null;
-  /** When the heartbeat has stood still for so long, by the clock of who looks, the folder may be taken. */
+  /** Milliseconds without a heartbeat, by the observer's clock, after which the folder may be taken. */
   readonly silenceMs: number;
-  /** The lock that has the heartbeat, when it is not this one: that of the folder in which this one is. */
+  /** The lock that has the heartbeats, when it is not this one: that of the enclosing folder. */
   readonly under: { readonly folder: string; readonly nonce: string } | null;
 }
 
-/** A lock file as it was found. */
+/** A lock file as found. */
 export interface FoundLock {
   readonly generation: number;
-  /** Null: it cannot be understood, e.g. because it is being written. */
+  /** Null: unreadable, e.g. because it is being written. */
   readonly record: LockRecord | null;
   readonly isReleased: boolean;
   /** Changes with each heartbeat. */
@@ -50,7 +51,7 @@ export function lockPath(folder: string, generation: number): string {
   return `${folder}/LOCK.${generation}`;
 }
 
-/** Is this the name of a file of the lock? Also of that of older versions. */
+/** Is this the name of a file of the lock, also of older versions? */
 export function isLockName(name: string): boolean {
   return name === "LOCK" || /^LOCK\.(\d+|[0-9a-f]+\.(sock|tmp))$/.test(name);
 }
@@ -61,12 +62,12 @@ export function generationOf(name: string): number {
   return match === null ? 0 : Number(match[1]);
 }
 
-/** The first line, without its end. */
+/** The first line, without its newline. */
 export function encodeRecord(record: LockRecord): string {
   return JSON.stringify(record);
 }
 
-/** The whole content of a lock file at its beginning. */
+/** The initial content of a lock file. */
 export function encodeLock(record: LockRecord): string {
   return `${encodeRecord(record)}\n${"0".padStart(stateBytes, "0")}\n`;
 }
@@ -83,14 +84,14 @@ export async function findLock(folder: string): Promise<FoundLock | null> {
     const generation = await highestGeneration(folder);
     if (generation === 0) return null;
     const found = await readLock(folder, generation);
-    // Gone: another generation took its place meanwhile.
+    // Missing: it was replaced by another generation meanwhile.
     if (found !== null) return found;
   }
 }
 
 /**
- * One lock file; null when it is not there. It is opened each time: file systems of several machines look at the
- * other machine's changes when a file is opened, and perhaps only then.
+ * One lock file; null when it does not exist. It is opened each time: network file systems check for changes by other
+ * machines when a file is opened, and perhaps only then.
  */
 export async function readLock(folder: string, generation: number): Promise<FoundLock | null> {
   let text: string;
@@ -119,7 +120,7 @@ export async function readLock(folder: string, generation: number): Promise<Foun
   };
 }
 
-/** ESTALE: another machine removed the file while it was looked at. */
+/** ESTALE: another machine removed the file while it was being read. */
 export function isGone(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return code === "ENOENT" || code === "ESTALE";

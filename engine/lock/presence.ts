@@ -1,18 +1,18 @@
 /**
- * A socket in the folder, on which its owner says that it is alive. The kernel finds it by its file, so that it is seen
- * from other namespaces of network and processes and by other users, and nobody listens any more when the process has
- * ended, however it ended. Linux only, and only where the file system can hold one.
+ * A socket in the folder, on which its owner answers while it lives. The kernel finds it by its file, so it is
+ * reachable from other network and PID namespaces and by other users, and it is closed when the process ends, however
+ * it ends. Linux only, and only where the file system supports sockets.
  */
 import { constants } from "node:fs";
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 
-/** How long an owner has to answer. One that is stopped or busy does not; then its heartbeat is watched. */
+/** Milliseconds for an owner to answer. A suspended or busy one does not; then its heartbeat is watched. */
 const answerMs = 300;
 
 /**
- * "answers": the owner lives. "refused": no process of this kernel listens on it. "silent": one does, and does not answer.
- * "unknown": nothing can be said.
+ * "answers": the owner lives. "refused": no process of this kernel listens on it. "silent": one listens but does not
+ * answer. "unknown": nothing can be determined.
  */
 export type Presence = "answers" | "refused" | "silent" | "unknown";
 
@@ -21,7 +21,7 @@ export interface PresenceSocket {
   close(): Promise<void>;
 }
 
-/** Listens on a new socket in `folder` and answers with `nonce`. Null where that cannot be done. */
+/** Listens on a new socket in `folder` and answers with `nonce`. Null where that is not possible. */
 export async function openPresence(folder: string, nonce: string): Promise<PresenceSocket | null> {
   if (process.platform !== "linux") return null;
   const name = `LOCK.${nonce}.sock`;
@@ -42,7 +42,7 @@ export async function openPresence(folder: string, nonce: string): Promise<Prese
   };
 }
 
-/** Asks the owner of the socket whether it lives. */
+/** Checks whether the owner of the socket lives. */
 export async function askPresence(folder: string, name: string, nonce: string): Promise<Presence> {
   if (process.platform !== "linux") return "unknown";
   const directory = await openFolder(folder);
@@ -54,12 +54,12 @@ export async function askPresence(folder: string, name: string, nonce: string): 
   }
 }
 
-/** Removes the file of a socket on which nobody listens any more. */
+/** Removes the file of a socket without a listener. */
 export async function removePresence(folder: string, name: string): Promise<void> {
   await unlink(`${folder}/${name}`).catch(() => undefined);
 }
 
-/** A path of a socket has 107 bytes at most: this one is short, whatever the folder's is. */
+/** A socket path has at most 107 bytes: this one is short, whatever the folder's path. */
 function pathOf(directory: FileHandle): string {
   return `/proc/self/fd/${directory.fd}`;
 }

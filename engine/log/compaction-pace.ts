@@ -1,47 +1,47 @@
 /**
- * How much of a log may be dead: says when compaction is to begin, what is worth copying, how fast it goes, and how
- * much writers are slowed down when it cannot keep up. Numbers in, numbers out.
+ * The policy of compaction: when it starts, which segments are worth copying, how fast it runs, and how much writers
+ * are throttled when it cannot keep up. A pure function of numbers.
  *
- * What a log takes beside its live bytes is to stay below `spareShareMax` of them. Room that no record has yet, index
- * snapshots and outputs beside their sources take their part of that; the rest may be dead, but at most
- * `deadShareMax`, and at least `deadShareMin`, or little else would be done than to copy.
+ * The space amplification of a log is to stay below `spareShareMax` of its live bytes. Unused space, index snapshots
+ * and outputs that coexist with their sources count toward that; the rest may be dead, but at most `deadShareMax`, and
+ * at least `deadShareMin`, as otherwise little would be done but copying.
  *
  *   dead bytes  0            target            target + slack          target + 9 slacks
- *               |  at leisure  |  faster and faster  |  writers are slowed,   |  as much as they ever are
- *                                                    |  the more is dead      |
+ *               |  unhurried   |  accelerating       |  writers throttled,    |  maximum throttling
+ *                                                    |  increasingly          |
  *
  * Invariants:
- * - Up to the target, a segment is copied when half of it is dead, after it waited for more to die.
- * - Beyond it, what is copied is at least `pressedShare` dead. As the one that is most dead goes first, and more than
- *   `deadShareMin` is dead, at most five bytes are copied for each one that is given back; commonly it is one.
+ * - Up to the target, a segment is copied when half of it is dead, after a delay in which more may die.
+ * - Beyond it, segments that are copied are at least `pressedShare` dead. As the most dead segment is copied first, and
+ *   more than `deadShareMin` of the log is dead, at most five bytes are copied per byte reclaimed; usually it is one.
  */
 
-/** Bytes of a log, on the device or in memory. */
+/** Space of a log in bytes, on the device or in memory. */
 export interface LogSpace {
   readonly liveBytes: number;
-  /** In segments that can be compacted, without deletions that must stay. */
+  /** Dead bytes in segments that can be compacted, without deletions that must be kept. */
   readonly deadBytes: number;
-  /** In those of them in which everything was replaced: they need no copying. */
+  /** Those of them in segments where every record was replaced: these need no copying. */
   readonly emptyBytes: number;
-  /** Everything: segments, also those that are kept for readers, and index snapshots. */
+  /** Everything: segments, including those kept for readers, and index snapshots. */
   readonly totalBytes: number;
 }
 
-/** What compaction does now. */
+/** The present settings of compaction. */
 export interface CompactionPace {
-  /** Milliseconds until it is to begin; null: not now. */
+  /** Milliseconds until it starts; null: not now. */
   readonly delayMs: number | null;
-  /** How much of a segment must be dead to be copied (0 to 1); above 1, only what needs no copying is taken. */
+  /** Dead share (0 to 1) from which on a segment is copied; above 1, only segments that need no copying are taken. */
   readonly worthShare: number;
-  /** The same for a compaction that began at once: what can wait is left to one that comes in its time. */
+  /** The same for a compaction that started at once: less urgent segments are left to one after a delay. */
   readonly urgentShare: number;
-  /** Live bytes that are copied at once: they take their room twice meanwhile. */
+  /** Live bytes that are copied in one run: they take twice their space meanwhile. */
   readonly runBytesMax: number;
-  /** How many times its usual speed it takes. */
+  /** Factor on its usual speed. */
   readonly speedUp: number;
-  /** The part of the process's time that it takes at least, see `Throttle.timeShare`. */
+  /** Minimum share of the process's time, see `Throttle.timeShare`. */
   readonly timeShare: number;
-  /** How much writers are slowed down while it runs: 0, not at all, to `brakeMax`. */
+  /** How much writers are throttled while it runs: from 0, not at all, to `brakeMax`. */
   readonly brake: number;
 }
 
@@ -49,25 +49,25 @@ const spareShareMax = 0.7;
 const deadShareMin = 0.2;
 const deadShareMax = 0.4;
 const slackShare = 0.1;
-/** A segment is copied at leisure when this much of it is dead. */
+/** Dead share from which on a segment is copied when there is no pressure. */
 const leisureShare = 0.5;
 const pressedShare = 0.125;
-/** Segments without anything that is needed are given back when they are this much of what is alive. */
+/** Segments without needed records are reclaimed once they are this share of the live bytes. */
 const emptyShare = 0.125;
 const runShare = 1 / 16;
-/** How long a segment that is half dead waits for more to die. */
+/** Delay before a half-dead segment is copied, in which more may die. */
 const leisureDelayMs = 1000;
 const nothing = Number.POSITIVE_INFINITY;
 const speedUpMax = 8;
-/** Of the process's time, for each slack that is dead beyond the target: what is fast is of no use while others have it. */
+/** Share of the process's time per slack of dead bytes beyond the target: a high speed needs processor time as well. */
 const timeSharePerSlack = 0.25;
 const timeShareMax = 0.5;
-/** Writers are the slower the more is dead, until compaction keeps up with them. */
+/** Writers are throttled the more, the more is dead, until compaction keeps up with them. */
 const brakeMax = 8;
 
 /**
- * `leastBytes`: a log with less alive counts as one that has this much. `isHeld`: somebody is about to replace most of
- * what is in the log, and nothing is copied until `deadShareMax` is dead.
+ * `leastBytes`: live bytes are taken to be at least this many. `isHeld`: most of the log is about to be replaced, and
+ * nothing is copied until `deadShareMax` is dead.
  */
 export function paceOf(space: LogSpace, leastBytes: number, isHeld: boolean): CompactionPace {
   const live = Math.max(space.liveBytes, leastBytes);

@@ -1,23 +1,23 @@
 /**
- * Gives back the room of records that are no longer needed. Neighbouring sealed segments of which at least half is
- * dead are copied, live records only and in order, into one compacted segment that takes their place:
+ * Reclaims the space of records that are no longer needed. The live records of adjacent sealed segments that are at
+ * least half dead are copied, in order, into one compacted segment that replaces them:
  *
  *   order before   | 1 dead | 2 dead | 3 alive | 4 active |
  *   order after    | 5 compacted     | 3 alive | 4 active |
  *
- * so that reading the log in order still gives the commits in order. The steps, each safe to crash after:
+ * so reading the log in order still yields the commits in order. The steps; a crash after any of them is safe:
  *   1. the output is written and synced, but not listed: recovery removes it;
  *   2. the manifest lists it in the place of its sources: recovery reads it, and has the owner relocate;
- *   3. the owner is told, record by record, where the copies are;
+ *   3. the owner relocates its entries to the copies, record by record;
  *   4. the sources are removed when no pin needs them: recovery removes what is not listed.
  *
- * A deletion must stay as long as anything that it deletes could come back: from a segment before it that has dead
- * records and was not rewritten since, or from a snapshot that was taken before it. `canDrop` is the rule. When many have
- * to stay for the sake of segments, these are rewritten, however little of them is dead.
+ * A deletion must be kept as long as the deleted record could come back: from an earlier segment that has dead records
+ * and was not rewritten since, or from an earlier snapshot. `canDrop` is the rule. When segments make too many
+ * deletions stay, they are rewritten, however little of them is dead.
  *
  * Invariants:
  * - A frame of the output never has records from both sides of a snapshot's cut.
- * - Only records whose frame is whole are copied; a segment with damage stays as it is.
+ * - Only records of intact frames are copied; a damaged segment is not compacted.
  */
 import { assert } from "../assert.ts";
 import type { Clock } from "../environment.ts";
@@ -41,49 +41,49 @@ import { Throttle } from "./throttle.ts";
 
 const framePayloadBytesMax = 256 * 1024;
 const writeBytes = 256 * 1024;
-/** Written bytes are synced this often, so that nobody's sync waits for many of them. */
+/** Written bytes are synced this often, so that no other sync has to wait for many of them. */
 const syncBytes = 8 * 1024 * 1024;
 const moveBytes = 256 * 1024;
-/** Deletions that must stay because of segments before them are at most this part of what is alive. */
+/** Deletions that must be kept because of earlier segments are at most this share of the live bytes. */
 const blockedShareMax = 0.25;
 
 export interface CompactionOptions {
-  /** Bytes copied in a second at most. */
+  /** Maximum bytes copied per second. */
   readonly bytesPerSecond: number;
 }
 
 export interface CompactionReport {
-  /** Segments that were replaced, and by how many. */
+  /** Number of replaced segments, and of those that replaced them. */
   readonly sources: number;
   readonly outputs: number;
-  /** How much smaller the files are now, counting sources that a pin still holds. */
+  /** Bytes by which the files shrank, counting sources that a pin still holds. */
   readonly bytesFreed: number;
   /** Segments that cannot be compacted because they are damaged. */
   readonly damaged: number;
 }
 
-/** What compaction asks of the rest of the log. */
+/** The parts of the log that compaction uses. */
 export interface CompactionContext {
   readonly store: SegmentStore;
   readonly owner: RecordOwner;
   readonly clock: Clock;
   readonly segmentBytesMax: number;
-  /** Below this a log counts as one with as many live bytes. */
+  /** Live bytes of a log are taken to be at least this many. */
   readonly leastBytes: number;
-  /** The last frame that the owner was told to be durable. */
+  /** The last frame reported to the owner as durable. */
   durableNumber(): number;
-  /** The last frames of all snapshots, also of one that is being written. */
+  /** The last frames of all snapshots, including one being written. */
   cuts(): number[];
 }
 
-/** A segment and what compacting it would give back. */
+/** A segment and what compacting it would reclaim. */
 interface Candidate {
   readonly segment: Segment;
-  /** The part of its bytes that would be given back: 0 to 1. */
+  /** The share of its bytes that would be reclaimed: 0 to 1. */
   readonly share: number;
 }
 
-/** Records that are copied into one output. */
+/** A frame of the output. */
 interface FramePlan {
   readonly start: number;
   end: number;
@@ -93,9 +93,9 @@ interface FramePlan {
 
 export class Compactor {
   readonly #context: CompactionContext;
-  /** Segments that are being compacted. */
+  /** The segments being compacted. */
   #run: readonly Segment[] = [];
-  /** Deletions up to this frame may be left out of the present run. */
+  /** Deletions up to this frame may be dropped in the present run. */
   #dropThrough = 0;
   #throttle: Throttle | null = null;
   #isCancelled = false;
@@ -109,7 +109,7 @@ export class Compactor {
     return this.#run.includes(segment) && segment.lastNumber <= this.#dropThrough;
   }
 
-  /** What is to be done now. Cost: one look at each segment. See `paceOf`. */
+  /** The present pace, see `paceOf`. Cost: O(segments). */
   pace(isHeld: boolean): CompactionPace {
     const { store, leastBytes } = this.#context;
     const space = {
@@ -130,14 +130,14 @@ export class Compactor {
     return this.#nextRun(pace.worthShare, pace.runBytesMax, false) !== null;
   }
 
-  /** Makes a compaction that is under way end soon, in a state that is as good as any other. */
+  /** Makes a running compaction end soon, in a consistent state. */
   cancel(): void {
     this.#isCancelled = true;
     this.#throttle?.hurry();
   }
 
   /**
-   * Compacts until nothing is left that is worth it, or, with `isUrgent`, that cannot wait. `isHeld`: see `paceOf`.
+   * Compacts until nothing is left that is worth it, or, with `isUrgent`, that is urgent. `isHeld`: see `paceOf`.
    * @throws EngineError disk-full, database-stopped
    */
   async compact(
@@ -148,7 +148,7 @@ export class Compactor {
     assert(this.#run.length === 0, "one compaction at a time");
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
-      // Until their files are removed, sources take their room as before.
+      // Until their files are removed, sources still take space.
       await this.#context.store.finishRemovals();
       const pace = this.pace(isHeld());
       const worthShare = isUrgent ? pace.urgentShare : pace.worthShare;
@@ -178,8 +178,8 @@ export class Compactor {
   }
 
   /**
-   * The segment that gives back most, with neighbours that are worth it too, as many as may be copied at once. When it is
-   * urgent, what needs no copying goes first, and not together with what does.
+   * The segment that reclaims most, with adjacent ones that are worth copying too, up to the size of a run. When
+   * urgent, segments that need no copying go first, and separately from the others.
    */
   #nextRun(worthShare: number, runBytesMax: number, isUrgent: boolean): Segment[] | null {
     const candidates = this.#candidates();
@@ -208,7 +208,9 @@ export class Compactor {
     return candidates.slice(first, end).map(({ segment }) => segment);
   }
 
-  /** All segments in order; what cannot be compacted, or is mostly deletions that must stay, gives nothing back. */
+  /**
+   * All segments in order; those that cannot be compacted, or hold mostly deletions that must be kept, reclaim nothing.
+   */
   #plainCandidates(): Candidate[] {
     const candidates: Candidate[] = [];
     let dropThrough = Math.min(...this.#context.cuts());
@@ -220,7 +222,7 @@ export class Compactor {
     return candidates;
   }
 
-  /** As `#plainCandidates`; segments that make too many deletions stay count as if all of them were dead. */
+  /** As `#plainCandidates`, but segments that make too many deletions stay count as entirely dead. */
   #candidates(): Candidate[] {
     const { store, leastBytes } = this.#context;
     const candidates = this.#plainCandidates();
@@ -246,7 +248,7 @@ export class Compactor {
     });
   }
 
-  /** Up to which frame deletions in `first`, the first segment of a run, can be left out. */
+  /** The frame up to which deletions in `first`, the first segment of a run, can be dropped. */
   #dropThroughBefore(first: Segment): number {
     let through = Math.min(...this.#context.cuts());
     for (const segment of this.#context.store.order) {
@@ -256,7 +258,7 @@ export class Compactor {
     return through;
   }
 
-  /** @returns null when a source is damaged or it was cancelled; then nothing happened. */
+  /** @returns null when a source is damaged or the compaction was cancelled; then nothing was changed. */
   async #compactRun(run: readonly Segment[], throttle: Throttle): Promise<Segment | null> {
     const { store } = this.#context;
     const cleanThrough = this.#context.durableNumber();
@@ -293,14 +295,14 @@ export class Compactor {
     return output;
   }
 
-  /** The segments of a log stand for all frames without a gap. */
+  /** The segments of a log cover all frames without a gap. */
   #firstNumberOf(segment: Segment): number {
     const { order } = this.#context.store;
     const before = order[order.indexOf(segment) - 1];
     return before === undefined ? 1 : before.lastNumber + 1;
   }
 
-  /** @returns false when a frame of the source is not whole */
+  /** @returns false when a frame of the source is damaged */
   async #copy(source: Segment, builder: OutputBuilder, throttle: Throttle): Promise<boolean> {
     const base = source.number * positionSegmentFactor;
     const { owner, store } = this.#context;
@@ -382,7 +384,7 @@ export class Compactor {
   }
 }
 
-/** Gathers the records of one output, in frames. */
+/** Gathers the records of one output in frames. */
 class OutputBuilder {
   readonly frames: FramePlan[] = [];
   readonly #cuts: readonly number[];
@@ -390,14 +392,14 @@ class OutputBuilder {
   #image: Buffer;
   #end = segmentHeaderBytes;
 
-  /** `bytes` is about what will come together. */
+  /** `bytes`: the expected total of records. */
   constructor(cuts: readonly number[], bytes: number, images: ImagePool) {
     this.#cuts = cuts;
     this.#images = images;
     this.#image = images.take(bytes + Math.ceil(bytes / 4096) * frameHeaderBytes + 4096);
   }
 
-  /** Nothing becomes of it. */
+  /** Abandons the output. */
   discard(): void {
     this.#images.giveImage(this.#image);
   }
@@ -411,7 +413,7 @@ class OutputBuilder {
     return this.#end - segmentHeaderBytes - this.frames.length * frameHeaderBytes;
   }
 
-  /** Copies a record that stood in the frame of `header`. */
+  /** Copies a record from the frame of `header`. */
   add(source: Buffer, start: number, length: number, header: FrameHeader): void {
     let frame = this.frames.at(-1);
     assert(this.hasRoom(length), "the image grows before a record is added");
@@ -459,7 +461,7 @@ class OutputBuilder {
     throttle: Throttle,
   ): Promise<Buffer> {
     assert(segment.size === this.#end, "the size of the output is known");
-    // Copied only when much of it is not used.
+    // Copied only when much of it is unused.
     if (this.#image.length > this.#end * 1.25) {
       await this.#moveTo(this.#images.take(this.#end), throttle);
     }
@@ -490,23 +492,23 @@ function isFree(segment: Segment): boolean {
   return segment.sealed && segment.settled && !segment.damaged;
 }
 
-/** An output of an earlier compaction that is joined to its neighbours when they are rewritten anyway. */
+/** A small output of an earlier compaction, which is merged with adjacent segments when these are rewritten anyway. */
 function isSmall(segment: Segment, runBytesMax: number): boolean {
   return segment.kind === "compacted" && isFree(segment) && segment.size * 8 <= runBytesMax;
 }
 
-/** Nothing in it was superseded by a frame up to this one. */
+/** No record in it was superseded by a frame up to this one. */
 function cleanThroughOf(segment: Segment): number {
   const isClean = segment.settled && segment.deadBytes === 0;
   return isClean ? Number.POSITIVE_INFINITY : segment.cleanThrough;
 }
 
-/** Was everything in it replaced? Then it is given back without being read. */
+/** Was every record in it replaced? Then it is reclaimed without being read. */
 function isEmpty(segment: Segment): boolean {
   return isFree(segment) && segment.replacedBytes === segment.payloadBytes;
 }
 
-/** The part of a segment that compacting it gives back when `keptBytes` of the dead must stay. */
+/** The share of a segment that compacting it reclaims when `keptBytes` of its dead bytes must be kept. */
 function shareOf(segment: Segment, keptBytes: number): number {
   if (segment.payloadBytes === 0) return segment.kind === "log" ? 1 : 0;
   return (segment.deadBytes - keptBytes) / segment.payloadBytes;

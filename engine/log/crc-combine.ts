@@ -1,7 +1,7 @@
 /**
- * The CRC-32 of two texts behind each other, from the CRC-32 of each: so a long text can be summed up piece by piece, in
- * any order, and once. The arithmetic is that of zlib's `crc32_combine`: CRCs are polynomials over GF(2), reflected, and
- * bytes that follow multiply what came before by x^(8 * their count).
+ * The CRC-32 of a concatenation, from the CRC-32s of its parts: so the checksum of a long text can be computed in
+ * pieces, in any order, reading each byte once. The arithmetic is that of zlib's `crc32_combine`: CRCs are polynomials
+ * over GF(2), reflected, and appending bytes multiplies the preceding polynomial by x^(8 * their count).
  *
  * Knows nothing of records and frames.
  */
@@ -22,7 +22,7 @@ function times(left: number, right: number): number {
   return product >>> 0;
 }
 
-/** x^(2^n) for n from 0 to 31; from there on they repeat. */
+/** x^(2^n) for n from 0 to 31; after that they repeat. */
 const squares = new Uint32Array(32);
 squares[0] = 0x40000000;
 for (let n = 1; n < squares.length; n++) {
@@ -31,19 +31,19 @@ for (let n = 1; n < squares.length; n++) {
 }
 
 /**
- * The CRC-32 of a text that begins with one whose CRC-32 is `first`, and goes on with `length` bytes whose own is `second`.
+ * The CRC-32 of a text whose first part has the CRC-32 `first`, followed by `length` bytes with the CRC-32 `second`.
  * Cost: about a microsecond.
  */
 export function combinedCrc(first: number, second: number, length: number): number {
   let shift = one;
-  // x^(8 * length): the bits of the length say which squares it is made of.
+  // x^(8 * length): the product of the squares selected by the bits of the length.
   for (let rest = length, n = 3; rest > 0; rest = Math.floor(rest / 2), n++) {
     if (rest % 2 === 1) shift = times(squares[n & 31] as number, shift);
   }
   return (times(shift, first >>> 0) ^ second) >>> 0;
 }
 
-/** The CRC-32 of `bytes[from, to)`, of which the part `[knownFrom, knownTo)` has the CRC-32 `known` and is not read. */
+/** The CRC-32 of `bytes[from, to)`; the part `[knownFrom, knownTo)` has the CRC-32 `known` and is not read. */
 export function crcAround(
   bytes: Buffer,
   from: number,

@@ -1,19 +1,20 @@
 /**
- * What a read that fails means. Damage is only what was read whole and does not verify, or is not there: a failure of the
- * system (no descriptor left, a device that does not answer) says nothing about the bytes, passes, and is not remembered.
+ * The meaning of failed reads. Only bytes that were read completely and fail verification, or are missing, count as
+ * damage: a system error (no descriptor left, a device that does not respond) says nothing about the bytes, may be
+ * transient, and is not recorded.
  */
 import { EngineError } from "../errors.ts";
 
-/** A read is tried so many times, with a turn of the event loop between: descriptors come back in a moment. */
+/** Number of attempts of a read, a turn of the event loop apart: descriptors soon become free. */
 export const readTriesMax = 3;
 const retryAfterSeconds = 1;
 
-/** Is there no such file? Then it is lost, and no later try finds it. */
+/** Does the file not exist? Then it is lost, and retrying is useless. */
 export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === "ENOENT";
 }
 
-/** What the system answers when it cannot do something now that it may do later. */
+/** System errors that may be transient. */
 const passing: ReadonlySet<string> = new Set([
   "EAGAIN",
   "EBUSY",
@@ -24,14 +25,14 @@ const passing: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** An error of opening a folder: read-failed for what passes, others as they are. */
+/** An error of opening a folder: read-failed for transient ones, others unchanged. */
 export function openingFailed(folder: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   const isPassing = !(error instanceof EngineError) && passing.has(String(code));
   return isPassing ? readFailed(folder, error) : error;
 }
 
-/** The error for whoever wanted the bytes. One of the engine stays as it is. */
+/** The error for the reader. An EngineError is returned unchanged. */
 export function readFailed(path: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
@@ -46,7 +47,7 @@ export function isReadFailed(error: unknown): boolean {
   return error instanceof EngineError && error.code === "read-failed";
 }
 
-/** Tries `read` a few times. @returns `missing` when the file is not there. @throws EngineError read-failed */
+/** Retries `read` a few times. @returns `missing` when the file does not exist. @throws EngineError read-failed */
 export async function triedRead<Result>(
   path: string,
   missing: Result,

@@ -1,18 +1,18 @@
 /**
- * The log of one database, on disk or in memory. In memory skips only the files: the same segments, the same group
- * commit and the same compaction, without what would outlive the process.
+ * The log of one database, on disk or in memory. In memory it only lacks the files: segments, group commit and
+ * compaction are the same.
  *
- *   const log = await openLog(options);       // takes the folder; finds the newest whole snapshot of the index
- *   restore(log.snapshot?.sections);          // the owner takes the state of the snapshot, when there is one
- *   const report = await log.replay();        // owner.relocate and owner.replay for what came after it
+ *   const log = await openLog(options);       // locks the folder; finds the newest intact snapshot of the index
+ *   restore(log.snapshot?.sections);          // the owner restores the state of the snapshot, if there is one
+ *   const report = await log.replay();        // owner.relocate and owner.replay for the records after it
  *   log.append(payload, length);              // from here on
- *   await log.close(() => sections);          // with a last snapshot, when there is something to save
+ *   await log.close(() => sections);          // with a final snapshot, if there is something to save
  *
  * Files: `MANIFEST` (manifest.ts), `log/<number>.seg` (segment.ts, frame.ts), `snap/<number>.idx` (snapshot-file.ts).
- * Knows of records only what record.ts says; what they mean is the owner's.
+ * Knows of records only their header (record.ts); their meaning is the owner's business.
  *
  * Invariants:
- * - What was reported durable is found again by `replay`, or opening refuses and says what is damaged.
+ * - Everything reported durable is found by `replay`, or opening fails and reports the damage.
  */
 import { assert } from "../assert.ts";
 import type { Clock, FileSystem, Report, Timer } from "../environment.ts";
@@ -65,51 +65,54 @@ export interface LogOptions {
   /** Bytes of the first segment; each next one is twice as large, up to `segmentBytesMax`. */
   readonly segmentBytesMin: number;
   readonly segmentBytesMax: number;
-  /** 16 bytes for a new database; random when left out. One that exists keeps its own. */
+  /** 16 bytes for a new database; random when left out. An existing one keeps its own. */
   readonly databaseId?: Buffer;
-  /** Refuse to make a new database. */
+  /** Refuse to create a new database. */
   readonly mustExist?: boolean;
   /** See limits.ts. */
   readonly diskReserveBytes?: number;
-  /** Where the operator is told that the disk is full. */
+  /** Reports to the operator that the disk is full. */
   readonly report?: Report | undefined;
-  /** Compact by itself, this fast when there is time, see `paceOf`. Left out: only when `compact` is called. */
+  /**
+   * Compact automatically, at this speed when there is no pressure, see `paceOf`. Left out: only when `compact` is
+   * called.
+   */
   readonly compaction?: CompactionOptions;
 }
 
-/** A log counts as one with at least this many live bytes when it comes to compaction: so many first segments. */
+/** For compaction, live bytes are taken to be at least so many first segments. */
 const leastSegments = 16;
-/** Bytes a second that writers have beside a compaction that is late: its own, divided by this and by the brake. */
+/** While compaction is behind, writers get its speed divided by this and by the brake. */
 const brakeFactor = 4;
 
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
 export interface LogMetrics {
   readonly segments: number;
-  /** Of the segments' files (or images, in memory), with those that a pin still holds. */
+  /** Bytes of the segments' files (or images, in memory), including those that a pin still holds. */
   readonly segmentBytes: number;
-  /** Of the images of segments in memory. */
+  /** Bytes of segment images in memory. */
   readonly imageBytes: number;
-  /** Of all records, live and dead. */
+  /** Bytes of all records, live and dead. */
   readonly recordBytes: number;
   readonly deadBytes: number;
   readonly snapshots: number;
   readonly unsyncedBytes: number;
 }
 
-/** What opening found. */
+/** The findings of opening. */
 export interface ReplayReport {
-  /** Transactions that were replayed, not counting those in the snapshot. */
+  /** Number of replayed transactions, without those in the snapshot. */
   readonly transactions: number;
-  /** The log was closed in good order before. */
+  /** Had the log been closed properly? */
   readonly wasClosed: boolean;
-  /** Bytes of a torn end that was cut off; nothing in it had been acknowledged. */
+  /** Bytes of a torn tail that was cut off; nothing in it had been acknowledged. */
   readonly tornBytes: number;
-  /** Snapshots that were not whole and were passed over. */
+  /** Damaged snapshots that were skipped. */
   readonly snapshotsIgnored: number;
 }
 
 /**
- * Opens a log, making it when the folder is empty. Its parent folder must exist.
+ * Opens a log, creating it when the folder is empty. Its parent folder must exist.
  * @throws EngineError database-locked, database-damaged, database-missing
  */
 export async function openLog(options: LogOptions): Promise<FileLog> {
@@ -136,21 +139,21 @@ export class FileLog implements CommitLog {
   #writer: LogWriter | null = null;
   #loaded: LoadedSnapshot | null = null;
   #snapshotsIgnored = 0;
-  /** Paths of files to be removed when the log was found whole. */
+  /** Paths of files to remove once the log was found intact. */
   #leftovers: readonly string[] = [];
   #snapshots: Snapshots | null = null;
   #compactor: Compactor | null = null;
   #compaction: Promise<unknown> | null = null;
   #compactionTimer: Timer | null = null;
-  /** When that is due, by the clock that never goes backward. */
+  /** Monotonic time at which that is due. */
   #compactionDueMs = 0;
   #compactionHolds = 0;
-  /** How much writers are slowed down while compaction is under way, see `paceOf`. */
+  /** How much writers are throttled while compaction is running, see `paceOf`. */
   #brake = 0;
   readonly #brakes: Throttle;
-  /** Bytes of frames that were written since `#compactSoon` looked at what is dead. */
+  /** Bytes of frames written since `#compactSoon` last examined the segments. */
   #bytesSinceLook = 0;
-  /** The segment that `markReplaced` met last. */
+  /** The segment of the last `markReplaced`. */
   #replacedIn: Segment | null = null;
   #closed: Promise<void> | null = null;
   readonly #hurry = new AbortController();
@@ -195,7 +198,7 @@ export class FileLog implements CommitLog {
     await this.#space.check();
   }
 
-  /** The owner before us may be about to make files of the next numbers. */
+  /** The previous owner may be about to create files with the next numbers. */
   async #passOverNumbers(disk: Disk): Promise<void> {
     const store = this.#store;
     const segment = await highestFileNumber(disk, "log");
@@ -204,20 +207,20 @@ export class FileLog implements CommitLog {
     store.nextSnapshotNumber = Math.max(store.nextSnapshotNumber, snapshot + 1) + rivalNumbers;
   }
 
-  /** 16 bytes: the same for the life of the database. */
+  /** 16 bytes, constant for the life of the database. */
   get databaseId(): Buffer {
     return this.#store.databaseId;
   }
 
-  /** The sections of the newest whole snapshot, between opening and `replay`: then their memory is given back. */
+  /** The sections of the newest intact snapshot, between opening and `replay`, which releases their memory. */
   get snapshot(): { readonly sections: ReadonlyMap<string, Buffer> } | null {
     return this.#loaded;
   }
 
   /**
-   * Gives the owner what came after the snapshot, then opens the log for `append`. Once, before anything else.
+   * Replays the records after the snapshot to the owner, then opens the log for `append`. Once, before anything else.
    * @throws EngineError database-damaged; then nothing on disk was changed, and the log can only be closed.
-   *   disk-full when there is no room to write the last segment anew: after a crash it needs that once.
+   *   disk-full when there is no room to rewrite the last segment: after a crash that is needed once.
    */
   async replay(): Promise<ReplayReport> {
     assert(this.#writer === null, "a log is replayed once");
@@ -227,7 +230,7 @@ export class FileLog implements CommitLog {
     this.#loaded = null;
     const throttle = new Throttle(clock, Number.POSITIVE_INFINITY, sliceMs);
     const found = await new Recovery(this.#store, owner, cut, throttle).run();
-    // What a rival has open is not written to, however well it seems to have been closed.
+    // A file that a rival may have open is not written to, however properly it seems to have been closed.
     const mayHaveRival = this.#store.disk?.lock.mayHaveRival === true;
     const result = { ...found, wasClosed: found.wasClosed && !mayHaveRival };
     if (this.#store.disk !== null) {
@@ -283,12 +286,14 @@ export class FileLog implements CommitLog {
     return Math.max(segmentBytesMin, Math.min(last * 2, segmentBytesMax));
   }
 
-  /** Makes the end of the log safe to add to. A crash in here leaves what the next recovery reads the same way. */
+  /**
+   * Makes the end of the log safe to append to. A crash in here leaves files that the next recovery reads the same way.
+   */
   async #settleEnd(result: RecoveryResult): Promise<void> {
     const store = this.#store;
     const { active } = result;
     if (this.#leftovers.length > 0) {
-      // The manifest may be in the memory of the system only, and the one on the device still lists these.
+      // The manifest may be only in the system's cache, while the one on the device still lists these.
       await store.saveManifest(() => () => undefined);
       for (const path of this.#leftovers) await store.disk?.files.unlink(path);
     }
@@ -297,7 +302,7 @@ export class FileLog implements CommitLog {
         ? store.order.findLastIndex(isCompacted) + 1
         : store.order.indexOf(active) + 1;
     const unused = store.order.slice(keptCount);
-    // A full disk left some of these empty.
+    // A full disk may have left some of these empty.
     for (const segment of store.order.slice(0, keptCount)) segment.sealed = segment !== active;
     if (result.wasClosed && active !== null) {
       await this.#openForWriting(active);
@@ -310,7 +315,7 @@ export class FileLog implements CommitLog {
         return;
       }
     }
-    // They go first: what is written next may need their room.
+    // Removed first: later writes may need their space.
     if (unused.length > 0) await this.#dropUnused(unused);
     if (!result.wasClosed && active !== null) await this.#rewrite(active);
   }
@@ -336,7 +341,7 @@ export class FileLog implements CommitLog {
     segment.file = await disk.files.open(this.#store.pathOf(segment), "update");
   }
 
-  /** Writes the file of `segment` anew, whole frames and zeros, and puts it in the place of the old one. */
+  /** Rewrites the file of `segment`, with intact frames and zeros, and replaces the old one. */
   async #rewrite(segment: Segment): Promise<void> {
     const store = this.#store;
     const { disk } = store;
@@ -365,8 +370,8 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * See `CommitLog.append`. With `evenIfFull` (deletions) it may use the last of the device, see `diskReserveBytes`.
-   * Whoever appends much waits for `whenUnsyncedBelow` in between.
+   * See `CommitLog.append`. With `evenIfFull` (deletions) it may use the reserve of the device, see `diskReserveBytes`.
+   * Callers that append much must await `whenUnsyncedBelow` in between.
    */
   append(
     payload: Buffer,
@@ -378,7 +383,7 @@ export class FileLog implements CommitLog {
     return this.#ready.append(payload, length, evenIfFull, isGiven, summed);
   }
 
-  /** Ends the log for a reason of its owner: nothing is written any more, and what is not on its way is lost. */
+  /** Stops the log for a reason of its owner: nothing more is written, and everything not yet being written is lost. */
   stop(cause: unknown): void {
     this.#health.stop(cause);
   }
@@ -401,7 +406,7 @@ export class FileLog implements CommitLog {
     return this.#ready.whenUnsyncedBelow(bytes);
   }
 
-  /** Are writes refused, but for deletions, because the device is full? */
+  /** Are all writes but deletions refused because the device is full? */
   get isDiskFull(): boolean {
     return this.#space.isFull();
   }
@@ -447,8 +452,8 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * The record there is no longer needed. Call it when what supersedes it is durable, once for each record; for a
-   * deletion's own record too, as soon as it is durable itself. Positions in segments that are gone are ignored.
+   * The record there is no longer needed. Call it once per record, when whatever supersedes it is durable; for a
+   * deletion's own record too, as soon as that is durable itself. Positions in removed segments are ignored.
    */
   markDead(position: Position, length: number): void {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
@@ -456,8 +461,8 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * `markDead` of a record that is never needed again, whatever else is kept or lost: not a deletion. A segment in
-   * which all were replaced is given back without being read. Hot: neighbours die one after the other.
+   * As `markDead`, for a record that is never needed again, whatever else is kept or lost: not a deletion. A segment in
+   * which all records were replaced is reclaimed without being read. Hot: adjacent records die one after another.
    */
   markReplaced(position: Position, length: number): void {
     const number = Math.floor(position / positionSegmentFactor);
@@ -479,9 +484,9 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Lets compaction wait until `release`, for work that is about to replace most of what is in the log: what is half
-   * dead now would be copied, and die. Segments in which everything was replaced are given back all the same, and it
-   * does not wait when half as much is dead as is alive.
+   * Postpones compaction until `release`, for work that is about to replace most of the log: half-dead segments would
+   * be copied, and then die. Segments in which every record was replaced are reclaimed all the same, and the hold is
+   * overridden when there are `deadShareMax` times as many dead bytes as live ones.
    */
   holdCompaction(): Pin {
     let isHeld = true;
@@ -496,7 +501,7 @@ export class FileLog implements CommitLog {
     };
   }
 
-  /** The file and the byte of a position, for messages. In memory there is no file. */
+  /** The file and byte offset of a position, for messages. In memory there is no file. */
   placeOf(position: Position): { readonly file: string; readonly offset: number } {
     const number = Math.floor(position / positionSegmentFactor);
     const segment = this.#store.find(number);
@@ -507,15 +512,15 @@ export class FileLog implements CommitLog {
     };
   }
 
-  /** Is the segment of `position` gone, or replaced by one that compaction has made? */
+  /** Is the segment of `position` removed, or replaced by compaction? */
   isReplaced(position: Position): boolean {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
     return segment === undefined || !this.#store.order.includes(segment);
   }
 
   /**
-   * May compaction leave out the deletion at `position`? Only when no record that it deletes is left, neither in a
-   * segment before it nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
+   * May compaction drop the deletion at `position`? Only when no record that it deletes is left, neither in an earlier
+   * segment nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
    */
   canDropDeletion(position: Position): boolean {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
@@ -523,7 +528,7 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Compacts what is worth it, see compaction.ts; waits for one that is under way first.
+   * Compacts everything worth it, see compaction.ts; first waits for a running compaction.
    * @throws EngineError disk-full, database-stopped
    */
   async compact(
@@ -539,7 +544,7 @@ export class FileLog implements CommitLog {
     isHeld: () => boolean,
     isUrgent: boolean,
   ): Promise<CompactionReport> {
-    // Of several that wait for the same one, the first goes on, and the others find that it has begun.
+    // Of several waiters for the same one, the first goes on, and the others find that it has started.
     while (this.#compaction !== null) await this.#compaction;
     const compaction = compactor.compact(options, isHeld, isUrgent);
     this.#compaction = compaction.catch(() => undefined);
@@ -550,12 +555,12 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Resolves when none is under way: records are not moved before the next turn. */
+  /** Resolves when none is running: records are not moved before the next turn. */
   async compactionEnded(): Promise<void> {
     while (this.#compaction !== null) await this.#compaction;
   }
 
-  /** Plans compaction as `paceOf` says; what was planned for later is brought forward. Cost: one look at each segment. */
+  /** Schedules compaction according to `paceOf`; one scheduled for later is brought forward. Cost: O(segments). */
   #compactSoon(): void {
     const { compaction, clock } = this.#options;
     const compactor = this.#compactor;
@@ -585,11 +590,11 @@ export class FileLog implements CommitLog {
     try {
       await this.#compact(compactor, options, () => this.#compactionHolds > 0, isUrgent);
     } catch (error) {
-      // Where there is no room it is tried again when more has died.
+      // Without space it is retried when more has died.
       if (error instanceof EngineError) return;
       throw error;
     }
-    // What could wait.
+    // The less urgent part.
     if (isUrgent) this.#compactSoon();
   }
 
@@ -602,8 +607,8 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Writes a snapshot of the index. `sections` are the owner's state with exactly what it was told to be durable;
-   * their bytes must not change before it resolves. One at a time. In memory it does nothing.
+   * Writes a snapshot of the index. `sections` are the owner's state with exactly what was reported durable; their
+   * bytes must not change before it resolves. One at a time. In memory it does nothing.
    * @returns bytes of the file. @throws EngineError disk-full, database-stopped
    */
   async writeSnapshot(
@@ -612,12 +617,12 @@ export class FileLog implements CommitLog {
   ): Promise<number> {
     assert(this.#snapshots !== null, "a log is replayed before it is used");
     const bytes = await this.#snapshots.write(sections, bytesPerSecond);
-    // Deletions that had to stay for the snapshot before it may go.
+    // Deletions that were kept for the previous snapshot may now be dropped.
     this.#compactSoon();
     return bytes;
   }
 
-  /** Bytes of deletions that must stay until there is a newer snapshot, as far as is known. Cost: one look at each segment. */
+  /** Bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost: O(segments). */
   deletionBytesBeyondSnapshots(): number {
     const cut = Math.min(...(this.#snapshots?.cuts() ?? []));
     let bytes = 0;
@@ -627,14 +632,14 @@ export class FileLog implements CommitLog {
     return bytes;
   }
 
-  /** Bytes of records that are needed. Cost: one look at each segment. */
+  /** Bytes of needed records. Cost: O(segments). */
   get liveBytes(): number {
     return this.#store.liveBytes();
   }
 
   /**
-   * Reads all sealed segments from the device and reports every damaged record; see scrub.ts.
-   * `onDamage` must not throw.
+   * Reads all sealed segments from the device and reports every damaged record; see scrub.ts. `onDamage` must not
+   * throw.
    */
   scrub(onDamage: (damage: Damage) => void, bytesPerSecond: number): Promise<ScrubReport> {
     const { clock } = this.#options;
@@ -664,12 +669,12 @@ export class FileLog implements CommitLog {
     return this.#store.pin();
   }
 
-  /** Of the newest snapshot's file; 0 when there was none. */
+  /** Bytes of the newest snapshot's file; 0 when there was none. */
   get lastSnapshotBytes(): number {
     return this.#store.lastSnapshotBytes;
   }
 
-  /** The log will be closed: compaction, snapshots and scrubs that are under way come to their end quickly. */
+  /** The log will be closed: running compactions, snapshots and scrubs end quickly. */
   hurry(): void {
     this.#hurry.abort();
     this.#brakes.hurry();
@@ -678,9 +683,9 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Makes all durable, ends the log, and lets go of its folder; also after a failure. With `sections` it writes a
-   * last snapshot. Call it after `flush`, so that they hold everything. They are asked for when a compaction that is
-   * under way has ended: until then it moves records.
+   * Makes everything durable, ends the log, and releases its folder; also after a failure. With `sections` it writes a
+   * final snapshot. Call it after `flush`, so that they contain everything. `sections` is called when a running
+   * compaction has ended: until then it moves records.
    */
   close(sections?: () => readonly SnapshotSection[]): Promise<void> {
     this.#closed ??= this.#close(sections);
@@ -705,7 +710,7 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Without room for it, the next start replays more. */
+  /** Without space for it, the next start replays more. */
   async #lastSnapshot(snapshots: Snapshots, sections: readonly SnapshotSection[]): Promise<void> {
     try {
       await snapshots.write(sections, Number.POSITIVE_INFINITY);

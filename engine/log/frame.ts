@@ -1,5 +1,5 @@
 /**
- * The frame: one group commit in a segment. Its header, between fields and bytes; no files here.
+ * The frame: one group commit in a segment. Encodes and decodes its header; does no I/O.
  *
  *   0       4        8         12        16       24        32         36      38        40       48      52      56
  *   +-------+--------+---------+---------+--------+---------+----------+-------+---------+--------+-------+-------+-------------+
@@ -11,8 +11,8 @@
  *
  * All integers are little-endian; u64 are below 2^53. These widths are on disk: never change them.
  *
- * - `header crc` is CRC-32 of bytes 8 to 63, seeded by the segment's salt: a header of another file or of an
- *   earlier use of the file never fits. Nothing else of a header may be believed before it.
+ * - `header crc` is CRC-32 of bytes 8 to 63, seeded by the segment's salt: a header of another file or of an earlier
+ *   use of the file never fits. It must be verified before any other field is used.
  * - `number` grows by one from frame to frame in log segments. In a compacted segment it is the number of the last
  *   frame whose records are in this one, and `first number` that of the first; in log segments both are equal.
  * - `durable number`: every frame up to this one was on the device when this header was written. A damaged frame
@@ -36,7 +36,7 @@ const crcPieceBytes = 256 * 1024;
 
 /** Bits of `flags`. */
 export const frameFlags = {
-  /** The last frame of a log that was closed in good order. */
+  /** The last frame of a log that was closed properly. */
   cleanClose: 1,
   /** Written by compaction. */
   compacted: 2,
@@ -56,7 +56,7 @@ export interface FrameHeader {
   readonly wallClockMicros: number;
 }
 
-/** Writes a header at `at`. @returns its crc. */
+/** Writes a header at `at`. @returns its CRC. */
 export function encodeFrameHeader(
   target: Buffer,
   at: number,
@@ -80,7 +80,7 @@ export function encodeFrameHeader(
   return crc;
 }
 
-/** Reads the header at `at`. @returns null when no header of this segment with room for its payload stands there. */
+/** Reads the header at `at`. @returns null when there is no header of this segment with room for its payload. */
 export function decodeFrameHeader(
   source: Buffer,
   at: number,
@@ -94,7 +94,7 @@ export function decodeFrameHeader(
   return at + frameHeaderBytes + header.payloadLength <= limit ? header : null;
 }
 
-/** As `decodeFrameHeader` where the salt is not known: the payload's crc takes the place of the header's. */
+/** As `decodeFrameHeader` when the salt is unknown: the payload's CRC is verified instead of the header's. */
 export function decodeFrameWithoutSalt(
   source: Buffer,
   at: number,
@@ -108,7 +108,7 @@ export function decodeFrameWithoutSalt(
   return payloadIsWhole(source, at, header) ? header : null;
 }
 
-/** The header crc that the next frame repeats. */
+/** The header CRC, which the next frame repeats. */
 export function frameCrc(source: Buffer, at: number): number {
   return source.readUInt32LE(at + 4);
 }
@@ -118,7 +118,7 @@ function payloadCrcOf(source: Buffer, at: number, payloadLength: number): number
   return crc32(source.subarray(start, start + payloadLength));
 }
 
-/** The CRC-32 of a payload, with turns of the event loop in between. */
+/** The CRC-32 of a payload, yielding to the event loop. */
 export async function slicedPayloadCrcOf(
   source: Buffer,
   at: number,
@@ -139,7 +139,7 @@ export function payloadIsWhole(source: Buffer, at: number, header: FrameHeader):
   return payloadCrcOf(source, at, header.payloadLength) === header.payloadCrc;
 }
 
-/** The next place from `at` on where a header may begin, or -1. Cost: 1 ns a byte where there is none. */
+/** The next position from `at` where a header may begin, or -1. Cost: 1 ns per byte where there is none. */
 export function findMagic(source: Buffer, at: number, limit: number): number {
   let found = at - 1;
   for (;;) {

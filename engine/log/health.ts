@@ -1,9 +1,9 @@
 /**
- * Whether a log can still be trusted to write, and what a failure of the disk means for it.
+ * Whether a log may still write, and the consequences of disk errors.
  *
- * A sync that failed leaves nobody knowing what is on the device, and the next sync may say that all is well: so
- * the first failure ends the log for good, and only recovery may look at its files again. A device that is full is
- * no such failure: it is found before anything is promised.
+ * After a failed sync the state of the device is unknown, and the next sync may falsely succeed: so the first failure
+ * stops the log for good, and only recovery may read its files again. A full device is no such failure: it is detected
+ * before anything is acknowledged.
  */
 import { EngineError } from "../errors.ts";
 
@@ -17,7 +17,7 @@ export class Health {
     return this.#stopped;
   }
 
-  /** Stops the log for good; the first reason stays. */
+  /** Stops the log for good; the first reason is kept. */
   stop(cause: unknown): EngineError {
     if (this.#stopped === null) {
       const reason = cause instanceof Error ? cause.message : String(cause);
@@ -29,7 +29,7 @@ export class Health {
       try {
         this.onStop?.(this.#stopped);
       } catch {
-        // Whoever hears of it may be what is broken; the first reason is the one that matters.
+        // The listener may itself be broken; the first reason is the one that matters.
       }
     }
     return this.#stopped;
@@ -41,7 +41,7 @@ export class Health {
   }
 }
 
-/** Has the device, or the user's share of it, no room? */
+/** Is the device, or the user's quota on it, full? */
 export function isDiskFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return code === "ENOSPC" || code === "EDQUOT";

@@ -1,7 +1,7 @@
 /**
- * Large records that a transaction appended, on their way into the image of their segment: copied in pieces before their
- * frame is written, so that the turn of the event loop in which they are appended is short. Who looks at one of them sooner
- * has it copied at once.
+ * Deferred copies of large appended records into the image of their segment: they are copied in pieces before their
+ * frame is written, so that the turn of the event loop that appends them is short. A read of one of them copies it at
+ * once.
  *
  * Invariants:
  * - The bytes of a source do not change until they are copied.
@@ -13,9 +13,9 @@ const pieceBytes = 1024 * 1024;
 
 interface LateCopy {
   readonly source: Buffer;
-  /** Where the source's byte 0 stands in the image. */
+  /** Offset of the source's byte 0 in the image. */
   readonly origin: number;
-  /** What is left: `[from, to)` of the image. */
+  /** The part not copied yet: `[from, to)` of the image. */
   from: number;
   readonly to: number;
 }
@@ -32,7 +32,7 @@ export class LateCopies {
     return this.#copies.length === 0;
   }
 
-  /** `[from, to)` of the image will be what `source` has there, whose byte 0 stands at `origin`. */
+  /** Schedules the copy of `[from, to)` of the image from `source`, whose byte 0 is at `origin`. */
   add(source: Buffer, origin: number, from: number, to: number): void {
     assert(from >= origin && to - origin <= source.length && to <= this.#image.length, "it fits");
     this.#copies.push({ source, origin, from, to });
@@ -47,7 +47,7 @@ export class LateCopies {
     return this.#copies.length > 0;
   }
 
-  /** Copies now what is wanted of `[from, to)`. */
+  /** Copies now whatever is pending for `[from, to)`. */
   finish(from: number, to: number): void {
     for (const copy of this.#copies) {
       if (copy.from < to && from < copy.to) this.#advance(copy, copy.to - copy.from);

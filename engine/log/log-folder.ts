@@ -1,9 +1,9 @@
 /**
- * Opening the folder of a log: makes a new one, or finds what the manifest lists and what a crash left.
+ * Opening the folder of a log: creates a new one, or finds the files listed in the manifest and those left by a crash.
  *
  * Invariants:
- * - A new log is made only where there is nothing, or where making one never came to its end.
- * - Nothing is removed that a manifest could still need: log files newer than the manifest are damage.
+ * - A new log is created only where there is nothing, or where creating one was never completed.
+ * - No file is removed that a manifest could still need: log files newer than the manifest are damage.
  */
 import { EngineError } from "../errors.ts";
 import { isLockName } from "../lock/lock-record.ts";
@@ -22,7 +22,7 @@ import type { Disk } from "./segment-store.ts";
 import { snapshotFileName } from "./snapshot-file.ts";
 
 /**
- * Reads the manifest, or makes a new log with `newDatabaseId` when the folder is empty.
+ * Reads the manifest, or creates a new log with `newDatabaseId` when the folder is empty.
  * @throws EngineError database-damaged, database-missing when `mustExist` and there is nothing.
  */
 export async function openFolder(
@@ -33,7 +33,7 @@ export async function openFolder(
   await removeTemporary(disk);
   const manifest = await readManifest(disk.files, disk.folder);
   if (manifest !== null) {
-    // Copies of a folder may have left out empty ones.
+    // Copies of a folder may lack empty subfolders.
     await disk.files.makeDirectory(`${disk.folder}/log`);
     await disk.files.makeDirectory(`${disk.folder}/snap`);
     return manifest;
@@ -45,7 +45,7 @@ export async function openFolder(
   return await createFolder(disk, newDatabaseId);
 }
 
-/** Manifests that were never finished; first of all, so that none takes the place of the one that is read. */
+/** Removes unfinished manifests, before anything else, so that none can replace the one that is read. */
 async function removeTemporary({ files, folder }: Disk): Promise<void> {
   for (const name of await files.list(folder)) {
     if (isManifestTemporary(name)) await files.unlink(`${folder}/${name}`);
@@ -69,10 +69,10 @@ async function createFolder(disk: Disk, databaseId: Buffer): Promise<Manifest> {
   return manifest;
 }
 
-/** @throws EngineError database-damaged when the folder has more in it than the beginnings of a new log. */
+/** @throws EngineError database-damaged when the folder contains more than the beginnings of a new log. */
 async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
   for (const name of await files.list(folder)) {
-    // The lock may be there before anything else.
+    // The lock may exist before anything else.
     if (isLockName(name)) continue;
     const isFolder = name === "log" || name === "snap";
     const content = isFolder ? await files.list(`${folder}/${name}`) : [name];
@@ -95,7 +95,7 @@ export async function highestFileNumber(
 }
 
 /**
- * Files that the manifest does not list: what a crash left. Remove them when the log was found whole.
+ * Files that the manifest does not list, left by a crash. Remove them once the log was found intact.
  * @throws EngineError database-damaged when one shows that the manifest is too old.
  */
 export async function findLeftovers(disk: Disk, manifest: Manifest): Promise<string[]> {
@@ -118,7 +118,10 @@ export async function findLeftovers(disk: Disk, manifest: Manifest): Promise<str
   return leftovers;
 }
 
-/** A log segment is listed before anything is written to it: one that is not, and is used, tells of a manifest too old. */
+/**
+ * A log segment is listed before anything is written to it: one in use that is not listed shows that the manifest is
+ * too old.
+ */
 async function checkUnused({ files, folder }: Disk, path: string): Promise<void> {
   const file = await files.open(`${folder}/${path}`, "read");
   const head = Buffer.alloc(segmentHeaderBytes + frameHeaderBytes);
@@ -129,7 +132,7 @@ async function checkUnused({ files, folder }: Disk, path: string): Promise<void>
   }
   const header = decodeSegmentHeader(head);
   if (header?.kind !== "log") return;
-  // Anything but a frame's header is what a crash left of the zeros that a new file is filled with.
+  // Anything but a frame header is a new file whose zero-filling was interrupted by a crash.
   const limit = Number.POSITIVE_INFINITY;
   if (decodeFrameHeader(head, segmentHeaderBytes, limit, header.salt) === null) return;
   throw new EngineError(
@@ -138,7 +141,7 @@ async function checkUnused({ files, folder }: Disk, path: string): Promise<void>
   );
 }
 
-/** The listed segments, each with a file that has its size and header. @throws EngineError database-damaged */
+/** The listed segments, each verified to have a file of its size and header. @throws EngineError database-damaged */
 export async function findSegments(disk: Disk, manifest: Manifest): Promise<Segment[]> {
   const segments: Segment[] = [];
   for (const listed of manifest.segments) {

@@ -1,6 +1,6 @@
 /**
- * Group commit. Transactions are copied into the image of the active segment, behind each other in an open frame.
- * When the device is idle the open frame is sealed, written and synced; what arrives meanwhile goes into the next.
+ * Group commit. Transactions are copied into the image of the active segment, one after another in an open frame. When
+ * the device is idle the open frame is sealed, written and synced; transactions that arrive meanwhile go into the next.
  * There are no timers: the slower the device, the larger the frames.
  *
  *   image of the active segment
@@ -10,11 +10,11 @@
  *                                ^ segment.end            ^ #frameStart          ^ #tail      ^ segment.size
  *
  * Invariants:
- * - At most one frame is on its way to the device. The next is written when it is there, so that a crash can tear
- *   only the last one, and every frame of a segment is durable before the first of the next segment is written.
+ * - At most one frame is being written. The next is written when it is durable, so that a crash can tear only the last
+ *   one, and every frame of a segment is durable before the first of the next segment is written.
  * - Transactions become durable, and are reported, in the order in which they were appended.
- * - Nothing durable is ever written again, but for the empty frame that closed a log. What is assumed of the device:
- *   a write that power interrupts changes no byte outside of it (a sector is written whole or not at all).
+ * - Nothing durable is ever overwritten, except for the empty frame that closed a log. The device is assumed to write
+ *   sectors atomically: a write interrupted by a power loss changes no byte outside of it.
  * - A transaction that was reported lost is not on the device: where its bytes may be, zeros are written and synced.
  */
 import { crc32 } from "node:zlib";
@@ -34,15 +34,18 @@ import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
 
-/** Records from this length on are not read for the CRC of their frame: their own check is the CRC of nearly all of them. */
+/**
+ * Records from this length on are not read for the CRC of their frame: their checksum is the CRC of nearly all of their
+ * bytes.
+ */
 const knownCrcBytesMin = 256 * 1024;
-/** Bytes of a frame that are checked at once. */
+/** Bytes of a frame whose CRC is computed at once. */
 const crcPieceBytes = 128 * 1024;
 
-/** After this long without a write an empty frame covers the last one. */
+/** Milliseconds without a write after which an empty frame covers the last one. */
 const barrierDelayMs = 50;
 
-/** A new segment has room for this part of the live bytes, or is small. */
+/** Upper bound of the size of new segments: this share of the live bytes, but at least `smallBytes`. */
 interface SegmentPlan {
   readonly liveShare: number;
   readonly smallBytes: number;
@@ -50,11 +53,11 @@ interface SegmentPlan {
 
 /** While a log grows, few segments are cheapest: smaller ones took a fifth more processor time of inserts. */
 const growingPlan: SegmentPlan = { liveShare: 1 / 8, smallBytes: 4 * 1024 * 1024 };
-/** While it is written again, their free room is space that compaction cannot give back. */
+/** While records are being replaced, the free space of segments cannot be reclaimed by compaction. */
 const rewrittenPlan: SegmentPlan = { liveShare: 1 / 16, smallBytes: 1024 * 1024 };
 const growingDeadShare = 1 / 16;
 
-/** One group commit on its way. */
+/** One group commit being written. */
 interface Frame {
   readonly segment: Segment;
   readonly start: number;
@@ -70,11 +73,11 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** Where the log goes on after recovery. */
+/** The state from which the log continues after recovery. */
 export interface WriterStart {
-  /** Null when nothing can be added to the last segment. Its image is in memory. */
+  /** Null when the last segment cannot be appended to. Its image is in memory. */
   readonly active: Segment | null;
-  /** The last frame is the one that closed the log in good order. */
+  /** The last frame is the one that properly closed the log. */
   readonly wasClosed: boolean;
   readonly lastNumber: number;
   readonly lastCrc: number;
@@ -89,16 +92,16 @@ export interface WriterOptions {
   readonly listener: LogListener;
   readonly segmentBytesMin: number;
   readonly segmentBytesMax: number;
-  /** Asked after each frame of `bytes`: what is to be awaited before the next, so that compaction keeps up. */
+  /** Called after each frame of `bytes`; returns what to await before the next, so that compaction keeps up. */
   slowDown(bytes: number): Promise<void> | null;
 }
 
 export class LogWriter {
   appendedCount = 0;
   durableCount = 0;
-  /** Bytes appended and not yet durable. */
+  /** Bytes appended but not yet durable. */
   unsyncedBytes = 0;
-  /** Of the last durable frame that was reported. */
+  /** Number of the last durable frame that was reported. */
   durableNumber: number;
   durableCrc: number;
   readonly #store: SegmentStore;
@@ -113,12 +116,15 @@ export class LogWriter {
   #frameStart = 0;
   #tail = 0;
   #openTransactions = 0;
-  /** The CRC-32 of the open frame's payload so far, up to `#crcEnd`: computed while the bytes are still near. */
+  /**
+   * The CRC-32 of the open frame's payload up to `#crcEnd`, computed while the bytes are still in the processor's
+   * cache.
+   */
   #crc = 0;
   #crcEnd = 0;
-  /** Sealed frames of segments before the active one. */
+  /** Sealed frames of earlier segments, waiting to be written. */
   #sealed: Frame[] = [];
-  /** Of the last sealed frame. */
+  /** Number of the last sealed frame. */
   #lastNumber: number;
   #lastCrc: number;
   #flushWaiters: Waiter[] = [];
@@ -128,9 +134,9 @@ export class LogWriter {
   #barrierTimer: Timer | null = null;
   #lastIsEmpty = true;
   #closing = false;
-  /** The spare while its file is being made. */
+  /** The spare while its file is being created. */
   #coming: Segment | null = null;
-  /** Is the frame that closed the log still to be written again? See `#repeatClosing`. */
+  /** The frame that closed the log, while it must still be rewritten. See `#repeatClosing`. */
   #closingFrame: { readonly segment: Segment; readonly start: number } | null;
 
   constructor(options: WriterOptions, start: WriterStart) {
@@ -209,12 +215,12 @@ export class LogWriter {
     );
   }
 
-  /** The segment that is written to, and its last byte in use; for snapshots. */
+  /** The active segment; for snapshots. */
   get active(): Segment | null {
     return this.#active;
   }
 
-  /** Waits until nothing is under way, then ends the log with a frame that says so. */
+  /** Waits until nothing is being written, then ends the log with a closing frame. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#barrierTimer?.cancel();
@@ -223,7 +229,7 @@ export class LogWriter {
     const segment = this.#active;
     if (this.#store.health.stopped !== null || segment === null || this.#store.disk === null)
       return;
-    // A segment that was taken but whose file never came about has nothing to close.
+    // A segment that was taken but whose file was never created has nothing to close.
     if (segment.file === null || this.#frameStart + frameHeaderBytes > segment.size) return;
     const frame = this.#seal(segment, frameFlags.cleanClose);
     try {
@@ -249,8 +255,8 @@ export class LogWriter {
   }
 
   /**
-   * Copies records to the tail. Of a large one only what its frame's CRC needs, when its memory is given: the rest is
-   * copied before the frame is written.
+   * Copies records to the tail. Of a large one, when its memory is given, only the part that its frame's CRC needs: the
+   * rest is copied before the frame is written.
    */
   #appendLarge(
     segment: Segment,
@@ -304,11 +310,11 @@ export class LogWriter {
   async #fill(segment: Segment): Promise<void> {
     const { late } = segment;
     while (this.#store.health.stopped === null && late?.step() === true) await turnIsOver();
-    // More may have come meanwhile: that is copied before its own frame.
+    // More may have been appended meanwhile: that is copied before its own frame.
     if (segment.late?.isEmpty === true) segment.late = null;
   }
 
-  /** Goes to the next segment, which has room for `length` bytes. */
+  /** Moves to the next segment, which has room for `length` bytes. */
   #roll(length: number): Segment {
     const before = this.#active;
     if (before !== null && this.#openTransactions > 0) this.#sealed.push(this.#seal(before, 0));
@@ -323,7 +329,9 @@ export class LogWriter {
     return segment;
   }
 
-  /** The segment that was made, or is being made, ahead of need. It is the spare until its first frame is written. */
+  /**
+   * The segment that was created, or is being created, ahead of need. It is the spare until its first frame is written.
+   */
   #takeSpare(needed: number): Segment | null {
     const ahead = this.#store.spare ?? this.#coming;
     if (ahead === null || ahead.isTaken || ahead.size < needed) return null;
@@ -338,8 +346,8 @@ export class LogWriter {
   }
 
   /**
-   * Twice as large as the last one, but not large beside what is alive: the active segment and the spare are space that
-   * compaction cannot give back.
+   * Twice as large as the last one, but small relative to the live bytes: compaction cannot reclaim the space of the
+   * active segment and of the spare.
    */
   #planNext(size: number): void {
     const live = this.#store.liveBytes();
@@ -353,7 +361,7 @@ export class LogWriter {
     );
   }
 
-  /** Writes the header of the open frame into the image, and opens the next one behind it. */
+  /** Writes the header of the open frame into the image, and opens the next one after it. */
   #seal(segment: Segment, flags: number): Frame {
     const image = segment.image;
     assert(image !== null, "a segment that is written to is in memory");
@@ -414,7 +422,7 @@ export class LogWriter {
     this.#scheduleBarrier();
   }
 
-  /** The next frame to write; the open one when nothing older waits. */
+  /** The next frame to write; the open one when no sealed one is waiting. */
   #takeFrame(): Frame | null {
     const oldest = this.#sealed.shift();
     if (oldest !== undefined) return oldest;
@@ -427,7 +435,7 @@ export class LogWriter {
     if (segment.late !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
-      // The manifest lists the spare behind the others: it stays as it is.
+      // The manifest lists the spare after the others: it need not be rewritten.
       this.#store.spare = null;
       this.#store.append(segment);
     }
@@ -446,9 +454,9 @@ export class LogWriter {
   }
 
   /**
-   * Writes the frame that closed the log once more, before the first frame after it. If its sync failed, recovery
-   * may have found it in the memory of the system only; the log must not go on behind a frame that is not there.
-   * It is synced by itself, so that a crash in between tears nothing but this empty frame.
+   * Rewrites the frame that closed the log, before the first frame after it. If its sync had failed, recovery may have
+   * found it only in the system's cache; the log must not continue after a frame that is not on the device. It is
+   * synced separately, so that a crash in between tears only this empty frame.
    */
   async #repeatClosing(next: Segment): Promise<void> {
     const closing = this.#closingFrame;
@@ -464,7 +472,7 @@ export class LogWriter {
     }
   }
 
-  /** Makes sure that a frame which was written in part will never be found. */
+  /** Makes sure that a partly written frame is never found. */
   async #wipe(frame: Frame): Promise<void> {
     const { file } = frame.segment;
     assert(file !== null, "a frame is written to a file");
@@ -503,7 +511,7 @@ export class LogWriter {
   #sealSegment(segment: Segment): void {
     segment.sealed = true;
     if (segment.end === segmentHeaderBytes) {
-      // Nothing was ever written to it: it stands for no frames.
+      // Nothing was ever written to it: it covers no frames.
       segment.lastNumber = this.durableNumber;
       segment.lastCrc = this.durableCrc;
     }
@@ -521,7 +529,7 @@ export class LogWriter {
     if (count > 0) for (const waiter of waiters.splice(0, count)) waiter.resolve();
   }
 
-  /** Makes the next segment's file while the active one still has room. */
+  /** Creates the next segment's file while the active one still has room. */
   #prepareSpare(): void {
     const segment = this.#active;
     const store = this.#store;
@@ -534,7 +542,7 @@ export class LogWriter {
       .prepare(coming, () => this.#listComing(coming))
       .catch((error: unknown) => {
         if (isDiskFull(error)) this.#space.becameFull();
-        // When it was taken meanwhile, the writer meets the same error.
+        // If it was taken meanwhile, the writer gets the same error.
         if (!coming.isTaken) store.drop(coming);
       })
       .finally(() => {
@@ -559,7 +567,7 @@ export class LogWriter {
     this.#lose(diskFull(error));
   }
 
-  /** Takes the image back to the last durable frame; segments behind it, whose files are not there, go. */
+  /** Resets the image to the last durable frame; later segments, whose files do not exist, are dropped. */
   #cutBack(): void {
     const unborn = new Set(this.#sealed.map((frame) => frame.segment));
     if (this.#active !== null) unborn.add(this.#active);
@@ -585,7 +593,7 @@ export class LogWriter {
     }
   }
 
-  /** The log has stopped, wherever the reason was met. A frame that is on its way may be found again or not. */
+  /** The log has stopped, whatever the reason. A frame that was being written may or may not be recovered. */
   #stopped(error: EngineError): void {
     this.#sealed = [];
     try {
@@ -600,7 +608,7 @@ export class LogWriter {
     this.appendedCount = this.durableCount;
     this.unsyncedBytes = 0;
     this.#openTransactions = 0;
-    // These continue in a later turn, when the owner has dropped what it had staged.
+    // These resume in a later turn, after the owner has dropped what it had staged.
     for (const waiter of this.#flushWaiters.splice(0)) waiter.reject(error);
     if (this.#store.health.stopped === null) {
       this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
@@ -609,7 +617,7 @@ export class LogWriter {
     if (isLost) this.#listener.lost(this.durableCount, error);
   }
 
-  /** Plans the empty frame that tells damage to the last frame from a torn end. */
+  /** Schedules the empty frame that distinguishes damage to the last frame from a torn tail. */
   #scheduleBarrier(): void {
     if (this.#lastIsEmpty || this.#closing || this.#store.disk === null) return;
     if (this.#store.health.stopped !== null) return;

@@ -1,47 +1,50 @@
 /**
- * The seam under the database: an ordered, durable list of commits. Everything above it knows only this
- * interface, so that a log replicated by another engine can one day stand in the place of files.
+ * The interface between the database and its log: an ordered, durable list of commits. Everything above depends only on
+ * this interface, so that a log replicated by another engine can one day replace the files.
  *
  * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
  */
 
 import type { Extent, RecordPlace } from "./blocks.ts";
 
-/** A place in the log: segment number * 2^32 + byte offset in the segment. */
+/** A position in the log: segment number * 2^32 + byte offset in the segment. */
 export type Position = number;
 
 export const positionSegmentFactor = 2 ** 32;
 
-/** What recovery and compaction need from the owner of the records. */
+/** The interface that recovery and compaction need from the owner of the records. */
 export interface RecordOwner {
   /** One committed record, in commit order. `bytes` belongs to the log: copy what is kept. */
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
   /**
-   * Is the record at `position` still needed? Asked by compaction; must not change anything. A deletion is needed
-   * until `FileLog.canDropDeletion` says otherwise.
+   * Is the record at `position` still needed? Called by compaction; must not change anything. A deletion is needed
+   * unless `FileLog.canDropDeletion` allows to drop it.
    */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
   /**
-   * A copy of the record now stands at `target` too. The owner finds its entry by the record's key and
-   * etag and points it there. @returns false when the entry is gone or newer: the copy is dead. Recovery may ask
-   * it for a record that the snapshot already knows there: then the answer is true.
+   * There is now a copy of the record at `target`. The owner finds its entry by the record's key and etag and sets its
+   * position to the copy. @returns false when the entry is gone or newer: the copy is dead. Recovery may call it for a
+   * record that the snapshot already has at that position: then it returns true.
    */
   relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
 }
 
-/** One part of an index snapshot: bytes written and given back whole. */
+/** One part of an index snapshot: bytes that are written and read as a whole. */
 export interface SnapshotSection {
   readonly name: string;
-  /** Gone through once; what is made on the way is of the moment of the snapshot, but for where compaction moved records. */
+  /**
+   * Iterated once; lazily made parts are of the time of the snapshot, except for the positions of records that
+   * compaction has moved.
+   */
   readonly parts: Iterable<Uint8Array>;
 }
 
-/** A section whose bytes are all there. */
+/** A section whose bytes all exist already. */
 export interface WholeSection extends SnapshotSection {
   readonly parts: readonly Uint8Array[];
 }
 
-/** Keeps the segments that exist now readable until `release`, though compaction replaces them. */
+/** Keeps the present segments readable until `release`, even if compaction replaces them. */
 export interface Pin {
   release(): void;
 }
@@ -71,44 +74,47 @@ export interface CommitLog {
   ): Position;
   /** How many transactions were appended since the log was opened. */
   readonly appendedCount: number;
-  /** How many of them are durable; they become so in order. */
+  /** Number of durable ones; transactions become durable in order. */
   readonly durableCount: number;
   /** Resolves when `appendedCount` transactions, as of now, are durable; rejects when one cannot become so. */
   flush(): Promise<void>;
-  /** The bytes at `position` when they are in memory, else null. No copy: valid until the next turn of the event loop. */
+  /** The bytes at `position` if they are in memory, else null. No copy: valid until the next turn of the event loop. */
   peek(position: Position, length: number): Buffer | null;
   /**
-   * Puts the place of the record at `position` into `target` when it is in memory. Valid until the next turn of the event
-   * loop; for longer when the place's block is held, or there is none and a pin is. With `isWalk` it does not count as a use
-   * of an extent. @returns whether it is there
+   * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next turn of the event
+   * loop; longer while the place's block is held, or, if it has none, while a pin is. With `isWalk` it does not count
+   * as a use of an extent. @returns whether it was found
    */
   place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
-  /** Would `place` find every record now? Cost: one look at each segment. */
+  /** Would `place` find every record now? Cost: O(segments). */
   isInMemory(): boolean;
-  /** For walks: the extent that `position` is in, if it is in memory as such. Hold it. Does not count as a use. */
+  /** For scans: the extent of `position`, if it is in memory as such. Hold it. Does not count as a use. */
   extentAt(position: Position): Extent | null;
-  /** Where the extent begins that follows in the order of commits; null when there is none, or it is not on the disk alone. */
+  /** The start of the next extent in commit order; null when there is none, or it is not only on disk. */
   extentAfter(position: Position): Position | null;
-  /** Reads that extent from the disk. Hold it at once. @returns null when it cannot be read, or must not be */
+  /** Reads that extent from disk. Hold it at once. @returns null when it cannot be read, or must not be */
   readExtent(position: Position): Promise<Extent | null>;
-  /** Bytes of an extent: one holds what begins in a multiple of it, up to the next. */
+  /** Bytes of an extent: it holds the records that begin in a multiple of it, up to the next. */
   readonly extentBytes: number;
-  /** Bytes from the beginning of an extent to where a record that begins in it must end. */
+  /** Bytes from the start of an extent to where a record that begins in it must end. */
   readonly blockBytes: number;
-  /** The bytes at `position`, from memory or disk, their check verified. @throws EngineError record-damaged */
+  /** The bytes at `position`, from memory or disk, with verified checksum. @throws EngineError record-damaged */
   read(position: Position, length: number): Promise<Buffer>;
-  /** The record there is no longer needed: what supersedes it is durable. Once for each record; counts towards compaction. */
+  /**
+   * The record there is no longer needed, as whatever supersedes it is durable. Once per record; counts toward
+   * compaction.
+   */
   markDead(position: Position, length: number): void;
   pin(): Pin;
   close(): Promise<void>;
 }
 
-/** Told by the log, in order, in a turn of the event loop of its own. */
+/** Called by the log, in order, in a separate turn of the event loop. */
 export interface LogListener {
   /** The first `count` transactions since opening are durable. */
   durable(count: number): void;
   /** Transactions after the first `count` are lost (the disk is full, or failed); nothing of them is in the log. */
   lost(count: number, error: Error): void;
-  /** The log writes nothing any more. What was appended and is not durable is lost: that was told before. */
+  /** The log has stopped writing. Appended transactions that are not durable are lost, which was reported before. */
   stopped(error: Error): void;
 }

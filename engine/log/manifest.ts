@@ -1,15 +1,15 @@
 /**
- * The manifest: the one file that says which files are the database, in two lines of text.
+ * The manifest: the file that lists the files of the database, in two lines of text.
  *
  *   {"format":"jackdaw-log","version":1,"databaseId":"<32 hex digits>", ...}
  *   crc32 <8 hex digits of the first line>
  *
- * It is replaced as a whole: written under another name, synced, renamed, and the folder synced. The other name is the
- * owner's alone, so that whoever takes the folder from it can remove that file, and a renaming that comes late fails.
+ * It is replaced atomically: written under a temporary name, synced, renamed, and the folder synced. The temporary name
+ * is unique to the owner of the folder, so that a successor can remove that file, and a late rename fails.
  *
  * Invariants:
- * - What it lists is on the device before it; what it no longer lists is removed after it.
- * - `segments` is in commit order; numbers need not be, for a compacted segment stands where its sources stood.
+ * - Files are on the device before it lists them, and removed after it no longer lists them.
+ * - `segments` is in commit order; numbers need not be, as a compacted segment takes the place of its sources.
  * - Log files without a manifest are damage, never a new database.
  */
 import { crc32 } from "node:zlib";
@@ -22,7 +22,7 @@ const formatName = "jackdaw-log";
 const formatVersion = 1;
 const manifestBytesMax = 64 * 1024 * 1024;
 
-/** A manifest that is being written: no two owners of a folder give it the same name. */
+/** Is this a temporary manifest? No two owners of a folder use the same name. */
 export function isManifestTemporary(name: string): boolean {
   return /^MANIFEST(\.\w+)?\.tmp$/.test(name);
 }
@@ -42,17 +42,17 @@ export interface ManifestSegment {
 
 export interface ManifestSnapshot {
   readonly number: number;
-  /** The last frame whose records are in it. */
+  /** The last frame whose records it contains. */
   readonly throughNumber: number;
 }
 
 export interface Manifest {
   /** 16 bytes. */
   readonly databaseId: Buffer;
-  /** The number that the next new segment gets. */
+  /** The number of the next new segment. */
   readonly nextSegmentNumber: number;
   readonly nextSnapshotNumber: number;
-  /** In commit order; those not yet used come last. */
+  /** In commit order; unused ones come last. */
   readonly segments: readonly ManifestSegment[];
   /** Oldest first, at most two. */
   readonly snapshots: readonly ManifestSnapshot[];
@@ -68,7 +68,7 @@ export function encodeManifest(manifest: Manifest): Buffer {
   return Buffer.from(`${line}\ncrc32 ${hex(crc32(line))}\n`);
 }
 
-/** @returns null when the bytes are not a whole manifest of this format. */
+/** @returns null when the bytes are not an intact manifest of this format. */
 export function decodeManifest(bytes: Buffer): Manifest | null {
   const text = bytes.toString("latin1");
   const end = text.indexOf("\n");
@@ -92,7 +92,7 @@ export function decodeManifest(bytes: Buffer): Manifest | null {
 
 /**
  * Reads the manifest of `folder`. @returns null when there is none.
- * @throws EngineError database-damaged when there is one and it is not whole.
+ * @throws EngineError database-damaged when it is damaged.
  */
 export async function readManifest(files: FileSystem, folder: string): Promise<Manifest | null> {
   const path = `${folder}/${manifestName}`;
@@ -117,8 +117,8 @@ export async function readManifest(files: FileSystem, folder: string): Promise<M
 }
 
 /**
- * Replaces the manifest. `owner`: the nonce of who has the folder. When it resolves, the new one is on the device; when it rejects with the error of a full
- * disk, the old one is; after any other error it may be either.
+ * Replaces the manifest. `owner`: the nonce of the folder's owner. When it resolves, the new one is on the device; when
+ * it rejects with the error of a full disk, the old one is; after any other error it may be either.
  */
 export async function writeManifest(
   files: FileSystem,
@@ -140,7 +140,7 @@ export async function writeManifest(
     await files.rename(temporary, `${folder}/${manifestName}`);
     await files.syncDirectory(folder);
   } catch (cause) {
-    // Without a code: even if the disk is full, nobody knows which of the two manifests will be found.
+    // Without a code: even on a full disk it is unknown which of the two manifests will be found.
     throw new Error(`${folder}/${manifestName} could not be replaced`, { cause });
   }
 }

@@ -1,6 +1,5 @@
 /**
- * The header that every record of the log begins with, whatever its kind. What follows the header is
- * the business of the record's keyspace.
+ * The common header of all records of the log. The bytes after the header are defined by the record's keyspace.
  *
  *   0        4         8       9        10          12        16      24
  *   +--------+---------+-------+--------+-----------+---------+-------+--- ... ---+
@@ -10,10 +9,10 @@
  *
  * All integers are little-endian. These widths are on disk: never change them.
  *
- * - `length` counts the whole record with header and padding; it is a multiple of 8, at least 24.
- * - `check` covers bytes 8 to `length` (see `checkOf`); it is verified when a record is read from disk.
- * - `keyLength`, `word` and `flags` are free for the kind to use; `etag` is the database's counter,
- *   below 2^53, and 0 for a kind that has none.
+ * - `length` is that of the whole record with header and padding; it is a multiple of 8, at least 24.
+ * - `check`, the checksum, covers bytes 8 to `length` (see `checkOf`); it is verified when a record is read from disk.
+ * - `keyLength`, `word` and `flags` are defined by the kind; `etag` is a value of the database's etag counter, below
+ *   2^53, and 0 for kinds without one.
  *
  * Invariants:
  * - A record begins at a multiple of 8 in its segment and never spans two frames.
@@ -58,18 +57,18 @@ export const recordKinds = {
 
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];
 
-/** A record of at least this many bytes is checked by CRC-32, which is faster there; on disk, never change it. */
+/** Records from this many bytes on have a CRC-32 as their checksum, which is faster there; on disk, never change it. */
 export const crcLengthMin = 1024;
 
 assert(new Uint8Array(new Uint32Array([1]).buffer)[0] === 1, "words of memory are little-endian");
 
-/** The aligned words of the memory that was asked for last: making a view costs more than a short check. */
+/** The aligned words of the memory used last: creating a view costs more than a short checksum. */
 let viewed: ArrayBufferLike | undefined;
-/** Who asked: comparing it is a hundred times quicker than asking a buffer for its memory. */
+/** The buffer used last: comparing it is a hundred times faster than getting a buffer's memory. */
 let viewer: Buffer | undefined;
 let words: Int32Array = new Int32Array(0);
 
-/** The aligned words of the whole memory that `bytes` is a part of. */
+/** The aligned words of the whole memory that contains `bytes`. */
 export function wordsOf(bytes: Buffer): Int32Array {
   if (bytes === viewer) return words;
   viewer = bytes;
@@ -81,9 +80,9 @@ export function wordsOf(bytes: Buffer): Int32Array {
 }
 
 /**
- * The check of the record at `start` with `length` bytes: the sum of its words from byte 8 on, each mixed with its place
- * (`checkOfWord`), when it is short, CRC-32 when it is long. One changed word always changes the sum, and who changes a
- * few words need not read the others.
+ * The checksum of the record at `start` with `length` bytes: for short records the sum of its words from byte 8, each
+ * mixed with its index (`checkOfWord`), for long ones a CRC-32. One changed word always changes the sum, which can be
+ * updated for a few changed words without reading the others.
  *
  * Cost: 60 ns for 233 bytes. Hot: words are read through one typed view when the record is aligned to 4.
  */
@@ -91,7 +90,7 @@ export function checkOf(bytes: Buffer, start: number, length: number): number {
   return signedCheckOf(bytes, start, length) >>> 0;
 }
 
-/** The same as a signed number, for which no object is made. */
+/** The same as a signed number, for which no heap number is allocated. */
 function signedCheckOf(bytes: Buffer, start: number, length: number): number {
   if (length >= crcLengthMin) {
     return crc32(bytes.subarray(start + recordKindAt, start + length)) | 0;
@@ -102,7 +101,7 @@ function signedCheckOf(bytes: Buffer, start: number, length: number): number {
   return checkOfWords(wordsOf(bytes), from >>> 2, wordCount(length));
 }
 
-/** Writes the check of the record at `start`, whose length and bytes are final. */
+/** Writes the checksum of the record at `start`, whose length and bytes are final. */
 export function sealRecord(bytes: Buffer, start: number): void {
   const length = bytes.readUInt32LE(start + recordLengthAt);
   assert(length >= recordHeaderBytes, "a record has a header");
@@ -111,7 +110,8 @@ export function sealRecord(bytes: Buffer, start: number): void {
 }
 
 /**
- * As `sealRecord`, for a long record of which the part `[knownFrom, knownTo)` has the CRC-32 `known`: that is not read again.
+ * As `sealRecord`, for a long record whose part `[knownFrom, knownTo)` has the CRC-32 `known`: that part is not read
+ * again.
  */
 export function sealRecordAround(
   bytes: Buffer,
@@ -128,7 +128,7 @@ export function sealRecordAround(
   bytes.writeUInt32LE(check, start + recordCheckAt);
 }
 
-/** Is there a whole record of `length` bytes at `start`, with the check that its bytes give? */
+/** Is there an intact record of `length` bytes at `start`, with a correct checksum? */
 export function verifyRecord(bytes: Buffer, start: number, length: number): boolean {
   if (start < 0 || length < recordHeaderBytes || length % 8 !== 0) return false;
   if (start + length > bytes.length) return false;
@@ -157,8 +157,8 @@ function checkOfWords(source: Int32Array, from: number, count: number): number {
 }
 
 /**
- * What a word adds to the check of a short record; `at` counts the words from byte 8 on. Signed. The mixing is the end of
- * murmur3: no two words give the same.
+ * The contribution of a word to the checksum of a short record; `at` counts words from byte 8. Signed. The mixing is
+ * the finalizer of MurmurHash3: a bijection, so different words contribute differently.
  */
 export function checkOfWord(word: number, at: number): number {
   let mixed = word ^ Math.imul(at + 1, 0x9e3779b9);

@@ -1,12 +1,12 @@
 /**
- * Reads what can still be read of a damaged log, with or without its manifest, and gives it to a sink in the order
- * in which it was committed, as far as that can be known. The source is opened for reading only.
+ * Reads the intact records of a damaged log, with or without its manifest, and passes them to a sink in commit order,
+ * as far as that is known. The source is opened for reading only.
  *
- * A record that was superseded or deleted may come back when what superseded it is lost: that is what the report is
- * for. What compaction had already replaced is left out when the compacted segment is whole.
+ * A superseded or deleted record may come back when the newer record is lost: hence the report. Segments that
+ * compaction had already replaced are skipped when the compacted segment is intact.
  *
  * Invariants:
- * - Every record given to the sink stood in a whole frame, or its own check is right.
+ * - Every record passed to the sink is in an intact frame, or its own checksum is correct.
  */
 import type { FileSystem } from "../environment.ts";
 import { EngineError } from "../errors.ts";
@@ -30,7 +30,7 @@ export interface SalvageReport {
   readonly segments: number;
   readonly frames: number;
   readonly records: number;
-  /** What could not be read: parts of files, and segments that the manifest lists and that are gone. */
+  /** The unreadable parts: of files, and segments listed in the manifest that are missing. */
   readonly losses: readonly SalvageLoss[];
 }
 
@@ -41,7 +41,7 @@ export interface SalvageLoss {
   readonly reason: string;
 }
 
-/** A stretch of records: the payload of a frame, or what stands where no frame can be made out. */
+/** A range of records: the payload of a frame, or bytes in which no frame was recognized. */
 interface Part {
   readonly start: number;
   readonly end: number;
@@ -54,7 +54,7 @@ interface Source {
   readonly number: number;
   readonly file: string;
   readonly size: number;
-  /** A compacted segment has its last frame. */
+  /** A compacted segment that includes its last frame. */
   readonly isComplete: boolean;
   readonly parts: readonly Part[];
   readonly firstNumber: number;
@@ -62,7 +62,7 @@ interface Source {
 }
 
 /**
- * Gives every readable record of the log in `folder` to `sink`. One segment's file is in memory at a time.
+ * Passes every readable record of the log in `folder` to `sink`. One segment's file is in memory at a time.
  * @throws EngineError database-missing when there are no log files.
  */
 export async function salvage(
@@ -111,7 +111,7 @@ async function readAll(files: FileSystem, path: string): Promise<Buffer> {
   }
 }
 
-/** Finds the frames of a segment, wherever they begin, and what stands between them. */
+/** Finds the frames of a segment, wherever they begin, and the bytes between them. */
 function examine(number: number, file: string, image: Buffer): Source {
   const segmentHeader = decodeSegmentHeader(image);
   const salt = segmentHeader?.salt ?? null;
@@ -145,7 +145,7 @@ function examine(number: number, file: string, image: Buffer): Source {
   };
 }
 
-/** The frame at `at`, if its header or its payload proves that it is one. */
+/** The frame at `at`, if its header or its payload verifies. */
 function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   const proven = salt === null ? null : decodeFrameHeader(image, at, image.length, salt);
   const header = proven ?? decodeFrameWithoutSalt(image, at, image.length);
@@ -155,14 +155,14 @@ function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   return { start, end: start + header.payloadLength, header, isWhole };
 }
 
-/** Where the zeros begin that fill the file from `from` on, rounded up to 8. */
+/** The end of the used bytes, before the zeros that fill the file; rounded up to 8. */
 function lastUsedByte(image: Buffer, from: number): number {
   let end = image.length;
   while (end > from && image[end - 1] === 0) end--;
   return Math.min(Math.ceil(end / 8) * 8, image.length);
 }
 
-/** The segments to read, in commit order: as the manifest says, or by the numbers of their frames. */
+/** The segments to read, in commit order: that of the manifest, or by frame numbers. */
 function inOrder(
   sources: readonly Source[],
   manifest: Manifest | null,
@@ -185,7 +185,7 @@ function inOrder(
     .sort((one, other) => one.lastNumber - other.lastNumber || one.number - other.number);
 }
 
-/** Is all of `source` in a compacted segment that is newer and complete? */
+/** Is all of `source` in a newer, complete compacted segment? */
 function isReplaced(source: Source, all: readonly Source[]): boolean {
   return all.some(
     (other) =>
@@ -223,7 +223,7 @@ async function give(
   }
 }
 
-/** The length of the whole record at `at`, 0 when there is none. */
+/** The length of the intact record at `at`; 0 when there is none. */
 function recordIn(image: Buffer, at: number, end: number): number {
   if (at + recordHeaderBytes > end) return 0;
   const length = image.readUInt32LE(at + recordLengthAt);

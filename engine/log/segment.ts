@@ -1,5 +1,5 @@
 /**
- * A segment: one file of the log and what is known of it, or, in an in-memory log, its image alone.
+ * A segment: one file of the log and its state, or, in an in-memory log, only its image.
  *
  *   0          8        12        16            32       40     44     46     48            56        64
  *   +----------+--------+---------+-------------+--------+------+------+------+-------------+---------+--- ... ---+
@@ -8,12 +8,12 @@
  *   +----------+--------+---------+-------------+--------+------+------+------+-------------+---------+--- ... ---+
  *
  * All integers are little-endian. `header crc` is CRC-32 of bytes 12 to 63. These widths are on disk: never change
- * them. The file has `size` bytes from the beginning, filled with zeros: writing over zeros that are on the device
- * is two to four times faster than making a file longer.
+ * them. The file is created with `size` bytes, filled with zeros: overwriting zeros that are on the device is two to
+ * four times faster than extending a file.
  *
  * Invariants:
  * - The header and all zeros are on the device before the manifest lists the segment.
- * - A log segment keeps room for one empty frame at its end, so that a log can always be closed in good order.
+ * - A log segment keeps room for one empty frame at its end, so that a log can always be closed properly.
  */
 
 import { crc32 } from "node:zlib";
@@ -25,10 +25,10 @@ import type { LateCopies } from "./late-copies.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
-/** 1 had another check of records. */
+/** Format 1 had another checksum of records. */
 export const segmentFormat = 2;
 
-/** "log": frames as they were committed. "compacted": what was live of one or more segments, in their order. */
+/** "log": frames as they were committed. "compacted": the live records of one or more segments, in their order. */
 export type SegmentKind = "log" | "compacted";
 
 const kindCodes: Readonly<Record<SegmentKind, number>> = { log: 0, compacted: 1 };
@@ -42,7 +42,7 @@ export interface SegmentHeader {
   readonly size: number;
 }
 
-/** What a new segment starts from. */
+/** The identity of a new segment. */
 export interface SegmentIdentity {
   readonly number: number;
   readonly kind: SegmentKind;
@@ -56,56 +56,56 @@ export class Segment {
   readonly salt: number;
   /** Bytes of the file, and of the image. */
   readonly size: number;
-  /** The bytes, in an ArrayBuffer of their own from offset 0 on, while they are in memory. */
+  /** The bytes while they are in memory, in an ArrayBuffer of their own, from offset 0. */
   image: Buffer | null = null;
-  /** What holds the image's memory; null in an in-memory log. */
+  /** The owner of the image's memory; null in an in-memory log. */
   imageBlock: Block | null = null;
-  /** What is still to be copied into the image; null: nothing. */
+  /** Pending copies into the image; null: none. */
   late: LateCopies | null = null;
   /** When the image was last used, in ticks of the cache. */
   usedAt = 0;
-  /** Where the last durable frame ends. */
+  /** End of the last durable frame. */
   end = segmentHeaderBytes;
   /** Bytes of all records in durable frames. */
   payloadBytes = 0;
-  /** How many of them belong to records that are no longer needed. */
+  /** Those of records that are no longer needed. */
   deadBytes = 0;
-  /** How many of those were seen to be replaced since the log was opened: no deletions, which may still be needed. */
+  /** Those of records replaced since the log was opened: no deletions, which may still be needed. */
   replacedBytes = 0;
-  /** In a compacted segment: how many of them were so when it was made (deletions that must be kept). */
+  /** In a compacted segment: dead bytes when it was created (deletions that must be kept). */
   deadBytesAtBirth = 0;
-  /** In a compacted segment: the first frame of the segments it stands for. 0 in a log segment. */
+  /** In a compacted segment: the first frame of the segments that it replaces. 0 in a log segment. */
   firstNumber = 0;
-  /** Of the last durable frame; in a compacted segment, of the last frame of the segments it stands for. */
+  /** Number of the last durable frame; in a compacted segment, of the last frame of the segments that it replaces. */
   lastNumber = 0;
   lastCrc = 0;
-  /** Nothing in here was superseded by a frame up to this number. 0 for log segments. */
+  /** No record in it was superseded by a frame up to this number. 0 for log segments. */
   cleanThrough = 0;
   /** No frame will be added, and all are durable and reported. */
   sealed = false;
-  /** Scrub or compaction met damage: it is not compacted. */
+  /** A scrub or compaction found damage: it is not compacted. */
   damaged = false;
-  /** The snapshot of an index may speak of positions in here: no compaction is still moving records. */
+  /** Index snapshots may refer to positions in it, as no compaction is moving its records. */
   settled = true;
-  /** Made ahead of need, and now the active segment. */
+  /** Created ahead of need, and now the active segment. */
   isTaken = false;
-  /** Resolves when the file is on the device and listed; null before that is begun. */
+  /** Resolves when the file is on the device and listed; null before that has begun. */
   ready: Promise<void> | null = null;
   file: FileHandle | null = null;
-  /** Reads under way on `file`; it is closed when they are done if `closeAfterRead`. */
+  /** Reads in progress on `file`; with `closeAfterRead` it is closed when they have ended. */
   readers = 0;
   closeAfterRead = false;
-  /** By number of the extent, of the first ones: CRC-32 of what is durable of it. See extent-sums.ts. */
+  /** By extent number, for the first extents: CRC-32 of their durable bytes. See extent-sums.ts. */
   extentSums: number[] = [];
   /** Which of them need not be compared again for a while. */
   readonly compared = new ComparedExtents();
   /** Parts of it in the cache, by number, and what is being read of them. */
   readonly extents: (Extent | null)[] = [];
   readonly extentReads = new Map<number, Promise<Extent | null>>();
-  /** Records in the cache that were read alone: short ones, and long ones by offset. */
+  /** Individually read records in the cache: short ones, and long ones by offset. */
   singles: SingleTable | null = null;
   readonly longRecords = new Map<number, Extent>();
-  /** The file is being opened. */
+  /** Set while the file is being opened. */
   opening: Promise<FileHandle> | null = null;
 
   constructor(identity: SegmentIdentity) {
@@ -133,7 +133,7 @@ export function encodeSegmentHeader(target: Buffer, header: SegmentHeader): void
   target.writeUInt32LE(crc32(target.subarray(12, segmentHeaderBytes)), 8);
 }
 
-/** The format of the segment that a whole header tells of; null when there is none. */
+/** The segment format in an intact header; null when there is none. */
 export function segmentFormatOf(source: Buffer): number | null {
   if (source.length < segmentHeaderBytes) return null;
   if (source.toString("latin1", 0, 8) !== magic) return null;
@@ -141,7 +141,7 @@ export function segmentFormatOf(source: Buffer): number | null {
   return source.readUInt32LE(12);
 }
 
-/** @returns null when there is no whole header of this format. */
+/** @returns null when there is no intact header of this format. */
 export function decodeSegmentHeader(source: Buffer): SegmentHeader | null {
   if (segmentFormatOf(source) !== segmentFormat) return null;
   return {

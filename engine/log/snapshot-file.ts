@@ -1,6 +1,6 @@
 /**
- * A snapshot of the index: the owner's sections, and where in the log they were taken. Saves replaying what came
- * before; recovery does without it when it is not whole.
+ * A snapshot of the index: the owner's sections, and their position in the log. Recovery need not replay earlier
+ * records; it works without the snapshot when that is damaged.
  *
  *   0          8        12        16            32       40        64
  *   +----------+--------+---------+-------------+--------+---------+-----------+- - -+------+---------+
@@ -10,11 +10,12 @@
  *
  *   trailer:  | JACKTAIL 8 bytes | crc u32 | crc of the text u32 | offset of the text u64 | its length u64 | zero |
  *
- * `crc` is CRC-32 of the 64 bytes with the field itself zero. The text is JSON (`SnapshotText`): a head of the
- * owner's (for the index of the log the cut), and for each section its place and a CRC-32 for every `blockBytes` of it. Sections begin at multiples of 64.
+ * `crc` is CRC-32 of the 64 bytes with the field itself zero. The text is JSON (`SnapshotText`): a head defined by the
+ * owner (the cut, for the index of the log), and for each section its offset and a CRC-32 for every `blockBytes` of it.
+ * Sections begin at multiples of 64.
  *
  * Invariants:
- * - A section is given back only when all its blocks are whole.
+ * - A section is returned only when all its blocks are intact.
  */
 import { crc32 } from "node:zlib";
 import type { FileHandle, FileSystem } from "../environment.ts";
@@ -25,16 +26,16 @@ import type { Throttle } from "./throttle.ts";
 
 const edgeBytes = 64;
 const blockBytes = 1024 * 1024;
-/** Bytes of a section that are read before they are checked: whole blocks. */
+/** Bytes of a section that are read before they are verified: whole blocks. */
 const readBytes = 8 * blockBytes;
-/** Written bytes of a section are synced this often, so that nobody's sync waits for many of them. */
+/** Written bytes of a section are synced this often, so that no other sync has to wait for many of them. */
 const syncBytes = 8 * blockBytes;
-/** Copied and checked at once: some 50 microseconds. */
+/** Bytes copied and checksummed at once: some 50 microseconds. */
 const pieceBytes = 128 * 1024;
-/** Of the file and of its sections: a snapshot of another version is passed over, and the log replayed. */
+/** Version of the file and its sections: a snapshot of another version is ignored, and the log replayed. */
 const formatVersion = 3;
 
-/** What the snapshot knows of one segment, as of the cut. */
+/** The state of one segment as of the cut. */
 export interface SnapshotSegment {
   readonly number: number;
   readonly end: number;
@@ -42,15 +43,15 @@ export interface SnapshotSegment {
   readonly deadBytes: number;
   readonly lastNumber: number;
   readonly lastCrc: number;
-  /** See extent-sums.ts; snapshots of before have none. */
+  /** See extent-sums.ts; older snapshots have none. */
   readonly extentSums?: readonly number[];
 }
 
-/** The cut: everything up to frame `throughNumber` is in the sections, nothing behind it. */
+/** The cut: everything up to frame `throughNumber` is in the sections, nothing after it. */
 export interface SnapshotCut {
   readonly throughNumber: number;
   readonly throughCrc: number;
-  /** Segments up to the cut, in commit order. Frames go on at the `end` of the last. */
+  /** Segments up to the cut, in commit order. Further frames begin at the `end` of the last. */
   readonly segments: readonly SnapshotSegment[];
 }
 
@@ -73,7 +74,7 @@ export interface SnapshotIdentity {
 }
 
 export interface LoadedSnapshot<Head = SnapshotCut> {
-  /** Of the file. */
+  /** Bytes of the file. */
   readonly bytes: number;
   readonly head: Head;
   readonly sections: ReadonlyMap<string, Buffer>;
@@ -134,7 +135,7 @@ class SectionWriter {
   #used = 0;
   #crc = 0;
 
-  /** @param block - `blockBytes` bytes that nobody else uses until `end` resolves. */
+  /** @param block - `blockBytes` bytes that nothing else uses until `end` resolves. */
   constructor(file: FileHandle, offset: number, throttle: Throttle, block: Buffer) {
     this.#block = block;
     this.#file = file;
@@ -143,7 +144,7 @@ class SectionWriter {
   }
 
   async add(part: Uint8Array): Promise<void> {
-    // Making the next part may take a while, and give nothing yet.
+    // Making the next part may take a while, and yield nothing yet.
     if (part.length === 0 && this.#throttle.isDue()) await this.#throttle.yield();
     for (let at = 0; at < part.length; ) {
       const count = Math.min(blockBytes - this.#used, part.length - at, pieceBytes);
@@ -183,19 +184,19 @@ const ResizableMemory = ArrayBuffer as unknown as new (
   options: { readonly maxByteLength: number },
 ) => ResizableMemory;
 
-/** Memory of sections that are copied and then let go by `letGoOf`, without waiting for the collector. */
+/** Memory for sections that are copied and then released by `letGoOf`, without waiting for the garbage collector. */
 export function passingMemory(bytes: number): ArrayBuffer {
   return new ResizableMemory(bytes, { maxByteLength: bytes });
 }
 
-/** Nobody reads the sections of a snapshot in `passingMemory` any more: it is given back to the system. */
+/** Releases the memory of a snapshot in `passingMemory` to the system; its sections must not be read any more. */
 export function letGoOf(snapshot: LoadedSnapshot): void {
   for (const { buffer } of snapshot.sections.values()) (buffer as ResizableMemory).resize(0);
 }
 
 /**
- * Loads a snapshot. @returns null when it is not there, cannot be read or is not whole, or when `isWanted` says no to its head:
- * then its sections are not read. `newMemory` makes the memory of a section
+ * Loads a snapshot. @returns null when it does not exist, cannot be read or is damaged, or when `isWanted` rejects its
+ * head: then its sections are not read. `newMemory` allocates the memory of a section
  */
 export async function readSnapshotFile<Head = SnapshotCut>(
   files: FileSystem,
@@ -223,7 +224,7 @@ async function readWholeFile<Head>(
   try {
     const text = await readText<Head>(file, identity);
     if (text === null || !isWanted(text.head)) return null;
-    // All at once: the device and the checks of what has come work side by side. The file is open until the last is read.
+    // All at once: reading overlaps with verifying. The file stays open until the last section is read.
     const reads = await Promise.allSettled(
       text.sections.map((section) =>
         readSection(file, section, Buffer.from(newMemory(section.length))),

@@ -1,9 +1,10 @@
 /**
- * Writes snapshots of the index and keeps the newest; with it the one before, for the case that the newer is damaged,
- * unless one of them is large beside the log. Without any the log is replayed: that takes longer and gives the same.
+ * Writes snapshots of the index and keeps the newest, and the one before in case the newer is damaged, unless one of
+ * them is large relative to the log. Without any, the whole log is replayed: that takes longer and gives the same
+ * result.
  *
  * Invariants:
- * - A snapshot is listed when it is on the device under its final name.
+ * - A snapshot is listed only once it is on the device under its final name.
  */
 import { assert } from "../assert.ts";
 import type { Clock } from "../environment.ts";
@@ -20,21 +21,21 @@ import {
 } from "./snapshot-file.ts";
 import { Throttle } from "./throttle.ts";
 
-/** Two are kept while each has at most this part of the log's live bytes, or is small. */
+/** Two are kept while each has at most this share of the log's live bytes, or is small. */
 const keptShare = 1 / 8;
 const smallBytes = 1024 * 1024;
-/** Of the process's time: deletions that wait for a snapshot take the more room the later it is there. */
+/** Share of the process's time: deletions that wait for a snapshot take the more space the longer it takes. */
 const timeShare = 0.25;
 
 export class Snapshots {
   readonly #store: SegmentStore;
   readonly #writer: LogWriter;
   readonly #clock: Clock;
-  /** The cut of the snapshot that is being written. */
+  /** The cut of the snapshot being written. */
   #cut: SnapshotCut | null = null;
   #throttle: Throttle | null = null;
   #underWay: Promise<unknown> = Promise.resolve();
-  /** Durable transactions since opening that are in the newest snapshot; -1 when some from before are not. */
+  /** Durable transactions since opening that are in the newest snapshot; -1 when earlier ones are missing in it. */
   #transactionCount: number;
 
   constructor(store: SegmentStore, writer: LogWriter, clock: Clock, isCurrent: boolean) {
@@ -51,7 +52,7 @@ export class Snapshots {
     return cuts;
   }
 
-  /** Is everything durable in the newest snapshot already? */
+  /** Does the newest snapshot contain everything durable? */
   isCurrent(): boolean {
     return this.#transactionCount === this.#writer.durableCount;
   }
@@ -80,7 +81,7 @@ export class Snapshots {
     }
   }
 
-  /** Resolves, as soon as can be, when none is being written. */
+  /** Speeds up a snapshot in progress; resolves when none is being written. */
   async finish(): Promise<void> {
     this.#throttle?.hurry();
     await this.#underWay;
@@ -88,11 +89,11 @@ export class Snapshots {
     await Promise.resolve();
   }
 
-  /** Where the log stands now, as far as the owner was told. */
+  /** The present state of the log, as reported to the owner. */
   #takeCut(): SnapshotCut {
     const segments: SnapshotSegment[] = [];
     for (const segment of this.#store.order) {
-      // Records of a compaction that is still moving them are moved once more by recovery.
+      // Recovery relocates the records of an unfinished compaction again.
       if (!segment.settled) continue;
       if (segment.kind === "log" && segment.end === segmentHeaderBytes) continue;
       const { number, end, payloadBytes, deadBytes, lastNumber, lastCrc } = segment;
@@ -147,7 +148,10 @@ export class Snapshots {
     }
   }
 
-  /** `bytes`: of the larger of it and the one before. @returns the names of the snapshots that are no longer listed. */
+  /**
+   * `bytes`: size of the larger of it and the previous one. @returns the names of the snapshots that are no longer
+   * listed.
+   */
   async #list(number: number, throughNumber: number, bytes: number): Promise<string[]> {
     const store = this.#store;
     const before = store.snapshots;

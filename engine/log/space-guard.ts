@@ -1,16 +1,17 @@
 /**
- * Says whether the device has too little room for anything but deletions, from `freeBytes` asked at a bounded rate
- * and from writes that failed. It heals by itself: a refused write asks again after a second.
+ * Detects that the device has too little space for anything but deletions, by `freeBytes`, called at a limited rate,
+ * and by failed writes. It recovers by itself: a refused write checks again after a second.
  *
- * The operator is told once for each filling, however many databases meet it, and once more when there is room again: when
- * each of them has found twice its reserve, so that a device at the edge is not told of every second.
+ * The operator gets one message when the device fills up, however many databases are affected, and one when there is
+ * space again: when each of them has found twice its reserve, so that a device at the limit does not cause a message
+ * every second.
  */
 import type { Clock, FileSystem, Report } from "../environment.ts";
 import type { Disk } from "./segment-store.ts";
 
 const checkIntervalMs = 1000;
 
-/** Those that met a full device and have not yet found enough room, by the file system that they share. */
+/** Guards that found the device full and have not yet found enough space again, by the file system that they share. */
 const fullGuards = new WeakMap<FileSystem, Set<SpaceGuard>>();
 
 export class SpaceGuard {
@@ -18,12 +19,12 @@ export class SpaceGuard {
   readonly #clock: Clock;
   readonly #reserveBytes: number;
   readonly #report: Report;
-  /** Of all databases: that of one disk may be a view of it. */
+  /** That of all databases: the one of a disk may be a wrapper around it. */
   readonly #files: FileSystem;
   #full = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #checking: Promise<void> | null = null;
-  /** Has this one told of the filling that it is in? */
+  /** Has this guard reported the present shortage? */
   #isTold = false;
 
   constructor(
@@ -40,20 +41,20 @@ export class SpaceGuard {
     this.#reserveBytes = reserveBytes;
   }
 
-  /** Are writes refused? While they are, asking leads to a new look at the device, at most one a second. */
+  /** Are writes refused? While they are, calling this triggers a new check of the device, at most once a second. */
   isFull(): boolean {
     if (this.#full) this.wrote();
     return this.#full;
   }
 
-  /** A write met a full device. */
+  /** A write failed for lack of space. */
   becameFull(): void {
     this.#full = true;
     this.#checkedAtMs = this.#clock.monotonicMs();
     this.#tellFull("A write found no room");
   }
 
-  /** The database is closed: it does not keep others from telling. */
+  /** The database is closed: its guard no longer suppresses messages of others. */
   close(): void {
     fullGuards.get(this.#files)?.delete(this);
   }
@@ -81,14 +82,14 @@ export class SpaceGuard {
     this.#report(`The disk of ${folder} has room again: all writes are taken`);
   }
 
-  /** Something was written: looks at the device if it was not looked at for a second. */
+  /** Something was written: checks the device unless it was checked within the last second. */
   wrote(): void {
     if (this.#disk === null || this.#checking !== null) return;
     if (this.#clock.monotonicMs() - this.#checkedAtMs < checkIntervalMs) return;
     this.check().catch(() => undefined);
   }
 
-  /** Looks at the device now. */
+  /** Checks the device now. */
   check(): Promise<void> {
     this.#checking ??= this.#check().finally(() => {
       this.#checking = null;

@@ -1,12 +1,10 @@
-/**
- * Bounds the speed of work in the background, and gives the event loop back in between.
- */
+/** Limits the speed of background work, and yields to the event loop in between. */
 import type { Clock, Timer } from "../environment.ts";
 import { backgroundSliceMs, sliceMs as sliceMsMax } from "../limits.ts";
 
 /** Shorter waits are not worth a timer. */
 const waitMsMin = 5;
-/** Of the time that a wait took longer than it should have, what is made up for at most. */
+/** Maximum overrun of a wait that is compensated for. */
 const lateMsMax = 100;
 
 export class Throttle {
@@ -15,11 +13,11 @@ export class Throttle {
   readonly #sliceMs: number;
   readonly #isAwaited: boolean;
   /**
-   * The part of the time that it has at least, 0 to below 1: its slices are as much longer as the others' turns are, up
-   * to `sliceMs` of limits.ts. With 0 it gets one short slice for each turn, however long that is.
+   * Minimum share of the time, 0 to below 1: its slices are lengthened in proportion to the turns of other work, up to
+   * `sliceMs` of limits.ts. With 0 it gets one short slice per turn, however long that is.
    */
   timeShare = 0;
-  /** How long the present slice may last. */
+  /** Length of the present slice. */
   #presentSliceMs: number;
   #sliceStartMs: number;
   #owedMs = 0;
@@ -28,8 +26,8 @@ export class Throttle {
   #goOn: (() => void) | null = null;
 
   /**
-   * `bytesPerSecond` may be infinite; `sliceMs` is how long the event loop may be held; `isAwaited`: somebody's request
-   * waits for it, so that the process must not end meanwhile.
+   * `bytesPerSecond` may be infinite; `sliceMs`: how long it may block the event loop; `isAwaited`: a request waits for
+   * it, so the process must not exit meanwhile.
    */
   constructor(
     clock: Clock,
@@ -45,19 +43,19 @@ export class Throttle {
     this.#sliceStartMs = clock.monotonicMs();
   }
 
-  /** From now on as fast as can be: the log is being closed. */
+  /** From now on as fast as possible: the log is being closed. */
   hurry(): void {
     this.#hurried = true;
     this.#timer?.cancel();
     this.#goOn?.();
   }
 
-  /** Has the present slice lasted long enough? */
+  /** Is the present slice used up? */
   isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sliceStartMs >= this.#presentSliceMs;
   }
 
-  /** Lets others run, and starts a new slice. */
+  /** Yields to the event loop, then starts a new slice. */
   async yield(): Promise<void> {
     const fromMs = this.#clock.monotonicMs();
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -67,12 +65,12 @@ export class Throttle {
     this.#presentSliceMs = Math.max(this.#sliceMs, Math.min(ownMs, sliceMsMax));
   }
 
-  /** Something was awaited that gave the event loop back: a new slice starts. */
+  /** A new slice starts, as the event loop ran during an await. */
   resumed(): void {
     this.#sliceStartMs = this.#clock.monotonicMs();
   }
 
-  /** Waits as long as `bytes` take at the given speed. */
+  /** Waits for as long as `bytes` take at the given speed. */
   async spend(bytes: number): Promise<void> {
     if (Number.isFinite(this.#bytesPerSecond) && !this.#hurried) {
       this.#owedMs += (bytes / this.#bytesPerSecond) * 1000;
@@ -80,7 +78,7 @@ export class Throttle {
         const fromMs = this.#clock.monotonicMs();
         await this.#sleep(this.#owedMs);
         this.resumed();
-        // In a busy process timers come late: what follows is as much earlier.
+        // In a busy process timers fire late: the next waits are shortened accordingly.
         this.#owedMs -= this.#sliceStartMs - fromMs;
         this.#owedMs = Math.max(-lateMsMax, Math.min(0, this.#owedMs));
         return;

@@ -1,15 +1,15 @@
 /**
- * The text of a dump as it comes, in pieces of any size: one object, whose members are read one after another, their
- * values whole, item by item, or passed over. Raw bytes may stand behind an item.
+ * Reads the text of a dump incrementally, in pieces of any size: one object, whose members are read one after another,
+ * each value as a whole or item by item. Raw bytes may follow an item.
  *
  *   dump := { key : value (, key : value)* }      value of a section := [ item (, item)* ]      item := value bytes?
  *
- * A comma before a closing bracket is passed over: RavenDB 7.2.7 writes some, and reads them. Knows nothing of what
+ * A comma before a closing bracket is ignored: RavenDB 7.2.7 writes some, and accepts them. Knows nothing of what
  * sections mean.
  *
  * Invariants:
- * - What was given out does not change.
- * - A value is at most `dumpItemBytesMax` long; no more than that, and one piece of the source, is held.
+ * - Returned bytes do not change.
+ * - A value is at most `dumpItemBytesMax` long; at most that, and one piece of the source, is buffered.
  */
 
 import { EngineError } from "../errors.ts";
@@ -35,12 +35,12 @@ const noBytes = Buffer.alloc(0);
 export class DumpReader {
   readonly #source: AsyncIterator<Buffer>;
   readonly #pieces: HeldPieces;
-  /** What came and is not used up: `#bytes[#at, #end)`. */
+  /** Received but unused bytes: `#bytes[#at, #end)`. */
   #bytes: Buffer = noBytes;
   #at = 0;
   #end = 0;
   #isFirst = true;
-  /** Of the whole text, used up before `#bytes[0]`. */
+  /** Offset of `#bytes[0]` in the whole text. */
   #before = 0;
 
   constructor(source: AsyncIterable<Buffer>) {
@@ -48,12 +48,12 @@ export class DumpReader {
     this.#pieces = new HeldPieces(this.#source);
   }
 
-  /** Bytes that were used up: where in the dump the reader is. */
+  /** Position of the reader in the dump, in bytes. */
   get position(): number {
     return this.#before + this.#at;
   }
 
-  /** Goes into the dump's object. @throws EngineError json-invalid, invalid-operation */
+  /** Enters the dump's object. @throws EngineError json-invalid, invalid-operation */
   async open(): Promise<void> {
     const first = await this.#token();
     if (first === undefined) throw new EngineError("invalid-operation", "Empty stream");
@@ -66,7 +66,7 @@ export class DumpReader {
     this.#isFirst = true;
   }
 
-  /** The key of the next section, whose value must be read or skipped; undefined behind the last. */
+  /** The key of the next section, whose value must be read; undefined after the last. */
   async nextSection(): Promise<string | undefined> {
     if (!(await this.#nextMember(byteObjectClose, "the dump's sections"))) return undefined;
     if (this.#bytes[this.#at] !== byteQuote) throw this.#misplaced();
@@ -77,25 +77,27 @@ export class DumpReader {
     return parsedText(key, 0, key.length) as string;
   }
 
-  /** The value of a section that is one value. */
+  /** The value of a section, as a whole. */
   async value(): Promise<Buffer> {
     return await this.#value();
   }
 
-  /** Goes into the array of a section. @throws EngineError invalid-operation */
+  /** Enters the array of a section. @throws EngineError invalid-operation */
   async openArray(): Promise<void> {
     if (this.#bytes[this.#at] !== byteArrayOpen) throw this.#unexpected("start array");
     this.#at++;
     this.#isFirst = true;
   }
 
-  /** The next item of an array; undefined behind the last. `section`: for the message of a text that ends. */
+  /**
+   * The next item of an array; undefined after the last. `section`: for the error message at an early end of the text.
+   */
   async nextItem(section: string): Promise<Buffer | undefined> {
     if (!(await this.#nextMember(byteArrayClose, section))) return undefined;
     return await this.#value(section);
   }
 
-  /** The raw bytes that stand behind the last item. They must all be read. @throws EngineError json-truncated */
+  /** The raw bytes that follow the last item. They must all be read. @throws EngineError json-truncated */
   async *content(length: number): AsyncGenerator<Buffer> {
     for (let left = length; left > 0; ) {
       if (this.#at === this.#end && !(await this.#more())) {
@@ -111,7 +113,7 @@ export class DumpReader {
     }
   }
 
-  /** The rest of the source means nothing, but is read up to a bound, so that the source can end well. */
+  /** Reads the rest of the source, which is ignored, up to a bound, so that the source can end normally. */
   async drain(bytesMax: number): Promise<void> {
     for (let left = bytesMax; left > 0; ) {
       const next = await this.#source.next();
@@ -120,14 +122,14 @@ export class DumpReader {
     }
   }
 
-  /** Lets go of the source. */
+  /** Releases the source. */
   close(): void {
     this.#pieces.release();
     // Not awaited: it may be waiting for a piece that never comes.
     this.#source.return?.().catch(() => undefined);
   }
 
-  /** Goes past the comma before the next member. @returns false behind the closing bracket */
+  /** Skips the comma before the next member. @returns false after the closing bracket */
   async #nextMember(close: number, what: string): Promise<boolean> {
     let byte = await this.#require(what);
     if (!this.#isFirst) {
@@ -146,9 +148,9 @@ export class DumpReader {
     return true;
   }
 
-  /** The value that begins here, whole. */
+  /** The whole value that begins here. */
   async #value(what = "a value"): Promise<Buffer> {
-    const first = this.#bytes[this.#at] as number; // the caller has seen it
+    const first = this.#bytes[this.#at] as number; // the caller has checked that it is there
     let depth = 0;
     let isInString = false;
     let offset = 0;
@@ -189,7 +191,7 @@ export class DumpReader {
     return taken;
   }
 
-  /** The next byte that is no space; undefined at the end. */
+  /** The next byte that is not a space; undefined at the end. */
   async #token(): Promise<number | undefined> {
     for (;;) {
       this.#at = skipSpace(this.#bytes, this.#at, this.#end);
@@ -207,7 +209,7 @@ export class DumpReader {
   /** @returns false at the end of the source */
   async #more(): Promise<boolean> {
     const next = await this.#pieces.next(this.#end - this.#at);
-    // A dump that is there already is read without a wait.
+    // A dump that was already received arrives without a wait.
     await turnIsOver();
     if (next.done) return false;
     const chunk = next.value;
@@ -219,7 +221,7 @@ export class DumpReader {
       this.#end = chunk.length;
       return true;
     }
-    // What was given out is in the old buffer: only behind its end is free.
+    // Returned values are in the old buffer: only the space after its end is free.
     if (this.#end + chunk.length > this.#bytes.length) {
       const larger = grownBuffer(held + chunk.length, dumpItemBytesMax);
       this.#bytes.copy(larger, 0, this.#at, this.#end);
@@ -262,8 +264,8 @@ function isScalarEnd(byte: number): boolean {
 }
 
 /**
- * A value of a dump for JavaScript. Whole numbers of 16 digits and more become texts, since doubles do not hold them; a
- * comma before a closing bracket is passed over. @throws EngineError json-invalid
+ * Parses a value of a dump. Integers of 16 digits and more become strings, as doubles cannot represent them; a comma
+ * before a closing bracket is ignored. @throws EngineError json-invalid
  */
 export function dumpValue(bytes: Buffer): unknown {
   let text = "";

@@ -1,10 +1,10 @@
 /**
- * The record of a database in a dump: what of it is exported, and what an import takes of one. Keys and their order are
- * those of RavenDB 7.2.7.
+ * The database record in a dump: the exported parts, and those that an import applies. Keys and their order are those
+ * of RavenDB 7.2.7.
  */
 import type { JsonObject } from "../json/json-object.ts";
 
-/** Keys of a dump's record with the value of one that was never set. */
+/** Keys of a dump's record, with the values of parts that were never set. */
 const defaults: JsonObject = {
   UnusedDatabaseIds: [],
   LockMode: "Unlock",
@@ -45,7 +45,7 @@ const defaults: JsonObject = {
   GenAis: [],
 };
 
-/** What an import takes: the key in the record, its word in `OperateOnDatabaseRecordType`, its name in the result. */
+/** Parts that an import applies: key in the record, word in `OperateOnDatabaseRecordType`, name in the result. */
 const importedParts = [
   { key: "Settings", type: "settings", name: "Settings" },
   { key: "Revisions", type: "revisions", name: "RevisionsConfiguration" },
@@ -55,7 +55,7 @@ const importedParts = [
   { key: "LockMode", type: "lockmode", name: "LockMode" },
 ] as const;
 
-/** @param record the database's record of settings. */
+/** @param record the database's settings record. */
 export function exportedRecord(name: string, record: JsonObject): JsonObject {
   const exported: Record<string, unknown> = { DatabaseName: name, Encrypted: false };
   for (const [key, value] of Object.entries(defaults)) exported[key] = record[key] ?? value;
@@ -65,10 +65,10 @@ export function exportedRecord(name: string, record: JsonObject): JsonObject {
   return exported;
 }
 
-/** What an import changes of a record. */
+/** The changes that an import makes to a record. */
 export interface RecordChange {
   readonly parts: JsonObject;
-  /** Names of the parts, as results call them. */
+  /** Names of the parts in results. */
   readonly names: readonly string[];
 }
 
@@ -90,7 +90,7 @@ export function recordChange(dumped: JsonObject, types: ReadonlySet<string> | nu
   return { parts, names };
 }
 
-/** Dumps have a list of objects with one key each. */
+/** Dumps contain a list of objects with one key each. */
 function settingsOf(value: unknown): JsonObject | null {
   const list = Array.isArray(value) ? value : [value];
   const settings = Object.assign({}, ...list.filter(isObject)) as JsonObject;

@@ -1,16 +1,16 @@
 /**
- * Writes the dump of a database: its text, piece by piece, of one moment, while others go on writing.
+ * Writes the dump of a database as a stream of pieces: a consistent snapshot, taken while writes go on.
  *
  *   { "BuildVersion", "DatabaseRecord", "Docs", "RevisionDocuments", "Tombstones", "Conflicts", "Indexes", "Identities",
  *     "CompareExchange", "CompareExchangeTombstones", "CounterGroups", "Subscriptions", "TimeSeriesDeletedRanges",
  *     "TimeSeries", "ReplicationHubCertificates" }
  *
- * The content of an attachment stands once, behind an item of its own, before the first document that has it; the segments
- * of time series likewise behind theirs. Order and form are those of RavenDB 7.2.7.
+ * The content of an attachment is written once, after an item of its own, before the first document that references it;
+ * each segment of a time series follows its item. Order and format are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - What is in a dump is the state of one moment, attachments' contents included.
- * - No more than one document and one piece is held at a time, beside the numbers of revisions and attachments' hashes.
+ * - A dump is the state at one point in time, including the contents of attachments.
+ * - At most one document and one piece are held at a time, besides the list of revisions and the hashes of attachments.
  */
 
 import {
@@ -47,7 +47,7 @@ import { encodeSeriesBlob } from "./series-blob.ts";
 import type { ItemCounts, ResultKind, SmugglerResult } from "./smuggler-result.ts";
 import { transformOf } from "./transform.ts";
 
-/** What dumps of RavenDB 7.2.7 say, and their readers go by. */
+/** The build number in dumps of RavenDB 7.2.7, on which their readers depend. */
 const buildVersion = 72051;
 const pieceBytes = 64 * 1024;
 const progressMs = 500;
@@ -58,12 +58,12 @@ const countersPerItem = 1024;
 
 type Tree<Value> = BTree<string, Readonly<Entry<Value>>>;
 
-/** A store, and the indexes over it, of which a dump has the definitions. */
+/** A store with its indexes, whose definitions are part of a dump. */
 export type ExportedStore = Store & {
   readonly queries: { readonly indexes: Pick<IndexSet, "all"> };
 };
 
-/** A revision's record. */
+/** Position of a revision's record. */
 interface RevisionPlace {
   readonly document: number;
   readonly etag: number;
@@ -72,7 +72,7 @@ interface RevisionPlace {
   readonly collectionId: number;
 }
 
-/** Revisions by their place in the list. */
+/** Revisions by their index in the list. */
 function tableOf(revisions: readonly RevisionPlace[]): RecordTable {
   const at = (number: number) => revisions[number] as RevisionPlace; // from the list
   return {
@@ -82,7 +82,7 @@ function tableOf(revisions: readonly RevisionPlace[]): RecordTable {
   };
 }
 
-/** Everything of one moment. Release it. */
+/** The state at one point in time. Release it. */
 class DumpSource {
   readonly view: DatabaseView;
   readonly revisions: readonly RevisionPlace[];
@@ -135,8 +135,8 @@ class DumpSource {
 }
 
 /**
- * The text of the dump. What was done so far is in `result`; `progress` hears of it now and then.
- * @throws EngineError script-failed, record-damaged, operation-cancelled; then the text is not whole
+ * The text of the dump. Counts so far are in `result`; `progress` is called with them from time to time.
+ * @throws EngineError script-failed, record-damaged, operation-cancelled; then the text is incomplete
  */
 export async function* exportDump(
   database: ExportedStore,
@@ -163,7 +163,7 @@ class DumpExport {
   readonly #signal: AbortSignal | undefined;
   readonly #rewriter: DocumentRewriter;
   readonly #text = new ReplyText(pieceBytes + 4096);
-  /** Hashes of the contents that are written. */
+  /** Hashes of the contents already written. */
   readonly #written = new Set<string>();
   readonly #reader: RecordReader;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
@@ -214,7 +214,7 @@ class DumpExport {
     yield this.#text.take();
   }
 
-  /** One section: an array, unless it is the record. `key`: how the dump calls it. */
+  /** Writes one section: an array, except for the record. `key`: its key in the dump. */
   async *#section(
     type: DumpItemType,
     key: string | null,
@@ -267,12 +267,12 @@ class DumpExport {
         await turnIsOver();
       }
       if (filled < batch.length) return;
-      // The event loop gets its turn though nobody waits for room.
+      // Yield even if the consumer applies no back-pressure.
       await nextTurn();
     }
   }
 
-  /** The record of number `at`; of those up to `to` some are read with it. Valid until the next is asked for. */
+  /** The record of number `at`; records up to `to` may be read along with it. Valid until the next call. */
   #recordOf(
     table: RecordTable,
     numbers: Uint32Array,
@@ -306,7 +306,7 @@ class DumpExport {
     }
   }
 
-  /** One document, or the revision of this etag, after the contents that it needs. */
+  /** Writes one document, or the revision with this etag, after the contents that it needs. */
   async *#document(
     record: Buffer,
     counts: ItemCounts,
@@ -317,7 +317,7 @@ class DumpExport {
       counts.skippedCount++;
       return;
     }
-    // A script is for documents, not for what they were.
+    // The script applies to documents, not to revisions.
     const rewritten =
       revisionEtag === 0 ? this.#rewriter.document(record) : this.#rewriter.revision(record);
     if (rewritten === null) {
@@ -326,7 +326,7 @@ class DumpExport {
     }
     const hasContents = (documentFlagsOf(record, 0) & documentFlags.HasAttachments) !== 0;
     if (hasContents && this.#options.types.has("Attachments")) {
-      // Neither the record's segment nor the rewriter's buffer stays as it is while contents are read.
+      // The record's segment and the rewriter's buffer may change while contents are read.
       const kept = Buffer.from(rewritten);
       yield* this.#contents(kept, revisionEtag, attachmentCounts);
       this.#addDocument(kept, counts);
@@ -341,7 +341,7 @@ class DumpExport {
     counts.sizeBytes += this.#text.length - before;
   }
 
-  /** The contents that no document before it has. */
+  /** Writes the attachment contents that were not written before. */
   async *#contents(record: Buffer, etag: number, counts: ItemCounts): AsyncGenerator<Buffer> {
     const id = idOf(record, 0);
     const prefix = etag === 0 ? attachmentKey(id, "") : revisionAttachmentKey(id, etag, "");
@@ -389,7 +389,7 @@ class DumpExport {
     }
   }
 
-  /** Those that somebody deployed: automatic ones are made again by queries. */
+  /** Deployed indexes only: automatic ones are created again by queries. */
   *#indexes(counts: ItemCounts): Generator<Buffer> {
     for (const index of this.#database.queries.indexes.all()) {
       if (!index.isStatic || index.name.startsWith(replacementPrefix)) continue;
@@ -419,7 +419,7 @@ class DumpExport {
     }
   }
 
-  /** One item for a document, or a few when it has many counters. */
+  /** One item per document, or a few when it has many counters. */
   *#counters(counts: ItemCounts): Generator<Buffer> {
     let id = "";
     let group: [string, Readonly<Entry<Counter>>][] = [];
@@ -554,7 +554,7 @@ class DumpExport {
     this.#hasItem = true;
   }
 
-  /** What has gathered, when it is enough. */
+  /** Yields the gathered text once it is large enough. */
   *#pieces(): Generator<Buffer> {
     if (this.#text.length < pieceBytes) return;
     this.#checkAborted();

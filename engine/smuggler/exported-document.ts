@@ -1,6 +1,6 @@
 /**
- * What a dump has of a document's record: without the lists and flags of kinds that are not exported, and as a script
- * left it. Records stay records, so that their text is composed as for any reader.
+ * Rewrites a document's record for a dump: without the lists and flags of kinds that are not exported, and as changed
+ * by the script. The result is a record again, so that its text is composed as for any reader.
  */
 import type { DatabaseState } from "../database-state.ts";
 import {
@@ -28,10 +28,10 @@ const { FromClusterTransaction, HasAttachments, HasCounters, HasRevisions, HasTi
   documentFlags;
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
-/** What a document's metadata says with it would be read as a mark of the dump. */
+/** In a document's metadata this key would be read as a mark of the dump. */
 const exportTypeKey = "@export-type";
 
-/** One kind of list: its key, the flag of documents that have one, and whether dumps have its items. */
+/** One kind of list: its key, the flag of documents that have one, and whether the dump contains its items. */
 interface ListKind {
   readonly key: string;
   readonly flag: number;
@@ -42,10 +42,10 @@ export class DocumentRewriter {
   readonly #state: DatabaseState;
   readonly #transform: DocumentTransform | undefined;
   readonly #lists: readonly ListKind[];
-  /** Flags that exported documents have. RavenDB 7.2.7 leaves out those of counters and time series. */
+  /** Flags shown for exported documents. RavenDB 7.2.7 omits those of counters and time series. */
   readonly #shownFlags: number;
   readonly #fields = new DocumentFields();
-  /** Without shapes: what it parses is not stored. */
+  /** Without shapes: its documents are not stored. */
   readonly #parser = new DocumentParser(null);
   #scratch = Buffer.alloc(16 * 1024);
 
@@ -73,7 +73,7 @@ export class DocumentRewriter {
 
   /**
    * The record to export, valid until the next call; null when the script leaves it out.
-   * @throws EngineError script-failed, and json-… for what the script made
+   * @throws EngineError script-failed, and json-… for the result of the script
    */
   document(record: Buffer): Buffer | null {
     const flags = documentFlagsOf(record, 0);
@@ -91,7 +91,7 @@ export class DocumentRewriter {
     return this.#encode(flags & this.#shownFlags);
   }
 
-  /** As `document`, of a revision: its flags are shown as they are, and no script is for it. */
+  /** As `document`, for a revision: its flags are kept, and no script runs. */
   revision(record: Buffer): Buffer {
     return this.#without(record, documentFlagsOf(record, 0));
   }
@@ -118,7 +118,7 @@ export class DocumentRewriter {
     return this.#encode(flags);
   }
 
-  /** The lists of a document whose items are exported: no script changes them. */
+  /** The exported lists of a document: the script cannot change them. */
   #keptLists(record: Buffer): ServerMember[] {
     const flags = documentFlagsOf(record, 0);
     const wanted = this.#lists.filter(({ flag, isExported }) => isExported && flags & flag);
@@ -148,7 +148,7 @@ export class DocumentRewriter {
     const { metadata, keyspaces } = this.#state;
     fields.flags = flags;
     fields.setMetadata(metadata.text, 0, metadata.length);
-    // Without any member the collection's own would be shown.
+    // Without any member the collection's own would be composed.
     if (metadata.length === 0) fields.collectionId = keyspaces.collections.intern("@empty");
     const length = documentRecordLength(fields);
     if (this.#scratch.length < length) this.#scratch = Buffer.alloc(2 * length);

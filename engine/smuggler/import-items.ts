@@ -1,7 +1,7 @@
 /**
- * What a dump's items do to a database: each is read from its text once, and applied in a transaction, perhaps more than
- * once. Semantics are those of RavenDB 7.2.7, with one difference: a counter is given the value that the dump has, whatever
- * it was, since values are not kept apart by where they were counted.
+ * The items of a dump: each is parsed once, and applied in a transaction, perhaps several times. Semantics are those of
+ * RavenDB 7.2.7, with one difference: a counter is set to the value in the dump, whatever it was, since values are not
+ * stored per node.
  */
 
 import type { BlobStore, Lease } from "../blob-store.ts";
@@ -35,18 +35,18 @@ import type { ItemCounts } from "./smuggler-result.ts";
 
 /** One item that an import writes. */
 export interface ImportItem {
-  /** Bytes of the dump that it came from. */
+  /** Its bytes in the dump. */
   readonly sizeBytes: number;
   readonly counts: ItemCounts;
-  /** In words, for messages. */
+  /** A description, for messages. */
   readonly name: string;
-  /** What takes long, before its transaction. @throws EngineError */
+  /** Slow work to be done before its transaction. @throws EngineError */
   readonly prepare?: ((state: DatabaseState) => Promise<void>) | undefined;
-  /** What it does has no other effect than on the transaction. @throws EngineError */
+  /** Must have no effect except on the transaction. @throws EngineError */
   apply(transaction: Transaction): void;
 }
 
-/** An attachment's name in a document, whose content is in the blob store. */
+/** The name of an attachment in a document; its content is in the blob store. */
 export interface ImportedAttachment {
   readonly name: string;
   readonly hash: string;
@@ -54,12 +54,12 @@ export interface ImportedAttachment {
   readonly size: number;
 }
 
-/** What is read of the `@metadata` of a document or revision before it is parsed whole. */
+/** The parts of a document's or revision's `@metadata` that are read before it is parsed as a whole. */
 export interface DumpedMetadata {
   readonly id: string;
   readonly collection: string;
   readonly changeVector: string;
-  /** Microseconds since 1970; undefined: none. */
+  /** Microseconds since 1970; undefined: not given. */
   readonly lastModified: number | undefined;
   /** Bits of `documentFlags`. */
   readonly flags: number;
@@ -67,13 +67,13 @@ export interface DumpedMetadata {
   /** Microseconds since 1970; undefined: never. */
   readonly expires: number | undefined;
   readonly isArchived: boolean;
-  /** Of an item that is no document; "" for documents. */
+  /** The type of an item that is not a document; "" for documents. */
   readonly exportType: string;
   /** The text of `@metadata`. */
   readonly text: string;
 }
 
-/** @throws EngineError json-invalid, json-not-object, invalid-format without an id that is text */
+/** @throws EngineError json-invalid, json-not-object, invalid-format without a string id */
 export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
   if (bytes[0] !== 0x7b) {
     throw new EngineError("json-not-object", "Expected start of object in the dump's documents.");
@@ -95,7 +95,7 @@ export async function dumpedMetadata(bytes: Buffer): Promise<DumpedMetadata> {
   const textOf = (key: string): string => (typeof known[key] === "string" ? known[key] : "");
   const id = textOf("@id");
   const exportType = textOf("@export-type");
-  // A content of an attachment is no document.
+  // The content of an attachment is not a document.
   if (id === "" && exportType === "") {
     throw new EngineError("invalid-format", "Document does not contain an id.");
   }
@@ -117,7 +117,7 @@ function timeOf(metadata: JsonObject, key: string, id: string): number | undefin
   const value = metadata[key];
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
-  // The record has no room for a time before 1970, when nobody can have changed a document.
+  // Records cannot represent times before 1970.
   if (Number.isNaN(time) || time < 0) {
     throw new EngineError(
       "json-invalid",
@@ -132,7 +132,7 @@ function expiryOf(value: unknown): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** Unknown words are passed over. */
+/** Unknown words are ignored. */
 function flagsOf(text: string): number {
   let flags = 0;
   for (const word of text.split(",")) {
@@ -157,12 +157,12 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** How a document is to be stored. */
+/** How a document is stored. */
 export interface DocumentFate {
   readonly id: string;
   readonly collection: string;
   readonly options: PutOptions;
-  /** It has an atomic guard: it was written by a cluster-wide session. */
+  /** It has an atomic guard, as it was written by a cluster-wide session. */
   readonly isGuarded: boolean;
   readonly attachments: readonly ImportedAttachment[];
 }
@@ -258,7 +258,7 @@ export class RevisionItem implements ImportItem {
   }
 }
 
-/** A deletion of a document. */
+/** The deletion of a document. */
 export class TombstoneItem implements ImportItem {
   readonly sizeBytes = 128;
   readonly counts: ItemCounts;
@@ -278,7 +278,7 @@ export class TombstoneItem implements ImportItem {
   }
 }
 
-/** The last number that an identity gave; a greater one that is there stays. */
+/** The last number of an identity; a greater existing one is kept. */
 export class IdentityItem implements ImportItem {
   readonly sizeBytes = 64;
   readonly counts: ItemCounts;
@@ -302,7 +302,7 @@ export class IdentityItem implements ImportItem {
 
 const valueParser = new DocumentParser(null);
 
-/** A compare-exchange value takes the place of what is there; null: it goes. */
+/** Replaces a compare-exchange value; null: deletes it. */
 export class CompareExchangeItem implements ImportItem {
   readonly sizeBytes: number;
   readonly counts: ItemCounts;
@@ -339,14 +339,14 @@ export class CompareExchangeItem implements ImportItem {
   }
 }
 
-/** Guards come with their documents. */
+/** Guards are imported with their documents. */
 export function isGuardKey(key: string): boolean {
   return key.toLowerCase().startsWith(guardPrefix);
 }
 
 function minifiedObject(text: string): string {
   const bytes = Buffer.from(text);
-  valueParser.parse(bytes, 0, bytes.length); // an object, and nothing else
+  valueParser.parse(bytes, 0, bytes.length); // verifies that it is an object
   valueParser.parseValue(bytes, 0, bytes.length);
   return valueParser.body.utf8Slice(0, valueParser.bodyLength);
 }
@@ -379,7 +379,7 @@ export class CountersItem implements ImportItem {
   }
 }
 
-/** Entries of a time series, or a range of them that is gone. */
+/** Entries of a time series, or a deleted range of it. */
 export class SeriesItem implements ImportItem {
   readonly sizeBytes: number;
   readonly counts: ItemCounts;
@@ -417,7 +417,7 @@ export class SeriesItem implements ImportItem {
   }
 }
 
-/** The contents of the attachments that came with the dump, kept until the import ends. */
+/** The contents of the dump's attachments, leased until the import ends. */
 export class DumpedContents {
   readonly #blobs: BlobStore;
   readonly #leases = new Map<string, Lease>();
@@ -427,7 +427,7 @@ export class DumpedContents {
   }
 
   /**
-   * Stores a content. @returns false when it is not what its hash says; then it is not kept.
+   * Stores a content. @returns false when it does not match its hash; then it is not kept.
    * @throws EngineError disk-full, and what the source throws
    */
   async store(hash: string, bytes: AsyncIterable<Buffer>): Promise<boolean> {
@@ -437,7 +437,7 @@ export class DumpedContents {
     return lease.hash === hash;
   }
 
-  /** Those whose content is here. One that is there for another attachment already counts too. */
+  /** The attachments whose contents exist, including contents that were stored before the import. */
   async present(attachments: readonly ImportedAttachment[]): Promise<ImportedAttachment[]> {
     const found: ImportedAttachment[] = [];
     for (const attachment of attachments) {
@@ -447,7 +447,7 @@ export class DumpedContents {
     return found;
   }
 
-  /** Keeps a content that the store has. @returns its size; undefined: it has none */
+  /** Leases a content of the store. @returns its size; undefined when it does not exist */
   async #borrow(hash: string): Promise<number | undefined> {
     const lease = await this.#blobs.lease(hash);
     if (lease === undefined) return undefined;

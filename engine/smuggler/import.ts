@@ -1,12 +1,12 @@
 /**
- * Reads a dump into a database, section by section as it comes, in transactions of many items that are on their way to the
- * disk while the next gathers.
+ * Imports a dump into a database, section by section as it arrives, in transactions of many items, which are written to
+ * disk while the next one is gathered.
  *
  * Invariants:
- * - Items are written in the order of the dump. Each transaction is all there or not at all, and what is committed when
- *   the import fails stays.
- * - What is held is bounded: a few transactions' items, and the hashes of attachments.
- * - An attachment is bound only to a content that has its hash.
+ * - Items are written in the order of the dump. Each transaction is atomic, and those committed before the import fails
+ *   are kept.
+ * - Memory is bounded: the items of a few transactions, and the hashes of attachments.
+ * - An attachment is bound only to a content with its hash.
  */
 
 import { documentFlags } from "../document-record.ts";
@@ -49,16 +49,16 @@ import type { ItemCounts, ResultKind, SmugglerResult } from "./smuggler-result.t
 import { type DocumentTransform, transformOf } from "./transform.ts";
 
 const progressMs = 500;
-/** Dumps of this build and later are of the present form; older ones name collections otherwise. */
+/** Dumps of this build and later have the present format; older ones name collections otherwise. */
 const presentBuild = 40_000;
-/** Bytes of a segment of a time series. */
+/** Maximum bytes of a segment of a time series. */
 const seriesBlobMax = 64 * 1024;
-/** Bytes behind the dump that are read so that its source ends well. */
+/** Bytes after the dump that are read so that its source can end normally. */
 const trailingBytesMax = 64 * 1024;
 
-/** How a dump is to be taken in, beside its options. */
+/** Settings of an import besides its options. */
 export interface ImportSettings {
-  /** May the record of the database be changed? */
+  /** May the database's record be changed? */
   readonly mayChangeRecord: boolean;
   /** May indexes in C# be deployed? */
   readonly mayDeployCSharp: boolean;
@@ -66,13 +66,13 @@ export interface ImportSettings {
   nextIndex(): Promise<number>;
 }
 
-/** What is done with each section, by its key in the dump. */
+/** Handlers of sections, by their keys in the dump. */
 type SectionReader = (run: DumpImport, counts: ItemCounts) => Promise<void>;
 
 interface Section {
   readonly type: DumpItemType;
   readonly kind: ResultKind;
-  /** Undefined: its items are read and counted, there is nothing here that they could become. */
+  /** Undefined: its items are read and counted, but there is nothing to import them into. */
   readonly read?: SectionReader;
 }
 
@@ -133,11 +133,11 @@ const sections: Readonly<Record<string, Section>> = {
   },
 };
 
-/** A store, and who takes in the definitions that a dump has. */
+/** A store, with the services that import definitions. */
 export type ImportedStore = Store & {
   readonly queries: {
     readonly administration: {
-      /** @throws EngineError for one that cannot be deployed */
+      /** @throws EngineError for a definition that cannot be deployed */
       deploy(
         definitions: readonly JsonObject[],
         mayBeCSharp: boolean,
@@ -146,7 +146,7 @@ export type ImportedStore = Store & {
     };
   };
   readonly subscriptions: {
-    /** @throws EngineError for a query that is none */
+    /** @throws EngineError for an invalid query */
     put(
       settings: { readonly name: string; readonly query: string },
       index: number,
@@ -155,9 +155,9 @@ export type ImportedStore = Store & {
 };
 
 /**
- * Takes in the text of a dump. What was done is in `result`, also when it fails.
- * @throws EngineError with what was imported before: json-…, invalid-operation for a dump that is cut off, script-failed,
- * disk-full, operation-cancelled, collection-mismatch and what else storing throws
+ * Imports the text of a dump. Counts and messages are in `result`, even on failure.
+ * @throws EngineError with the number of items imported before: json-…, invalid-operation for a truncated dump,
+ * script-failed, disk-full, operation-cancelled, collection-mismatch, and others from storing
  */
 export async function importDump(
   database: ImportedStore,
@@ -186,7 +186,7 @@ class DumpImport {
   #batchBytes = 0;
   #build = Number.POSITIVE_INFINITY;
   #toldAtMs: number;
-  /** Items that are durable. */
+  /** Number of durable items. */
   #committed = 0;
   #failure: { readonly error: unknown } | null = null;
 
@@ -258,7 +258,7 @@ class DumpImport {
     const counts = this.#result.start(kind, type);
     if (read === undefined) await this.#unread(key, counts);
     else await read(this, counts);
-    // The next section may be about what this one writes, and messages tell of what is done.
+    // The next section may depend on the items of this one, and messages report durable counts.
     await this.#settle();
     this.#result.finish(kind, type);
   }
@@ -281,7 +281,7 @@ class DumpImport {
     );
   }
 
-  /** Reads items, and the bytes behind them, for nothing. @returns how many there were */
+  /** Skips items and the bytes that follow them. @returns how many there were */
   async #pass(key: string): Promise<number> {
     let count = 0;
     for (;;) {
@@ -297,7 +297,7 @@ class DumpImport {
     for await (const _ of this.#reader.content(length));
   }
 
-  /** Items that nothing here could take. */
+  /** Skips items that cannot be imported. */
   async #unread(key: string, counts: ItemCounts): Promise<void> {
     counts.readCount += await this.#pass(key);
     if (counts.readCount === 0) return;
@@ -331,7 +331,7 @@ class DumpImport {
     this.#result.finish("DatabaseRecord");
   }
 
-  /** `Docs`: documents, and contents of attachments before those that have them. */
+  /** `Docs`: documents, and contents of attachments before the documents that reference them. */
   async documents(counts: ItemCounts): Promise<void> {
     const { documentAttachments } = this.#result;
     documentAttachments.isSkipped = !this.#options.types.has("Attachments");
@@ -384,7 +384,7 @@ class DumpImport {
     );
   }
 
-  /** What is to be stored; null when the script leaves the document out. */
+  /** The text to store; null when the script leaves the document out. */
   #textOf(bytes: Buffer, metadata: DumpedMetadata): Buffer | null {
     const isOld = this.#build < presentBuild;
     if (this.#transform === undefined && !isOld) return bytes;
@@ -400,7 +400,7 @@ class DumpImport {
     return Buffer.from(`${body.slice(0, -1)}${separator}"@metadata":${metadataText}}`);
   }
 
-  /** Those that can be bound: their contents are there. */
+  /** The attachments that can be bound, as their contents exist. */
   async #attachmentsOf(
     { id, attachments }: DumpedMetadata,
     counts: ItemCounts,
@@ -420,7 +420,7 @@ class DumpImport {
     return present;
   }
 
-  /** The content of an attachment, or an item of a kind that is not known. */
+  /** The content of an attachment, or an item of an unknown kind. */
   async #content(bytes: Buffer, { exportType }: DumpedMetadata, counts: ItemCounts): Promise<void> {
     const length = bytesBehind(bytes, "content");
     const item = dumpValue(bytes) as JsonObject;
@@ -474,14 +474,17 @@ class DumpImport {
   async tombstones(counts: ItemCounts): Promise<void> {
     for await (const item of this.#objects("Tombstones", counts)) {
       const { Key: key, Type: type } = item;
-      // What belonged to a document goes with it.
+      // Everything that belongs to a document is deleted with it.
       if (type === "Document" && typeof key === "string" && key !== "") {
         await this.#add(new TombstoneItem(counts, key));
       }
     }
   }
 
-  /** `{"Type","IndexDefinition"}`. Automatic indexes are left to queries; one that cannot be deployed is told of. */
+  /**
+   * `{"Type","IndexDefinition"}`. Automatic indexes are left to queries; a failed deployment is reported in the
+   * messages.
+   */
   async indexes(counts: ItemCounts): Promise<void> {
     for await (const { Type: type, IndexDefinition: definition } of this.#objects(
       "Indexes",
@@ -534,7 +537,7 @@ class DumpImport {
     }
   }
 
-  /** `{"DocId","Values":{"@names":{"likes":"Likes"},"@vals":{"likes":[value, etag, …]}}}`: pairs for each node. */
+  /** `{"DocId","Values":{"@names":{"likes":"Likes"},"@vals":{"likes":[value, etag, …]}}}`: one pair per node. */
   async counters(counts: ItemCounts): Promise<void> {
     for await (const item of this.#objects("CounterGroups", counts)) {
       const groups = item["Values"];
@@ -542,7 +545,7 @@ class DumpImport {
       if (typeof item["DocId"] === "string" && isObject(groups)) {
         const names = isObject(groups["@names"]) ? groups["@names"] : {};
         for (const [key, pairs] of Object.entries((groups["@vals"] ?? {}) as JsonObject)) {
-          // Of a deleted counter there is a text.
+          // A deleted counter has a string.
           if (!Array.isArray(pairs)) continue;
           let sum = 0n;
           for (let i = 0; i < pairs.length; i += 2) sum += wholeOf(pairs[i]);
@@ -553,7 +556,7 @@ class DumpImport {
     }
   }
 
-  /** `{"DocId","Name","Value"}`, as dumps of version 4.2 and earlier have them. */
+  /** `{"DocId","Name","Value"}`, as in dumps of version 4.2 and earlier. */
   async oldCounters(counts: ItemCounts): Promise<void> {
     for await (const item of this.#objects("Counters", counts)) {
       const { DocId: id, Name: name } = item;
@@ -563,7 +566,7 @@ class DumpImport {
     }
   }
 
-  /** A new task begins with the first document, and is enabled; one of that name that is there stays as it is. */
+  /** A new task starts with the first document, and is enabled; an existing task of that name is kept. */
   async subscriptions(counts: ItemCounts): Promise<void> {
     const { subscriptions } = this.#database;
     for await (const item of this.#objects("Subscriptions", counts)) {
@@ -600,7 +603,7 @@ class DumpImport {
     }
   }
 
-  /** `{"@raven-data":{"DocId","Name","Baseline"},"@raven-blob-size":n}`, and n bytes. */
+  /** `{"@raven-data":{"DocId","Name","Baseline"},"@raven-blob-size":n}`, followed by n bytes. */
   async series(counts: ItemCounts): Promise<void> {
     for await (const bytes of this.#items("TimeSeries")) {
       const item = dumpValue(bytes) as JsonObject;
@@ -639,13 +642,13 @@ class DumpImport {
     for (;;) {
       const bytes = await this.#reader.nextItem(section);
       if (bytes === undefined) return;
-      // A dump that is there already is read without a wait.
+      // A dump that was already received is read without a wait.
       await turnIsOver();
       yield bytes;
     }
   }
 
-  /** Items that are objects; each is counted. @throws EngineError json-not-object */
+  /** The items of a section, which must be objects; each is counted. @throws EngineError json-not-object */
   async *#objects(section: string, counts: ItemCounts): AsyncGenerator<JsonObject> {
     for await (const bytes of this.#items(section)) {
       const item = dumpValue(bytes);
@@ -666,7 +669,7 @@ class DumpImport {
     await this.#flush();
   }
 
-  /** Begins the transaction of what has gathered; waits when too many are on their way. */
+  /** Starts the transactions of the gathered items; waits when too many are in flight. */
   async #flush(): Promise<void> {
     this.#check();
     const items = this.#batch;
@@ -686,7 +689,7 @@ class DumpImport {
         this.#failure ??= { error };
       });
       this.#inFlight.push(written);
-      // The order of the dump is kept when it has to wait.
+      // Keeps the order of the dump when the transaction has to wait.
       if (!part.isDone) await written;
       from = part.end;
       while (this.#inFlight.length > importsInFlightMax) await this.#inFlight.shift();
@@ -695,14 +698,14 @@ class DumpImport {
     this.#check();
   }
 
-  /** All that was read is durable. */
+  /** Writes everything gathered and waits until it is durable. */
   async #settle(): Promise<void> {
     await this.#flush();
     while (this.#inFlight.length > 0) await this.#inFlight.shift();
     this.#check();
   }
 
-  /** After a failure: what was read whole is written, if it can be. */
+  /** After a failure: writes the items that were read completely, if possible. */
   async #writeRest(): Promise<void> {
     const isStopped = this.#failure !== null || this.#signal?.aborted === true;
     if (!isStopped) await this.#settle().catch(() => undefined);
@@ -731,7 +734,7 @@ class DumpImport {
     throw new EngineError("operation-cancelled", "The import was stopped.");
   }
 
-  /** With what was imported before. */
+  /** Adds the number of items imported before. */
   #explained(error: unknown): unknown {
     if (!(error instanceof EngineError)) return error;
     const { code, details } = error;
@@ -750,11 +753,11 @@ interface RefusedItem {
   readonly message: string;
 }
 
-/** One transaction: items of a batch from `from` on, until the time of a turn is up. It may be run again. */
+/** One transaction: the items of a batch from `from` on, until the time slice is used up. It may run again. */
 class ImportPart {
   readonly #items: readonly ImportItem[];
   readonly #from: number;
-  /** The first item that was left out. */
+  /** Index after the last item that it includes. */
   end: number;
   isDone = false;
 
@@ -768,16 +771,16 @@ class ImportPart {
     return this.end - this.#from;
   }
 
-  /** Applies items in order; those of documents that are not there are passed over. */
+  /** Applies items in order; those of missing documents are refused, and skipped. */
   apply(transaction: Transaction): RefusedItem[] {
     const refused: RefusedItem[] = [];
     const stopMs = performance.now() + sliceMs;
-    // Whoever saw where it ended goes on behind that: when it is run again it ends there, however long it takes.
+    // The next transaction starts at `end`: a second run must end there too, however long it takes.
     const end = this.isDone ? this.end : this.#items.length;
     this.end = this.#from;
     while (this.end < end) {
       const item = this.#items[this.end] as ImportItem; // end < length
-      // What takes long is prepared when it is the first.
+      // A slow item must be the first, so that it can be prepared.
       const isLate = item.prepare !== undefined || performance.now() >= stopMs;
       if (!this.isDone && this.end > this.#from && isLate) break;
       this.end++;
@@ -795,7 +798,7 @@ class ImportPart {
   }
 }
 
-/** Names the item, unless the message does. */
+/** Adds the item's name to the message, unless it contains it. */
 function placed(error: EngineError, { name }: ImportItem): EngineError {
   const { code, message, details } = error;
   return new EngineError(
@@ -805,9 +808,9 @@ function placed(error: EngineError, { name }: ImportItem): EngineError {
   );
 }
 
-/** Bytes that stand behind an item: the content of an attachment, or a segment of a time series. */
+/** Number of bytes that follow an item: the content of an attachment, or a segment of a time series. */
 function bytesBehind(item: Buffer, what: "content" | "blob"): number {
-  // Most items have none, and are not parsed for it.
+  // Most items have none, and need not be parsed.
   if (!item.includes(what === "blob" ? '"@raven-blob-size"' : '"@export-type"')) return 0;
   const parsed = dumpValue(item);
   if (!isObject(parsed)) return 0;
@@ -824,13 +827,13 @@ function isChangeVector(text: string): boolean {
   return /^[A-Za-z]+:\d+-[A-Za-z0-9+/]{22}(, ?[A-Za-z]+:\d+-[A-Za-z0-9+/]{22})*$/.test(text);
 }
 
-/** A 64-bit integer as `dumpValue` gives it; what is none counts as 0. */
+/** A 64-bit integer from `dumpValue`; 0 for anything else. */
 function wholeOf(value: unknown): bigint {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : 0n;
   return typeof value === "string" && /^-?\d{1,20}$/.test(value) ? BigInt(value) : 0n;
 }
 
-/** Keys of metadata that versions before 4.0 made. */
+/** Metadata keys generated by versions before 4.0. */
 const oldKeys: ReadonlySet<string> = new Set([
   "@etag",
   "Last-Modified",
@@ -839,7 +842,7 @@ const oldKeys: ReadonlySet<string> = new Set([
   "Non-Authoritative-Information",
 ]);
 
-/** The metadata of a document of a version before 4.0 in the present form. */
+/** Converts the metadata of a document of a version before 4.0 to the present format. */
 function presentMetadata(text: string): string {
   const old = JSON.parse(text) as JsonObject;
   const kept = Object.entries(old).filter(([key]) => !oldKeys.has(key));

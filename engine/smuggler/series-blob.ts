@@ -1,5 +1,5 @@
 /**
- * A segment of a time series as dumps hold it: the bytes that RavenDB 7.2.7 exports and takes (measured).
+ * A segment of a time series in a dump: the bytes that RavenDB 7.2.7 exports and imports (measured).
  *
  *   0           4       8       10         12         13      14        16
  *   +-----------+-------+-------+----------+----------+-------+---------+----- … -----+---- … ----+---- … ----+
@@ -7,12 +7,14 @@
  *   | u32, ms   | u32   | u16   | u16      | u8       | u8    | 1, 0    | statistics  | tagBytes  |           |
  *   +-----------+-------+-------+----------+----------+-------+---------+----- … -----+---- … ----+---- … ----+
  *
- * - Times are milliseconds after the segment's baseline, which stands beside the bytes. Last tag 255: none.
+ * - Times are milliseconds after the segment's baseline, which is stored outside of these bytes. Last tag 255: none.
  * - statistics of a column: first, last, greatest, least, sum (f64); count (u32); leading and trailing zeros of the last
  *   block (u8 each); 2 bytes of zero.
- * - tags: for each its length (7 bits a byte), UTF-8 and a zero; then the size of each of these (u8); then their number (u8).
- * - bits: how many stand at the end (u32); bytes of a block of LZ4 before them, and of what it holds (u16 each; 0: there is
- *   none); the block; the bits, most significant first, which go on where the block's end. An entry is:
+ * - tags: for each its length (7 bits per byte), UTF-8 and a zero; then the size of each of these (u8); then their
+ *   number (u8).
+ * - bits: the number of uncompressed bits (u32); bytes of an LZ4 block before them, and of its decompressed content
+ *   (u16 each; 0: there is no block); the block; the bits, most significant first, which continue those of the block.
+ *   An entry is:
  *     1 bit: is it deleted? · its time · its values · its tag.
  *     first time: 31 bits. Others by how much the step differs from the one before, less 1 when positive:
  *     0 | 10 and 7 bits | 110 and 9 | 1110 and 12 | 1111 and 32, each with half of its range added.
@@ -21,11 +23,11 @@
  *     the next value's XOR passes over.
  *     tag: 0 (same as before) | 10 (none) | 11 and its number (7).
  *
- * Integers are little-endian. Knows nothing of dumps, nor of how this database keeps segments.
+ * Integers are little-endian. Knows nothing of dumps, nor of how this database stores segments.
  *
  * Invariants:
- * - What is encoded decodes to the same entries, bit for bit.
- * - Bytes that are no segment give an error, never a loop or a read outside of them.
+ * - Encoded entries decode to the same entries, bit for bit.
+ * - Malformed bytes cause an error, never an endless loop or a read out of bounds.
  */
 import { EngineError } from "../errors.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
@@ -40,7 +42,7 @@ const noTag = 255;
 const tagsMax = 127;
 const firstTimeBits = 31;
 const stepMax = 2 ** 31;
-/** Widths of the steps' differences, and the bits in front of each. */
+/** Widths of the delta-of-deltas forms, and their prefix bits. */
 const stepWidths = [7, 9, 12, 32] as const;
 const stepMarks = [
   [0b10, 2],
@@ -49,7 +51,7 @@ const stepMarks = [
   [0b1111, 4],
 ] as const;
 
-/** The entries of a segment, deleted ones left out. @throws EngineError invalid-format */
+/** The entries of a segment, without deleted ones. @throws EngineError invalid-format */
 export function decodeSeriesBlob(bytes: Buffer, baseline: number): SeriesEntry[] {
   if (bytes.length < headBytes) throw damaged("is too short");
   const count = bytes.readUInt16LE(8);
@@ -82,8 +84,8 @@ export function decodeSeriesBlob(bytes: Buffer, baseline: number): SeriesEntry[]
 }
 
 /**
- * The next segment of a list of entries in the order of time: as many as fit, one at least.
- * @returns its bytes, and how many entries are in it. The baseline is the time of the first.
+ * Encodes the next segment of a list of entries in time order: as many as fit, at least one.
+ * @returns its bytes, and the number of entries in it. The baseline is the time of the first.
  */
 export function encodeSeriesBlob(
   entries: readonly SeriesEntry[],
@@ -91,7 +93,7 @@ export function encodeSeriesBlob(
 ): { readonly bytes: Buffer; readonly count: number } {
   let low = 1;
   let best = encodeRange(entries, from, 1);
-  // Twice as many until they do not fit, then halves of the rest: an entry has at least 4 bits.
+  // Doubles the number until they do not fit, then bisects: an entry has at least 4 bits.
   let high = 2;
   for (; from + high <= entries.length; high *= 2) {
     const tried = encodeRange(entries, from, high);
@@ -109,10 +111,10 @@ export function encodeSeriesBlob(
       best = tried;
     }
   }
-  return { bytes: best as Buffer, count: low }; // a single entry always has a form
+  return { bytes: best as Buffer, count: low }; // a single entry always fits
 }
 
-/** Null: these cannot be in one segment. */
+/** Null: the entries do not fit into one segment. */
 function encodeRange(entries: readonly SeriesEntry[], from: number, count: number): Buffer | null {
   const part = entries.slice(from, from + count);
   const baseline = (part[0] as SeriesEntry).time; // count > 0
@@ -185,7 +187,7 @@ const trailingOf = (value: bigint): number => {
   return count;
 };
 
-/** The values of one column, each written as what differs from the one before. */
+/** Codec for the values of one column, each encoded as its XOR with the previous one. */
 class Column {
   readonly #double = Buffer.alloc(8);
   #bits = 0n;
@@ -209,7 +211,7 @@ class Column {
     return value;
   }
 
-  /** `value` undefined: the entry has none in this column. */
+  /** `value` undefined: the entry has no value in this column. */
   write(bits: BitWriter, value: number | undefined): void {
     if (value !== undefined) this.#take(value);
     this.#double.writeDoubleBE(value ?? Number.NaN);
@@ -249,7 +251,7 @@ class Column {
     this.#count++;
   }
 
-  /** The statistics. */
+  /** Writes the statistics. */
   writeTo(target: Buffer, at: number): void {
     const known = this.#count === 0 ? this.#statistics.map(() => Number.NaN) : this.#statistics;
     for (const [i, value] of known.entries()) target.writeDoubleLE(value, at + 8 * i);
@@ -298,7 +300,7 @@ function tagAt(tags: readonly string[], number: number): string {
   return tag;
 }
 
-/** The bits whose head ends at `at`. */
+/** Reader of the bits whose header ends at `at`. */
 function bitsOf(bytes: Buffer, at: number): BitReader {
   const count = bytes.readUInt32LE(at - bitsHeadBytes);
   const packedBytes = bytes.readUInt16LE(at - 4);
@@ -308,7 +310,7 @@ function bitsOf(bytes: Buffer, at: number): BitReader {
   return new BitReader(Buffer.concat([unpacked, rest]), 8 * unpacked.length + count);
 }
 
-/** What a block of LZ4 holds. @throws EngineError invalid-format when it is not just `size` bytes */
+/** Decompresses an LZ4 block. @throws EngineError invalid-format when the result is not exactly `size` bytes */
 function unpackLz4(block: Buffer, size: number): Buffer {
   const target = Buffer.alloc(size);
   let from = 0;
@@ -351,13 +353,13 @@ class BitReader {
   #at = 0;
   readonly #end: number;
 
-  /** The first `count` bits. */
+  /** Reads the first `count` bits. */
   constructor(bytes: Buffer, count: number) {
     this.#bytes = bytes;
     this.#end = Math.min(count, bytes.length * 8);
   }
 
-  /** Up to 32 bits. @throws EngineError invalid-format behind the end */
+  /** Up to 32 bits. @throws EngineError invalid-format past the end */
   read(count: number): number {
     if (this.#at + count > this.#end) throw damaged("is cut off");
     let value = 0;
@@ -382,7 +384,7 @@ class BitWriter {
   #bytes = Buffer.alloc(256);
   #count = 0;
 
-  /** The lower `count` bits, at most 32, of a number that is not negative. */
+  /** Writes the lower `count` bits, at most 32, of a nonnegative number. */
   write(value: number, count: number): void {
     const needed = ((this.#count + count) >>> 3) + 1;
     if (needed > this.#bytes.length) {
@@ -404,7 +406,7 @@ class BitWriter {
     this.write(Number(value & 0xffffffffn), Math.min(count, 32));
   }
 
-  /** The head of the bits and they. */
+  /** The header of the bits and the bits. */
   bytes(): Buffer {
     const head = Buffer.alloc(bitsHeadBytes);
     head.writeUInt32LE(this.#count, 0);

@@ -1,9 +1,9 @@
 /**
- * What an export or import has done so far: counts for each kind of item, and messages, in the shape and the words of
- * RavenDB's `SmugglerResult`.
+ * The progress and result of an export or import: counts per kind of item, and messages, in the format of RavenDB's
+ * `SmugglerResult`.
  *
  * Invariants:
- * - At most `smugglerMessagesMax` messages are kept; the first and the last stay.
+ * - At most `smugglerMessagesMax` messages are kept: the first and the last ones.
  */
 import { smugglerMessagesMax } from "../limits.ts";
 import { formatTimestamp } from "../timestamp.ts";
@@ -27,7 +27,7 @@ const kinds = [
 ] as const;
 export type ResultKind = (typeof kinds)[number];
 
-/** Kinds whose items have etags, and kinds of which items can be passed over. */
+/** Kinds whose items have etags, and kinds with items that can be skipped. */
 const withEtags: ReadonlySet<ResultKind> = new Set([
   "Documents",
   "RevisionDocuments",
@@ -49,7 +49,7 @@ const withSkips: ReadonlySet<ResultKind> = new Set([
 
 /** Counts of one kind of item. */
 export class ItemCounts {
-  /** Microseconds since 1970; null: not begun. */
+  /** Microseconds since 1970; null: not started. */
   startedAt: number | null = null;
   isSkipped = true;
   readCount = 0;
@@ -79,7 +79,7 @@ export class SmugglerResult {
     return this.#counts.get(kind) as ItemCounts; // every kind is there
   }
 
-  /** A section begins. `name`: as messages call it. */
+  /** Starts a section. `name`: its name in messages. */
   start(kind: ResultKind, name: string = kind): ItemCounts {
     const counts = this.of(kind);
     counts.startedAt ??= this.#nowMicros();
@@ -88,12 +88,12 @@ export class SmugglerResult {
     return counts;
   }
 
-  /** A section ends. */
+  /** Ends a section. */
   finish(kind: ResultKind, name: string = kind): void {
     this.add("INFO", `Finished processing ${name}. ${this.#summary(kind)}`);
   }
 
-  /** A section is not wanted. `readCount`: items that were passed over. */
+  /** Records that a section is skipped. `readCount`: its skipped items. */
   skip(name: string, readCount = 0): void {
     this.add("INFO", `Skipping '${name}' processing.`);
     const read = readCount > 0 ? ` Skipped ${readCount} items.` : "";
@@ -132,7 +132,7 @@ export class SmugglerResult {
     return kind === "RevisionDocuments" ? this.revisionAttachments : null;
   }
 
-  /** As replies show it, without `$type`. `isDone`: nothing more will come. */
+  /** The JSON of replies, without `$type`. `isDone`: the operation has ended. */
   toJson(isDone: boolean): Record<string, unknown> {
     const reply: Record<string, unknown> = {};
     for (const kind of kinds) {

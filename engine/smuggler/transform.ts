@@ -1,8 +1,8 @@
 /**
- * The script of an export or import: a patch script that is run on each document of the dump, outside of any database.
+ * The script of an export or import: a patch script that runs on each document of the dump, outside of any database.
  *
  * Invariants:
- * - A script reads and changes nothing but the document that it is run on.
+ * - A script can access nothing but the document that it runs on.
  */
 import { EngineError } from "../errors.ts";
 import { scriptCache } from "../script-cache.ts";
@@ -26,9 +26,9 @@ export class DocumentTransform {
   }
 
   /**
-   * The text of a document after the script, with its metadata but for what the server makes; null when the script threw
+   * The text of a document after the script, with its metadata except for generated members; null when the script threw
    * 'skip'.
-   * @param body the document's text without `@metadata`. @param metadata its `@metadata`, as a reader sees it.
+   * @param body the document's text without `@metadata`. @param metadata its `@metadata`, as sent to clients.
    * @throws EngineError script-failed
    */
   run(body: string, metadata: string, id: string): string | null {
@@ -52,7 +52,7 @@ export function transformOf(
   return new DocumentTransform(transformScript, scriptStepsMax, nowMicros);
 }
 
-/** What a script reaches that runs outside of a database: the clock and chance. */
+/** The host of a script that runs outside of a database: only the clock and random numbers. */
 function detachedHost(nowMicros: () => number): ScriptHost {
   const refuse = (what: string) => (): never => {
     throw new EngineError(

@@ -1,6 +1,6 @@
 /**
- * The query of a subscription, document by document: does its condition hold, and what is to be sent. Documents are
- * asked one by one as they come, not through an index; conditions are those of scripts.
+ * Evaluates the query of a subscription document by document: its condition, and the text to send. Documents are tested
+ * one by one as they change, not through an index; conditions are those of scripts.
  *
  * A subscription of revisions has rows of two states, `{"Current":…,"Previous":…}`; its conditions and scripts see
  * that object.
@@ -24,15 +24,15 @@ import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts"
 import type { Store } from "../store.ts";
 import { FreeBudget } from "../work-budget.ts";
 
-/** What is sent for one document. */
+/** The text to send for one document. */
 export interface SubscriptionItem {
-  /** JSON text of the document or what was selected of it, with `@metadata`. */
+  /** JSON text of the document or its projection, with `@metadata`. */
   readonly text: Buffer;
-  /** The script failed: then the text has `@metadata` only. */
+  /** Set if the script failed: then the text has `@metadata` only. */
   readonly error: EngineError | null;
 }
 
-/** What goes along with a batch. */
+/** The includes sent with a batch. */
 export interface SubscriptionIncludes {
   readonly documents: readonly IncludedDocument[];
   /** Null: the query includes none. */
@@ -40,7 +40,7 @@ export interface SubscriptionIncludes {
   readonly series: QueryOutcome["seriesIncludes"];
 }
 
-/** Errors that are not the script's. */
+/** Errors not caused by the script. */
 const ofDatabase: ReadonlySet<ErrorCode> = new Set([
   "database-stopped",
   "record-damaged",
@@ -49,10 +49,10 @@ const ofDatabase: ReadonlySet<ErrorCode> = new Set([
 const noExtra = Buffer.alloc(0);
 const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
-/** What may be sent along with documents. */
+/** Kinds of includes. */
 export type IncludeKind = "documents" | "counters" | "series";
 
-/** A store, and what compiles the queries of its subscriptions. */
+/** A store with a compiler for the queries of its subscriptions. */
 export type SubscriptionStore = Store & { readonly queries: Pick<QueryCompiler, "compile"> };
 
 export class SubscriptionQuery {
@@ -63,7 +63,7 @@ export class SubscriptionQuery {
   readonly #database: Store;
   readonly #query: AnalyzedQuery;
   readonly #rows: QueryRows;
-  /** Batches are bounded by their own limits. */
+  /** Batches have their own limits. */
   readonly #budget = new FreeBudget();
   #scripts: QueryScripts;
   readonly #loader: RowLoader;
@@ -85,7 +85,7 @@ export class SubscriptionQuery {
     this.#includes = new IncludeCollector(query, this.#rows, this.#budget);
   }
 
-  /** Of these the query names some to send along. What its scripts will include is not known before. */
+  /** The kinds of includes in the query itself. Those added by its scripts are not known in advance. */
   get includedKinds(): readonly IncludeKind[] {
     const { paths, counters, series } = this.#query.include;
     const kinds: IncludeKind[] = [];
@@ -117,7 +117,7 @@ export class SubscriptionQuery {
     });
   }
 
-  /** What is sent for the document under `row`; null: nothing. Its includes are gathered. */
+  /** The item to send for the document under `row`; null: none. Its includes are collected. */
   evaluate(row: StoredRow): SubscriptionItem | null | Promise<SubscriptionItem | null> {
     const test = this.#test;
     try {
@@ -132,7 +132,7 @@ export class SubscriptionQuery {
     return { text: wholeDocument(row, null, this.#rows), error: null };
   }
 
-  /** As `evaluate`, for a revision and the one before it. */
+  /** As `evaluate`, for a revision and its predecessor. */
   evaluatePair(current: StoredRow, previous: StoredRow | null): Promise<SubscriptionItem | null> {
     const isDeletion =
       (documentFlagsOf(current.bytes, current.start) & documentFlags.DeleteRevision) !== 0;
@@ -141,13 +141,13 @@ export class SubscriptionQuery {
     return this.#evaluateScripts(null, pair, current);
   }
 
-  /** `document`: where the metadata of what is sent comes from. */
+  /** `document`: the source of the metadata that is sent. */
   async #evaluateScripts(
     row: StoredRow | null,
     text: string | null,
     document: StoredRow,
   ): Promise<SubscriptionItem | null> {
-    // Waiting for other documents, the bytes under the row may be replaced.
+    // While other documents are awaited, the bytes of the row may be replaced.
     const own = keptRow(document);
     for (;;) {
       try {
@@ -192,7 +192,7 @@ export class SubscriptionQuery {
     return { text: Buffer.from(withMetadata(projected, metadata)), error: null };
   }
 
-  /** What the documents since the last call include. */
+  /** The includes of the documents since the last call. */
   async takeIncludes(): Promise<SubscriptionIncludes> {
     const collector = this.#includes;
     this.#includes = new IncludeCollector(this.#query, this.#rows, this.#budget);
@@ -212,7 +212,7 @@ export class SubscriptionQuery {
     return true;
   }
 
-  /** Says which document it was. */
+  /** A text that only identifies the document. */
   #failed(row: StoredRow): Buffer {
     const metadata = JSON.parse(this.#rows.metadataOf(row, noExtra).toString()) as Record<
       string,
@@ -224,7 +224,7 @@ export class SubscriptionQuery {
   }
 }
 
-/** The same document in bytes of its own. */
+/** The same row with a copy of its bytes. */
 function keptRow(row: StoredRow): StoredRow {
   const { docNum, etag, bytes, start } = row;
   if (start < 0) return row;
@@ -232,10 +232,10 @@ function keptRow(row: StoredRow): StoredRow {
   return { docNum, etag, bytes: Buffer.from(bytes.subarray(start, end)), start: 0, block: null };
 }
 
-/** Stands for an object that is no stored document. */
+/** Stands for an object that is not a stored document. */
 const bareRow: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
 
-/** The one object that a script made; null: none. RavenDB 7.2.7 sends a list as an object of its elements. */
+/** The one object that a script returned; null: none. RavenDB 7.2.7 sends a list as an object of its elements. */
 function oneObject(texts: readonly string[]): string | null {
   const [first] = texts;
   if (texts.length <= 1) return first ?? null;

@@ -1,9 +1,9 @@
 /**
- * The subscriptions of one database: their tasks, and the workers that take documents from them.
+ * The subscriptions of one database: their tasks and their workers.
  *
  * Invariants:
- * - A `Subscription` lives as long as it has workers; then its position is what is stored.
- * - Workers of a task that is changed, switched off or removed are ended in the turn in which that becomes visible.
+ * - A `Subscription` exists while it has workers; without it, the stored position is the state.
+ * - Workers of a task that is changed, disabled or removed are ended in the turn in which that becomes visible.
  */
 import { EngineError } from "../errors.ts";
 import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
@@ -33,7 +33,7 @@ import {
 import { sourceOf } from "./subscription-source.ts";
 import { SubscriptionWorker, type WorkerOptions } from "./subscription-worker.ts";
 
-/** What a query of a subscription would send. */
+/** The first items that a query would send. */
 export interface SubscriptionTrial {
   /** JSON texts of documents. */
   readonly items: readonly Buffer[];
@@ -51,7 +51,7 @@ export class SubscriptionSet {
   readonly #database: SubscriptionStore;
   /** By key; those with workers. */
   readonly #live = new Map<string, Subscription>();
-  /** By key, in the order in which they came. */
+  /** By key, in order of arrival. */
   readonly #pending = new Map<string, Pending[]>();
   #isClosed = false;
 
@@ -60,14 +60,14 @@ export class SubscriptionSet {
     database.state.keyspaces.subscriptions.listen((key, task) => this.#changed(key, task));
   }
 
-  /** Does anybody work on one, or wait to? */
+  /** Is any worker connected or waiting? */
   get hasWorkers(): boolean {
     return this.#live.size > 0 || this.#pending.size > 0;
   }
 
   // Tasks
 
-  /** All tasks, in the order of names. */
+  /** All tasks, in name order. */
   *tasks(): Generator<SubscriptionTask> {
     for (const [, task] of this.#database.state.keyspaces.subscriptions.withPrefix("")) yield task;
   }
@@ -83,7 +83,7 @@ export class SubscriptionSet {
     return found;
   }
 
-  /** See `putSubscription`; and @throws EngineError query-syntax, query-invalid, not-supported, invalid-operation */
+  /** See `putSubscription`; also @throws EngineError query-syntax, query-invalid, not-supported, invalid-operation */
   async put(settings: SubscriptionSettings, index: number, id?: number): Promise<SubscriptionTask> {
     this.#checkQuery(settings.query ?? "");
     return await this.#database.write((transaction) =>
@@ -91,7 +91,7 @@ export class SubscriptionSet {
     );
   }
 
-  /** See `updateSubscription`; and @throws as `put` */
+  /** See `updateSubscription`; also @throws as `put` */
   async update(
     choice: SubscriptionChoice,
     settings: SubscriptionSettings,
@@ -106,7 +106,7 @@ export class SubscriptionSet {
     new SubscriptionQuery(this.#database, query).hasRevisions;
 
   /**
-   * What a query would send at first, at most `count` documents, looking for at most `limitMs`.
+   * The first documents that a query would send, at most `count`, searching for at most `limitMs`.
    * @param changeVector as of a task @throws EngineError as `put`; invalid-argument for a bad change vector
    */
   async try(
@@ -150,7 +150,7 @@ export class SubscriptionSet {
   // Workers
 
   /**
-   * Opens a subscription for a worker. Waits where its strategy says so, until `signal` is aborted.
+   * Opens a subscription for a worker. With strategy WaitForFree it waits, until `signal` is aborted.
    * @throws EngineError subscription-missing, subscription-closed, subscription-in-use, subscription-invalid
    */
   async connect(options: WorkerOptions, signal: AbortSignal): Promise<SubscriptionWorker> {
@@ -168,12 +168,12 @@ export class SubscriptionSet {
     return await this.#open(key, options);
   }
 
-  /** Workers of a subscription that have it open. */
+  /** Connected workers of a subscription. */
   workersOf(name: string): readonly SubscriptionWorker[] {
     return [...(this.#live.get(subscriptionKey(name))?.workers ?? [])];
   }
 
-  /** Workers that wait for a subscription. */
+  /** Workers waiting for a subscription. */
   pendingOf(name: string): readonly WorkerOptions[] {
     return (this.#pending.get(subscriptionKey(name)) ?? []).map(({ options }) => options);
   }
@@ -185,7 +185,7 @@ export class SubscriptionSet {
     }
   }
 
-  /** Ends all workers, also those that wait. */
+  /** Ends all workers, including those that wait. */
   endAll(reason: EngineError): void {
     for (const key of [...this.#pending.keys()]) this.#refusePending(key, reason);
     for (const { workers } of [...this.#live.values()]) {
@@ -193,13 +193,13 @@ export class SubscriptionSet {
     }
   }
 
-  /** Ends all workers; none comes after it. */
+  /** Ends all workers; no further ones are accepted. */
   close(reason: EngineError): void {
     this.#isClosed = true;
     this.endAll(reason);
   }
 
-  /** The task as it may be worked on. @throws EngineError */
+  /** The task, if it can be worked on. @throws EngineError */
   #openTask(name: string): SubscriptionTask {
     this.#database.assertServing();
     if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");
@@ -259,7 +259,7 @@ export class SubscriptionSet {
     );
   }
 
-  /** Waits for its turn. @throws EngineError when the task ends before, operation-cancelled */
+  /** Waits until the subscription is free. @throws EngineError when the task ends first, operation-cancelled */
   async #whenFree(
     key: string,
     options: WorkerOptions,
@@ -295,7 +295,7 @@ export class SubscriptionSet {
       if (signal.aborted) cancel();
       else signal.addEventListener("abort", cancel);
     });
-    // Between its turn and this one somebody else may have come.
+    // Another worker may have connected since this one was admitted.
     const live = this.#live.get(key);
     if (live !== undefined) await this.#whenFree(key, options, signal, true);
   }
@@ -312,7 +312,7 @@ export class SubscriptionSet {
     for (const pending of [...(this.#pending.get(key) ?? [])]) pending.refuse(reason);
   }
 
-  /** A task became visible as it is now; undefined: it is gone. */
+  /** A task changed visibly; undefined: it was removed. */
   #changed(key: string, task: SubscriptionTask | undefined): void {
     const live = this.#live.get(key);
     const before = live?.task;
@@ -340,7 +340,7 @@ export class SubscriptionSet {
 
   #end(key: string, reason: EngineError): void {
     const { code, details } = reason;
-    // Who waits may open what was only changed.
+    // Waiting workers may still open a task that was only changed.
     if (code === "subscription-missing" || details?.["CanReconnect"] === false) {
       this.#refusePending(key, reason);
     }
@@ -348,14 +348,14 @@ export class SubscriptionSet {
   }
 }
 
-/** May it join those that have the subscription open? */
+/** Names of kinds in messages. */
 const kindNames: Readonly<Record<IncludeKind, string>> = {
   documents: "Includes",
   counters: "Counter Includes",
   series: "TimeSeries Includes",
 };
 
-/** What `make` makes of a stored query. @throws EngineError subscription-invalid when it cannot any more */
+/** Calls `make` for a stored query. @throws EngineError subscription-invalid when that is not valid any more */
 function orInvalid<Result>(make: () => Result): Result {
   try {
     return make();
@@ -373,7 +373,7 @@ function isSharing({ workers }: Subscription): boolean {
   return [...workers].every(({ options }) => options.strategy === "Concurrent");
 }
 
-/** Why a worker must go, and whether it may come back at once. */
+/** The error that ends a worker, and whether it may reconnect at once. */
 export function closed(message: string, canReconnect: boolean, isNoneLeft = false): EngineError {
   return new EngineError("subscription-closed", message, {
     details: { CanReconnect: canReconnect, NoDocsLeft: isNoneLeft },
@@ -387,7 +387,10 @@ function occupied({ name }: SubscriptionTask): EngineError {
   );
 }
 
-/** @throws EngineError subscription-in-use when they share it, or took it over themselves */
+/**
+ * Ends the workers. @throws EngineError subscription-in-use when they share the subscription, or took it over
+ * themselves
+ */
 function takeOver({ task, workers }: Subscription): void {
   for (const { options } of workers) {
     if (options.strategy === "Concurrent") throw occupied(task);

@@ -1,6 +1,6 @@
 /**
- * What a subscription may send, in the order of etags: the documents of a collection, or the revisions of its documents.
- * What changes while it is walked over stands at its end, and is come to there.
+ * The source of a subscription's items, in etag order: the documents of a collection, or their revisions. A document
+ * that changes during a scan moves to the end, and is reached there.
  */
 
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -11,28 +11,28 @@ import type { StoredRow } from "../rql/row-source.ts";
 import type { Store } from "../store.ts";
 import type { SubscriptionItem, SubscriptionQuery } from "./subscription-query.ts";
 
-/** Something that may be sent: a state of a document, by the etag of the document or revision. */
+/** A state of a document that may be sent, identified by the etag of the document or revision. */
 export interface Candidate {
   readonly document: number;
   readonly etag: number;
 }
 
-/** A walk over candidates. */
+/** A scan over candidates. */
 export interface CandidateWalk {
-  /** The next one; null at the end. A promise when its record must be read from the disk. */
+  /** The next one; null at the end. A promise when its record must be read from disk. */
   next(): Candidate | null | Promise<Candidate | null>;
-  /** What is to be sent for the one that `next` gave last; null: nothing. */
+  /** The item to send for the candidate that `next` returned last; null: none. */
   evaluate(): SubscriptionItem | null | Promise<SubscriptionItem | null>;
-  /** Nothing more is asked. */
+  /** Ends the scan and releases its resources. */
   end(): void;
 }
 
 export interface SubscriptionSource {
-  /** No candidate is above it. Cost: O(1). */
+  /** No candidate has a greater etag. Cost: O(1). */
   readonly newestEtag: number;
   /** Candidates with an etag above `etag`. */
   walk(etag: number): CandidateWalk;
-  /** A walk over candidates of before that are to be sent again; those that are no longer current are left out. */
+  /** A scan over earlier candidates to be sent again; those that are no longer current are skipped. */
   again(candidates: readonly Candidate[]): CandidateWalk;
 }
 
@@ -88,7 +88,7 @@ class DocumentSource implements SubscriptionSource {
     const next = (): Candidate | null | Promise<Candidate | null> => {
       for (;;) {
         if (cursor.next()) {
-          // It changed since the walk began: it stands at the end now.
+          // It has changed since the scan began, and is at the end now.
           if (cursor.row.etag > committedEtag) continue;
           return { document: cursor.row.docNum, etag: cursor.row.etag };
         }
@@ -102,9 +102,9 @@ class DocumentSource implements SubscriptionSource {
 class RevisionSource implements SubscriptionSource {
   readonly #database: Store;
   readonly #query: SubscriptionQuery;
-  /** Found by the last search, and not yet passed. */
+  /** Candidates found by the last search and not passed yet. */
   #known: readonly Candidate[] = [];
-  /** There may be more behind them. */
+  /** The last search was truncated: there may be more. */
   #isCut = false;
   #searchedEtag = -1;
 
@@ -119,12 +119,12 @@ class RevisionSource implements SubscriptionSource {
 
   walk(etag: number): CandidateWalk {
     this.#known = this.#known.filter((candidate) => candidate.etag > etag);
-    // A search costs a look at all revisions: one for many batches, not one for each.
+    // A search costs O(revisions): one serves many batches.
     if (this.#known.length === 0 && this.#mayHaveMore) this.#search(etag);
     return this.#walkOf(this.#known, etag);
   }
 
-  /** May there be revisions behind those that are known? */
+  /** Can there be revisions after the known ones? */
   get #mayHaveMore(): boolean {
     return this.#isCut || this.newestEtag > this.#searchedEtag;
   }
@@ -148,7 +148,7 @@ class RevisionSource implements SubscriptionSource {
       .map((row) => ({ document: revisions.documentOf(row), etag: revisions.etagOf(row) }));
   }
 
-  /** `start`: the etag that the walk goes on behind, to the newest revision; null: it has these candidates only. */
+  /** `start`: the etag after which the scan continues, up to the newest revision; null: only these candidates. */
   #walkOf(first: readonly Candidate[], start: number | null): CandidateWalk {
     let candidates = first;
     let at = -1;
@@ -162,7 +162,7 @@ class RevisionSource implements SubscriptionSource {
         }
         return candidates[at] ?? null;
       },
-      evaluate: () => this.#evaluate(candidates[at] as Candidate), // next gave it
+      evaluate: () => this.#evaluate(candidates[at] as Candidate), // returned by next
       end: () => undefined,
     };
   }
@@ -170,9 +170,9 @@ class RevisionSource implements SubscriptionSource {
   async #evaluate({ document, etag }: Candidate): Promise<SubscriptionItem | null> {
     const { revisions } = this.#database.state.keyspaces;
     const row = revisions.find(document, etag);
-    if (row < 0) return null; // dropped meanwhile
+    if (row < 0) return null; // removed meanwhile
     const older = revisions.olderThan(row);
-    // Both in this turn: rows may be others' later.
+    // Both in this turn: rows may be reused later.
     const [current, previous] = await Promise.all([
       this.#read(row),
       older < 0 ? null : this.#read(older),

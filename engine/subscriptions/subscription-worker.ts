@@ -1,29 +1,29 @@
 /**
- * One who takes the documents of a subscription: asks for a batch, acknowledges it, asks for the next. It ends when its
- * user closes it, or when the engine says why (`onEnd`).
+ * A consumer of a subscription: requests a batch, acknowledges it, requests the next. It ends when its user closes it,
+ * or when the engine ends it with a reason (`onEnd`).
  */
 import { EngineError } from "../errors.ts";
 import type { Subscription, SubscriptionBatch } from "./subscription.ts";
 import type { IncludeKind } from "./subscription-query.ts";
 
 export const openingStrategies = ["OpenIfFree", "TakeOver", "WaitForFree", "Concurrent"] as const;
-/** What a worker does when the subscription has one: give up, push it aside, wait, or share. */
+/** What a worker does when the subscription already has one: give up, take over, wait, or share. */
 export type OpeningStrategy = (typeof openingStrategies)[number];
 
 export interface WorkerOptions {
-  /** Of the subscription, in any case. */
+  /** Name of the subscription, in any case. */
   readonly name: string;
   readonly strategy: OpeningStrategy;
-  /** From 1 on. */
+  /** At least 1. */
   readonly documentsPerBatchMax: number;
-  /** It does not wait for more documents. */
+  /** It ends instead of waiting for more documents. */
   readonly closesWhenNoneLeft: boolean;
   readonly workerId: string;
-  /** What an old client cannot read. */
+  /** Kinds of includes that an old client cannot read. */
   readonly unreadable: readonly IncludeKind[];
-  /** How lists call it: an address. */
+  /** Address of the client, for lists. */
   readonly client: string;
-  /** The engine ends it; called at most once, and not after `close`. It must be quick. */
+  /** Called when the engine ends the worker; at most once, and not after `close`. It must be quick. */
   readonly onEnd: (reason: EngineError) => void;
 }
 
@@ -33,7 +33,7 @@ export class SubscriptionWorker {
   readonly #onClose: (worker: SubscriptionWorker) => void;
   #isEnded = false;
 
-  /** Made by `SubscriptionSet.connect`. */
+  /** Created by `SubscriptionSet.connect`. */
   constructor(
     options: WorkerOptions,
     subscription: Subscription,
@@ -49,7 +49,7 @@ export class SubscriptionWorker {
   }
 
   /**
-   * Waits for the next batch. The one before must be acknowledged.
+   * Waits for the next batch. The previous one must have been acknowledged.
    * @returns null when there is none left and the worker does not wait, or when it was ended
    * @throws EngineError record-damaged, database-stopped
    */
@@ -58,12 +58,12 @@ export class SubscriptionWorker {
   }
 
   /**
-   * The last batch is done with: it never comes again. Resolves when that is durable.
+   * Acknowledges the last batch: it is never sent again. Resolves when that is durable.
    * @throws EngineError subscription-closed when it was ended before, subscription-missing, subscription-changed,
    * disk-full, database-stopped
    */
   async acknowledge(): Promise<void> {
-    // The acknowledgment and the end may have met on their way.
+    // The acknowledgment and the end may have crossed.
     if (this.#isEnded) {
       throw new EngineError("subscription-closed", "The worker was ended before it acknowledged.", {
         details: { CanReconnect: true, NoDocsLeft: false },
@@ -72,14 +72,14 @@ export class SubscriptionWorker {
     await this.subscription.acknowledge(this);
   }
 
-  /** What it has not acknowledged is sent again, to another one. */
+  /** Its unacknowledged batch is sent again, to another worker. */
   close(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     this.#onClose(this);
   }
 
-  /** As `close`, from the engine's side. */
+  /** As `close`, initiated by the engine. */
   end(reason: EngineError): void {
     if (this.#isEnded) return;
     this.close();

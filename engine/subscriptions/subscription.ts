@@ -1,17 +1,18 @@
 /**
- * One subscription that has workers: which of them get what, and up to where all was acknowledged.
+ * One subscription with workers: distributes documents to them, and tracks the position up to which all are
+ * acknowledged.
  *
- * Looking for documents goes forward only (`#seenEtag`). What was given to a worker is outstanding until it is
- * acknowledged; when its worker goes before that, it is sent again to another one. The position that is stored is
- * before everything that is outstanding: after a crash, or when the last worker goes, all of that comes again.
+ * The scan for documents only moves forward (`#seenEtag`). A document given to a worker is outstanding until it is
+ * acknowledged; if its worker ends before that, it is sent again to another one. The stored position is before
+ * everything outstanding: after a crash, or when the last worker ends, all of that is sent again.
  *
- *   | acknowledged, or not wanted | given to workers, or to be sent again | not looked at |
+ *   | acknowledged, or not wanted | given to workers, or to be sent again | not scanned   |
  *                                 ^ position                              ^ seenEtag
  *
  * Invariants:
- * - A document is with at most one worker at a time. One that changes meanwhile is sent again after that.
- * - A worker has at most one batch that it has not acknowledged.
- * - The stored position never passes something that was not acknowledged.
+ * - A document is with at most one worker at a time. If it changes meanwhile, it is sent again afterward.
+ * - A worker has at most one unacknowledged batch.
+ * - The stored position never passes an unacknowledged document.
  */
 import { assert } from "../assert.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
@@ -39,14 +40,14 @@ import {
 } from "./subscription-source.ts";
 import type { SubscriptionWorker } from "./subscription-worker.ts";
 
-/** What a worker gets at once. */
+/** A batch for a worker. */
 export interface SubscriptionBatch {
   /** At least one. */
   readonly items: readonly SubscriptionItem[];
   readonly includes: SubscriptionIncludes;
 }
 
-/** A batch while it is put together. */
+/** A batch under construction. */
 class Gathering {
   readonly worker: SubscriptionWorker;
   readonly items: SubscriptionItem[] = [];
@@ -79,20 +80,20 @@ export class Subscription {
   #query: SubscriptionQuery;
   #source: SubscriptionSource;
   #seenEtag: number;
-  /** What each worker is given, or was and has not acknowledged. */
+  /** The candidates given to each worker and not acknowledged yet. */
   readonly #outstanding = new Map<SubscriptionWorker, Candidate[]>();
-  /** Documents in there; revisions are not kept apart. */
+  /** The documents among them; empty for revisions, which are not tracked. */
   readonly #held = new Set<number>();
-  /** What was outstanding and lost its worker, or waits for the worker that has an older state of it. */
+  /** Candidates to send again: their worker has ended, or another one has an older state of the document. */
   #again: Candidate[] = [];
-  /** One worker after the other looks for documents. */
+  /** Serializes the scans of workers. */
   #gathering: Promise<void> = Promise.resolve();
   #waiting: (() => void)[] = [];
   #passedCount = 0;
   #passedAtMs = Number.NEGATIVE_INFINITY;
   readonly #stopListening: () => void;
 
-  /** @throws EngineError when the stored query is none any more */
+  /** @throws EngineError when the stored query is not valid any more */
   constructor(database: SubscriptionStore, task: SubscriptionTask) {
     this.#database = database;
     this.#task = task;
@@ -112,7 +113,7 @@ export class Subscription {
     return this.#workers;
   }
 
-  /** The same definition, with a newer position. */
+  /** The same definition with a newer position. */
   moved(task: SubscriptionTask): void {
     assert(task.index === this.#task.index, "a definition does not change under its workers");
     this.#task = task;
@@ -122,7 +123,7 @@ export class Subscription {
     this.#workers.add(worker);
   }
 
-  /** A worker goes: what it has not acknowledged is for another one. */
+  /** A worker has ended: its unacknowledged documents go to another one. */
   remove(worker: SubscriptionWorker): void {
     this.#workers.delete(worker);
     this.#again.push(...this.#release(worker));
@@ -156,7 +157,7 @@ export class Subscription {
 
   /**
    * The next batch for a worker; waits until there is one.
-   * @returns null when there is nothing and the worker does not wait, or when the worker was ended
+   * @returns null when there is none and the worker does not wait, or when the worker was ended
    */
   async nextBatch(worker: SubscriptionWorker): Promise<SubscriptionBatch | null> {
     assert(!this.#outstanding.has(worker), "a worker acknowledges one batch before the next");
@@ -171,7 +172,7 @@ export class Subscription {
   }
 
   /**
-   * A worker has done its batch. Resolves when that is durable.
+   * A worker has acknowledged its batch. Resolves when that is durable.
    * @throws EngineError subscription-missing, subscription-changed, disk-full, database-stopped
    */
   async acknowledge(worker: SubscriptionWorker): Promise<void> {
@@ -223,13 +224,13 @@ export class Subscription {
       this.#again.push(...this.#release(worker));
       throw error;
     }
-    // Its worker has gone meanwhile.
+    // Its worker has ended meanwhile.
     this.#again.push(...this.#release(worker));
     this.#wake();
     return null;
   }
 
-  /** Takes what lost its worker. */
+  /** Gathers candidates to send again. */
   async #gatherAgain(gathering: Gathering): Promise<void> {
     if (this.#again.length === 0) return;
     const free = this.#again
@@ -252,8 +253,8 @@ export class Subscription {
 
   /**
    * Evaluates candidates until the batch is full.
-   * @param onPassed hears of each etag that is done with
-   * @returns the etag up to which it came: infinity at the end of the walk
+   * @param onPassed called with the etag of each processed candidate
+   * @returns the etag reached: infinity at the end of the scan
    */
   async #walkToEnd(
     gathering: Gathering,
@@ -301,7 +302,7 @@ export class Subscription {
     }
   }
 
-  /** Stores, now and then, that documents which are not wanted were passed. What is not stored is passed again. */
+  /** Stores, from time to time, that unwanted documents were passed. If that is lost, they are passed again. */
   #storePassed(): void {
     const nowMs = this.#database.clock.monotonicMs();
     const isDue =

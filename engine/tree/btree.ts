@@ -1,11 +1,11 @@
 /**
  * A B+tree from keys to values in memory. Knows nothing of documents or disks.
  *
- * A clone shares every node with its origin; whichever of the two changes a shared node first copies
- * it. So `clone()` costs O(1) and is a frozen picture of the tree while the tree goes on changing.
+ * A clone shares every node with its origin; both copy a shared node before they change it (copy on write). So
+ * `clone()` costs O(1) and gives a snapshot of the tree.
  *
  * Invariants:
- * - Keys ascend by `compare` without equals; all leaves are at one depth.
+ * - Keys are unique and ascend by `compare`; all leaves are at the same depth.
  * - Every node but the root holds between ceil(fanOut / 2) and fanOut keys (leaf) or children (branch);
  *   a root that is a branch has at least two children.
  * - `branch.keys[i]` is greater than all keys under child `i`, and at most the least under `i + 1`.
@@ -17,7 +17,7 @@ import { countBelow, search } from "./search.ts";
 
 const fanOutDefault = 32;
 
-/** What marks a node as a tree's own; only its identity counts. */
+/** Marks the nodes that a tree owns; only its identity matters. */
 type Token = object;
 
 interface Leaf<K, V> {
@@ -36,7 +36,7 @@ interface Branch<K, V> {
 
 type TreeNode<K, V> = Leaf<K, V> | Branch<K, V>;
 
-/** Which keys, and which way. A bound that is undefined is open; bounds are inclusive unless said. */
+/** A range of keys and its direction. An undefined bound is open; bounds are inclusive by default. */
 export interface KeyRange<K> {
   readonly lower?: K | undefined;
   readonly lowerExclusive?: boolean | undefined;
@@ -45,7 +45,7 @@ export interface KeyRange<K> {
   readonly descending?: boolean | undefined;
 }
 
-/** @typeParam K - any keys but `undefined`, which stands for "no bound". */
+/** @typeParam K - any keys but `undefined`, which means "no bound". */
 export class BTree<K, V> {
   readonly compare: Compare<K>;
   readonly fanOut: number;
@@ -54,7 +54,7 @@ export class BTree<K, V> {
   #size = 0;
   #changeCount = 0;
 
-  /** @param fanOut - most keys of a leaf and children of a branch; at least 4. */
+  /** @param fanOut - maximum keys of a leaf and children of a branch; at least 4. */
   constructor(compare: Compare<K>, fanOut: number = fanOutDefault) {
     assert(fanOut >= 4, "a B+tree node holds at least four");
     this.compare = compare;
@@ -67,7 +67,7 @@ export class BTree<K, V> {
     return this.#size;
   }
 
-  /** Grows with every change; a cursor is good only while it stays. */
+  /** Increases with every change; a cursor is valid only while it is unchanged. */
   get changeCount(): number {
     return this.#changeCount;
   }
@@ -83,7 +83,7 @@ export class BTree<K, V> {
     return search(this.#leafOf(key).keys, key, this.compare) >= 0;
   }
 
-  /** Sets the value of `key`; returns the one it had, or undefined. An equal key is replaced too. */
+  /** Sets the value of `key`; returns the previous one, or undefined. The stored key is replaced as well. */
   set(key: K, value: V): V | undefined {
     this.#changeCount++;
     const root = this.#own(this.#root);
@@ -99,9 +99,9 @@ export class BTree<K, V> {
     return previous;
   }
 
-  /** Removes `key`; returns the value it had, or undefined. */
+  /** Removes `key`; returns its value, or undefined. */
   delete(key: K): V | undefined {
-    if (!this.has(key)) return undefined; // so that no shared node is copied for nothing
+    if (!this.has(key)) return undefined; // so that no shared node is copied needlessly
     this.#changeCount++;
     const root = this.#own(this.#root);
     const previous = this.#remove(root, key);
@@ -129,24 +129,24 @@ export class BTree<K, V> {
     return this.#end(true);
   }
 
-  /** A tree with the same content that lives a life of its own. Cost: O(1). */
+  /** An independent tree with the same content. Cost: O(1). */
   clone(): BTree<K, V> {
     const copy = new BTree<K, V>(this.compare, this.fanOut);
     copy.#root = this.#root;
     copy.#size = this.#size;
-    this.#token = {}; // what was this tree's own is now nobody's: both copy before they change
+    this.#token = {}; // the nodes so far are owned by neither tree: both copy before they change them
     return copy;
   }
 
   /**
-   * A cursor that stands before the first key of `range`. It must not be used after the tree changed;
-   * to change a tree while going through it, go through a clone.
+   * A cursor positioned before the first key of `range`. It must not be used after the tree has changed; to change a
+   * tree during an iteration, iterate over a clone.
    */
   cursor(range: KeyRange<K> = {}): TreeCursor<K, V> {
     return new TreeCursor(this, this.#root, range);
   }
 
-  /** The entries of `range`; a convenience over `cursor` that makes an array for each entry. */
+  /** The entries of `range`; a convenience over `cursor` that allocates an array per entry. */
   *entries(range: KeyRange<K> = {}): Generator<[K, V]> {
     const cursor = this.cursor(range);
     while (cursor.next()) yield [cursor.key, cursor.value];
@@ -161,7 +161,7 @@ export class BTree<K, V> {
     return count;
   }
 
-  /** @throws InvariantError when the tree is not what the top of this file promises. Cost: O(size). */
+  /** @throws InvariantError when an invariant listed above does not hold. Cost: O(size). */
   checkInvariants(): void {
     const depths = new Set<number>();
     const counted = this.#check(this.#root, 0, undefined, undefined, depths);
@@ -184,7 +184,7 @@ export class BTree<K, V> {
     return [node.keys[at] as K, node.values[at] as V]; // leaves of a tree that is not empty have keys
   }
 
-  /** `node` itself when it is this tree's own, else a copy that is. */
+  /** `node` itself when this tree owns it, else a copy that it owns. */
   #own(node: TreeNode<K, V>): TreeNode<K, V> {
     if (node.token === this.#token) return node;
     const token = this.#token;
@@ -200,7 +200,7 @@ export class BTree<K, V> {
     return child;
   }
 
-  /** Puts the entry under `node`, which is own and may come out one too wide. */
+  /** Inserts the entry under the owned `node`, which may become one too wide. */
   #insert(node: TreeNode<K, V>, key: K, value: V): V | undefined {
     if (node.kind === "branch") {
       const at = countBelow(node.keys, key, true, this.compare);
@@ -222,7 +222,7 @@ export class BTree<K, V> {
     return undefined;
   }
 
-  /** Splits own child `at` in two halves. */
+  /** Splits the owned child `at` into two halves. */
   #splitChild(keys: K[], children: TreeNode<K, V>[], at: number): void {
     const child = children[at] as TreeNode<K, V>; // the caller has just widened it
     const keep = widthOf(child) >>> 1;
@@ -237,7 +237,7 @@ export class BTree<K, V> {
     children.splice(at + 1, 0, { kind: "branch", token: this.#token, ...right });
   }
 
-  /** Removes `key`, which is there, from under own `node`; `node` may come out one too narrow. */
+  /** Removes the existing `key` from under the owned `node`, which may become one too narrow. */
   #remove(node: TreeNode<K, V>, key: K): V | undefined {
     if (node.kind === "leaf") {
       const at = search(node.keys, key, this.compare);
@@ -253,7 +253,7 @@ export class BTree<K, V> {
     return previous;
   }
 
-  /** Child `at` is one too narrow: takes from a neighbour that can give, or joins with one. */
+  /** Child `at` is one too narrow: borrows from a sibling that can spare an entry, or merges with one. */
   #widen(branch: Branch<K, V>, at: number): void {
     const least = Math.ceil(this.fanOut / 2);
     if (at > 0 && widthOf(childOf(branch, at - 1)) > least) this.#moveRight(branch, at - 1);
@@ -267,11 +267,11 @@ export class BTree<K, V> {
     const left = this.#ownChild(branch, at);
     const right = this.#ownChild(branch, at + 1);
     if (left.kind === "leaf" && right.kind === "leaf") {
-      right.keys.unshift(left.keys.pop() as K); // the giver has more than the least, so it has one
+      right.keys.unshift(left.keys.pop() as K); // the giver has more than the minimum, so it has one
       right.values.unshift(left.values.pop() as V);
       branch.keys[at] = right.keys[0] as K;
     } else if (left.kind === "branch" && right.kind === "branch") {
-      right.keys.unshift(branch.keys[at] as K); // the separator goes down, the giver's last comes up
+      right.keys.unshift(branch.keys[at] as K); // the separator moves down, the giver's last key moves up
       branch.keys[at] = left.keys.pop() as K;
       right.children.unshift(left.children.pop() as TreeNode<K, V>);
     }
@@ -292,7 +292,7 @@ export class BTree<K, V> {
     }
   }
 
-  /** Joins child `at + 1` into child `at`. */
+  /** Merges child `at + 1` into child `at`. */
   #join(branch: Branch<K, V>, at: number): void {
     const left = this.#ownChild(branch, at);
     const right = childOf(branch, at + 1);
@@ -300,14 +300,14 @@ export class BTree<K, V> {
       left.keys.push(...right.keys);
       left.values.push(...right.values);
     } else if (left.kind === "branch" && right.kind === "branch") {
-      left.keys.push(branch.keys[at] as K, ...right.keys); // at < branch.keys.length: it has a right neighbour
+      left.keys.push(branch.keys[at] as K, ...right.keys); // at < branch.keys.length: it has a right sibling
       left.children.push(...right.children);
     }
     branch.keys.splice(at, 1);
     branch.children.splice(at + 1, 1);
   }
 
-  /** Checks the nodes under `node`, whose keys are in [lower, upper); returns how many keys they hold. */
+  /** Checks the nodes under `node`, whose keys are in [lower, upper); returns their number of keys. */
   #check(
     node: TreeNode<K, V>,
     depth: number,
@@ -354,8 +354,8 @@ export class BTree<K, V> {
 }
 
 /**
- * Goes through a range of a tree: `while (cursor.next()) use(cursor.key, cursor.value)`.
- * Makes nothing per entry. `key` and `value` are set only after `next()` gave true.
+ * Iterates over a range of a tree: `while (cursor.next()) use(cursor.key, cursor.value)`. Allocates nothing per entry.
+ * `key` and `value` are set only after `next()` returned true.
  */
 export class TreeCursor<K, V> {
   readonly #tree: BTree<K, V>;
@@ -363,13 +363,13 @@ export class TreeCursor<K, V> {
   readonly #descending: boolean;
   readonly #stop: K | undefined;
   readonly #stopExclusive: boolean;
-  /** The branches above the leaf, and which child of each is on the way to it. */
+  /** The branches above the leaf, and the child taken in each. */
   readonly #path: Branch<K, V>[] = [];
   readonly #turns: number[] = [];
   #leaf: Leaf<K, V>;
   #at: number;
 
-  /** Made by `BTree.cursor`. */
+  /** Created by `BTree.cursor`. */
   constructor(tree: BTree<K, V>, root: TreeNode<K, V>, range: KeyRange<K>) {
     this.#tree = tree;
     this.#changeCount = tree.changeCount;
@@ -379,7 +379,7 @@ export class TreeCursor<K, V> {
     const start = this.#descending ? range.upper : range.lower;
     const startExclusive =
       (this.#descending ? range.upperExclusive : range.lowerExclusive) === true;
-    // Going up, the keys that are passed over are those below the start; going down, those not above it.
+    // Ascending, the keys below the start are skipped; descending, those above it.
     const inclusive = this.#descending ? !startExclusive : startExclusive;
     let node = root;
     while (node.kind === "branch") {
@@ -404,7 +404,7 @@ export class TreeCursor<K, V> {
     return this.#leaf.values[this.#at] as V; // next() stopped on an entry
   }
 
-  /** Goes to the next entry; false when there is none, and from then on. */
+  /** Moves to the next entry; false at the end, and from then on. */
   next(): boolean {
     assert(this.#changeCount === this.#tree.changeCount, "a tree does not change under a cursor");
     const step = this.#descending ? -1 : 1;
@@ -418,7 +418,7 @@ export class TreeCursor<K, V> {
     return this.#end(step);
   }
 
-  /** Stays before the entry at which it ended, so that the next call ends there again. */
+  /** Steps back from the entry after the end, so that the next call ends there again. */
   #end(step: number): false {
     this.#at -= step;
     return false;
@@ -439,7 +439,7 @@ export class TreeCursor<K, V> {
     return false;
   }
 
-  /** Goes down from `node`, which hangs below `level - 1`, along the edge where this direction begins. */
+  /** Descends from `node`, at `level`, along the edge where this direction begins. */
   #descend(node: TreeNode<K, V>, level: number): void {
     let below = node;
     for (let depth = level; below.kind === "branch"; depth++) {
@@ -453,7 +453,7 @@ export class TreeCursor<K, V> {
   }
 }
 
-/** Keys of a leaf or children of a branch: what the fan-out bounds. */
+/** Keys of a leaf or children of a branch: the number that the fan-out limits. */
 function widthOf<K, V>(node: TreeNode<K, V>): number {
   return node.kind === "leaf" ? node.keys.length : node.children.length;
 }

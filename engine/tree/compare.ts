@@ -1,8 +1,8 @@
 /**
- * Orders over keys. Pure functions; nothing here knows of trees.
+ * Orders over keys: pure functions, which know nothing of trees.
  *
  * Invariants:
- * - Each is a total order: negative, zero or positive, and zero only for keys that count as the same.
+ * - Each is a total order: negative, zero or positive, and zero only for keys that are considered equal.
  */
 
 export type Compare<K> = (left: K, right: K) => number;
@@ -13,8 +13,8 @@ export function compareNumbers(left: number, right: number): number {
 }
 
 /**
- * Orders strings by code point, which is the order of their UTF-8 bytes (JavaScript's `<` goes by
- * UTF-16 unit and puts U+FFFF after an emoji). Cost: O(length of the common prefix).
+ * Orders strings by code point, which is the order of their UTF-8 bytes (JavaScript's `<` compares UTF-16 units and
+ * puts U+FFFF after an emoji). Cost: O(length of the common prefix).
  */
 export function compareStrings(left: string, right: string): number {
   const length = Math.min(left.length, right.length);
@@ -31,13 +31,13 @@ export function compareIds(left: string, right: string): number {
   return compareStrings(left.toLowerCase(), right.toLowerCase());
 }
 
-/** Surrogates stand for code points above U+FFFF, so they go behind the units U+E000 to U+FFFF. */
+/** Surrogates encode code points above U+FFFF, so they sort after the units U+E000 to U+FFFF. */
 function codePointRank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }
 
-/** Orders two runs of bytes; of two that begin alike the shorter comes first. Hot: short runs. */
+/** Orders two byte ranges; a proper prefix comes first. Hot: short ranges. */
 export function compareBytes(
   left: Uint8Array,
   leftStart: number,

@@ -1,16 +1,16 @@
 /**
- * Documents in the order of their etags: each change appends, what it replaces is dead from then on
- * and skipped. When more than half is dead, the list is swept, a chunk at a time as changes come.
+ * Documents in etag order: each change appends an entry, and the entry that it replaces is dead and skipped from then
+ * on. When more than half of the entries are dead, the list is swept, a chunk at a time along with further changes.
  *
  *   chunk (u32): docNum | etag - base | docNum | etag - base | ...
  *
- * An entry is alive for a reader when the reader's row of docNum has its etag. So a list needs no copy
- * for a view: a sweep keeps what any view sees.
+ * An entry is live for a reader when the reader's row of docNum has its etag. So a view needs no copy of the list: a
+ * sweep keeps the entries that any view sees.
  *
  * Invariants:
- * - Etags ascend without equals through the whole list; no chunk is empty; its base is its first etag.
- * - An entry that was written is never changed while a view is held: a sweep or a late entry makes new chunks, and a chunk
- *   that a sweep has emptied is used again only if there was no view.
+ * - Etags are unique and ascend through the whole list; no chunk is empty; its base is its first etag.
+ * - A written entry is never changed while a view is held: a sweep or a late entry creates new chunks, and a chunk that
+ *   a sweep has emptied is reused only if there was no view.
  */
 import { assert } from "../assert.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
@@ -18,9 +18,9 @@ import { type ByteReader, bytesOf } from "./sections.ts";
 import { type StagedRun, stagedDocNumAt, stagedWords } from "./staged-rows.ts";
 
 const entriesMin = 16;
-/** Where a sweep gathers what it keeps of a chunk: most chunks are dead or alive as a whole, and need no memory. */
+/** Gathers the entries that a sweep keeps of a chunk: most chunks are entirely dead or live, and need no new memory. */
 let sweepScratch = new Uint32Array(0);
-/** Entries that a sweep looks at for each change of the list, so that it ends before the list doubles. */
+/** Entries swept per change of the list, so that the sweep ends before the list doubles. */
 const sweepPace = 4;
 
 export class EtagList {
@@ -30,28 +30,28 @@ export class EtagList {
   #counts: number[] = [];
   #length = 0;
   #live = 0;
-  /** The chunk that a sweep looks at next, -1 when none goes on. */
+  /** The next chunk to sweep; -1 when no sweep is in progress. */
   #sweepAt = -1;
   #sweepCredit = 0;
-  /** Dead entries that the last sweep had to keep for views, and how many had been released then. */
+  /** Dead entries that the last sweep kept for views, and the store's `releaseCount` at that time. */
   #keptCount = 0;
   #keptRelease = -1;
-  /** Where `documentOf` looked last. */
+  /** The chunk of the last `documentOf`. */
   #askedChunk = 0;
-  /** Chunks of full size without entries. */
+  /** Empty chunks of full size, for reuse. */
   readonly #spare: Uint32Array[] = [];
 
-  /** @param entriesMax - entries of a full chunk. */
+  /** @param entriesMax - capacity of a chunk in entries. */
   constructor(entriesMax: number) {
     this.#entriesMax = entriesMax;
   }
 
-  /** Entries alive by the committed rows. */
+  /** Number of entries that are live for the committed rows. */
   get live(): number {
     return this.#live;
   }
 
-  /** The greatest etag in the list, dead or alive; 0 when it is empty. Cost: O(1). */
+  /** The greatest etag in the list, dead or live; 0 when it is empty. Cost: O(1). */
   get newestEtag(): number {
     const tail = this.#chunks.length - 1;
     return tail < 0 ? 0 : (this.#bases[tail] as number) + this.#lastDelta(tail);
@@ -88,12 +88,12 @@ export class EtagList {
     this.#counts[tail] = count + 1;
   }
 
-  /** One of the entries has died. */
+  /** Counts one entry as dead. */
   remove(): void {
     this.#live--;
   }
 
-  /** `add` and `remove` of each document of the run, whose etags ascend, and a sweep for them all. Hot. */
+  /** `add` and `remove` for each document of the run, whose etags ascend, and one sweep for all of them. Hot. */
   replaceRun(run: StagedRun, rows: RowStore): void {
     const { numbers, words } = run;
     for (let at = run.from; at < run.to; ) {
@@ -107,7 +107,7 @@ export class EtagList {
     this.sweep(rows, run.to - run.from);
   }
 
-  /** Appends entries of the run from `from` on, as many as have room in the last chunk. @returns the first that has not. */
+  /** Appends entries of the run from `from` while they fit into the last chunk. @returns the first that does not. */
   #append({ numbers, words, to }: StagedRun, from: number): number {
     const tail = this.#chunks.length - 1;
     const chunk = this.#chunks[tail];
@@ -131,7 +131,7 @@ export class EtagList {
     return at;
   }
 
-  /** Lets a sweep go on that is due; called after each `changes` changes. Cost: amortised O(changes). */
+  /** Advances a sweep that is due; called after each `changes` changes. Cost: amortized O(changes). */
   sweep(rows: RowStore, changes = 1): void {
     if (this.#sweepAt < 0) {
       if (!this.#isSweepDue(rows)) return;
@@ -156,7 +156,7 @@ export class EtagList {
     return this.#length - this.#live - kept > this.#live + 2 * entriesMin;
   }
 
-  /** Takes the dead out of a chunk, and joins what is left with the chunk before it if they fit. */
+  /** Removes the dead entries of a chunk, and merges the rest into the previous chunk if it fits. */
   #sweepChunk(at: number, rows: RowStore): void {
     const chunk = this.#chunks[at] as Uint32Array; // at < chunks.length
     const base = this.#bases[at] as number;
@@ -191,24 +191,24 @@ export class EtagList {
     this.#counts[at] = keptCount;
   }
 
-  /** Lets a chunk be used again, as long as all together take no more room than dead entries may. */
+  /** Keeps a chunk for reuse, as long as the spare chunks take no more room than dead entries may. */
   #keepSpare(chunk: Uint32Array): void {
     if (chunk.length !== 2 * this.#entriesMax) return;
     if (this.#hasRoomBeside(this.#spare.length)) this.#spare.push(chunk);
   }
 
-  /** After deletions there may be fewer spare chunks than before. */
+  /** Drops spare chunks that are too many after deletions. */
   #dropSpare(): void {
     const spare = this.#spare;
     while (spare.length > 0 && !this.#hasRoomBeside(spare.length - 1)) spare.pop();
   }
 
-  /** May there be one more than so many spare chunks? */
+  /** Is there room for one more than `spareCount` spare chunks? */
   #hasRoomBeside(spareCount: number): boolean {
     return this.#length + spareCount * this.#entriesMax < 2 * this.#live;
   }
 
-  /** Appends entries with deltas from `base` to chunk `at`, unless they do not fit. */
+  /** Appends entries with deltas from `base` to chunk `at`. @returns false when they do not fit. */
   #joins(at: number, entries: Uint32Array, base: number, entryCount: number): boolean {
     const count = this.#counts[at] as number; // at < chunks.length
     const shift = base - (this.#bases[at] as number);
@@ -225,7 +225,7 @@ export class EtagList {
     return true;
   }
 
-  /** Puts an entry between older ones, as replay of moved records may need. */
+  /** Inserts an entry among newer ones, as the replay of relocated records may need. */
   #addLate(docNum: number, etag: number): void {
     const at = Math.max(0, this.chunkBelow(etag));
     const chunk = this.#chunks[at] as Uint32Array; // the list is not empty
@@ -310,8 +310,8 @@ export class EtagList {
   }
 
   /**
-   * The document of the entry with this etag, dead or alive; -1 when there is none, as a sweep takes dead ones away.
-   * Cost: O(log entries), less when neighbours are asked for in turn.
+   * The document of the entry with this etag, dead or live; -1 when there is none, as sweeps remove dead ones. Cost:
+   * O(log entries), less for consecutive etags.
    */
   documentOf(etag: number): number {
     let at = this.#askedChunk;
@@ -347,12 +347,12 @@ export class EtagList {
 
   memoryBytes(): number {
     let bytes = 0;
-    for (const chunk of this.#chunks) bytes += chunk.byteLength + 24; // and its place in three arrays
+    for (const chunk of this.#chunks) bytes += chunk.byteLength + 24; // including its slots in three arrays
     for (const chunk of this.#spare) bytes += chunk.byteLength;
     return bytes;
   }
 
-  /** The bytes of the entries up to `etag`, inclusive; they stay as they are while the list changes. */
+  /** The bytes of the entries up to `etag`, inclusive; unaffected by later changes of the list. */
   parts(etag: number): Uint8Array[] {
     const last = this.chunkBelow(etag);
     const counts = this.#counts.slice(0, last + 1);
@@ -370,8 +370,8 @@ export class EtagList {
   }
 
   /**
-   * Fills an empty list from what `parts` gave. @throws EngineError database-damaged
-   * @param live - how many of the entries are alive.
+   * Fills an empty list from the bytes of `parts`. @throws EngineError database-damaged
+   * @param live - how many of the entries are live.
    */
   restore(reader: ByteReader, live: number): void {
     assert(this.#length === 0, "only an empty list is restored");
@@ -414,15 +414,15 @@ export class EtagList {
   }
 }
 
-/** Goes through the documents of a list by etag. Stays right while the list changes between two calls. */
+/** Iterates over the documents of a list by etag. Remains valid when the list changes between two calls. */
 export class EtagCursor {
   readonly #list: EtagList | undefined;
   readonly #rows: () => RowColumns;
   readonly #descending: boolean;
-  /** The least etag, or the greatest when descending, that was not looked at yet. */
+  /** The least etag, or the greatest when descending, that was not visited yet. */
   #etag: number;
 
-  /** Made by a table or view. `rows` gives the rows that say what is alive. */
+  /** Created by a table or view. `rows` returns the rows that determine which entries are live. */
   constructor(
     list: EtagList | undefined,
     rows: () => RowColumns,

@@ -1,19 +1,19 @@
 /**
- * From an id's bytes to its document's number: extendible hashing over packed pages. Growing splits one
- * page at a time, so no insertion pauses for the whole table.
+ * Maps an id's bytes to its document number: extendible hashing over packed pages. Growth splits one page at a time, so
+ * no insertion pauses to rehash the whole table.
  *
  *   page (i32): depth | count | capacity | epoch | hash, place, docNum | hash, place, docNum | ...
  *
- * The directory's entry for the upper bits of a hash names the page; in it, linear probing from the
- * lower bits. Place is where the slab has the id, 0 in a free slot; with the number beside it, a document's row can be read
- * while its id is still being compared. What is removed leaves no mark: those behind it move up. Pages that are nearly
- * empty are joined with their neighbours, or become smaller.
+ * The directory's entry for the upper bits of a hash points to the page; in it, linear probing starts from the lower
+ * bits. Place is that of the id in the slab, 0 in a free slot; with the number beside it, a document's row can be read
+ * while its id is still being compared. A removal leaves no tombstone: the entries after it are shifted back. Nearly
+ * empty pages are merged with their siblings, or shrink.
  *
  * Invariants:
- * - A page of depth d stands in 2^(directory depth - d) neighbouring entries of the directory, and all
- *   hashes in it share their upper d bits.
- * - A page is full to at most 4/5.
- * - While the table is frozen, pages older than the freeze are replaced, not changed.
+ * - A page of depth d is in 2^(directory depth - d) adjacent entries of the directory, and all hashes in it share their
+ *   upper d bits.
+ * - The load factor of a page is at most 4/5.
+ * - While the table is frozen, pages older than the freeze are copied on write.
  */
 import { assert } from "../assert.ts";
 import type { IdKey } from "./id-key.ts";
@@ -27,7 +27,7 @@ const countAt = 1;
 const capacityAt = 2;
 const epochAt = 3;
 const capacityMin = 16;
-/** Beyond this depth pages grow instead: only ids made to collide get there. */
+/** Beyond this depth pages grow instead: only ids constructed to collide get there. */
 const depthMax = 20;
 
 export class IdHash {
@@ -63,8 +63,8 @@ export class IdHash {
   }
 
   /**
-   * The first document whose id has the same 32 bits of hash, or -1: almost always the one of `find`. Whether it is has
-   * still to be asked: `isCandidate`. Hot.
+   * The number of the first document whose id has the same 32-bit hash, or -1: almost always that of `find`. Verify it
+   * with `isCandidate`. Hot.
    */
   candidate(key: IdKey): number {
     const hash = key.hash;
@@ -78,12 +78,12 @@ export class IdHash {
     }
   }
 
-  /** Has the document that `candidate` has just given this id? Hot. */
+  /** Does the document last returned by `candidate` have this id? Hot. */
   isCandidate(key: IdKey): boolean {
     return this.#slab.has(this.#candidatePlace >>> 0, key.bytes, key.length);
   }
 
-  /** Adds the id of a document, which has this hash and place and is not in the table. */
+  /** Inserts a document's id with its hash and place; it must not be in the table. */
   insert(hash: number, place: number, docNum: number): void {
     let page = this.#pageToChange(this.#entryOf(hash));
     while (((page[countAt] as number) + 1) * 5 > (page[capacityAt] as number) * 4) {
@@ -94,7 +94,7 @@ export class IdHash {
     this.#count++;
   }
 
-  /** Takes out the id at this place. Cost: as `insert`. */
+  /** Removes the id at this place. Cost: as `insert`. */
   remove(hash: number, place: number): void {
     const page = this.#pageToChange(this.#entryOf(hash));
     const mask = (page[capacityAt] as number) - 1;
@@ -103,7 +103,7 @@ export class IdHash {
       const at = headInts + slotInts * slot;
       if (page[at + 1] === 0) break; // a page is never full
       const home = (page[at] as number) & mask;
-      // It may stand in the hole unless its own place lies between them.
+      // It may fill the hole unless its home slot lies between them.
       if (((slot - home) & mask) < ((slot - hole) & mask)) continue;
       page.copyWithin(headInts + slotInts * hole, at, at + slotInts);
       hole = slot;
@@ -114,7 +114,7 @@ export class IdHash {
     this.#narrow(page, hash);
   }
 
-  /** The id at place `from` stands at `to` now. @returns the number of its document */
+  /** The id has moved from place `from` to `to`. @returns its document's number */
   move(hash: number, from: number, to: number): number {
     const page = this.#pageToChange(this.#entryOf(hash));
     const at = headInts + slotInts * slotAt(page, hash, from);
@@ -126,7 +126,7 @@ export class IdHash {
     return this.#freezeCount > 0;
   }
 
-  /** From now until `thaw`, the pages that exist stay as they are. May be nested. */
+  /** Until `thaw`, existing pages are not changed. May be nested. */
   freeze(): void {
     this.#freezeCount++;
     this.#epoch++;
@@ -145,7 +145,7 @@ export class IdHash {
     return bytes;
   }
 
-  /** The table's bytes, good while it is frozen. */
+  /** The table's bytes, valid while it is frozen. */
   parts(): Uint8Array[] {
     assert(this.#freezeCount > 0, "a table is frozen while its parts are used");
     const pages: Uint8Array[] = [];
@@ -155,7 +155,7 @@ export class IdHash {
     return [bytesOf(Uint32Array.of(this.#depth, pages.length, this.#count)), ...pages];
   }
 
-  /** Fills an empty table from what `parts` gave. @throws EngineError database-damaged */
+  /** Fills an empty table from the bytes of `parts`. @throws EngineError database-damaged */
   restore(reader: ByteReader): void {
     assert(this.#count === 0, "only an empty table is restored");
     this.#depth = reader.uint32();
@@ -208,7 +208,7 @@ export class IdHash {
     assert(count === this.#count, "pages hold what was inserted");
   }
 
-  /** How many ids there are. */
+  /** Number of ids. */
   get count(): number {
     return this.#count;
   }
@@ -234,14 +234,14 @@ export class IdHash {
     return copy;
   }
 
-  /** Lets all entries of the page that `entry` belongs to name `page`, which has its depth. */
+  /** Points all directory entries of the page at `entry` to `page`, which has the same depth. */
   #place(page: Int32Array, entry: number): void {
     const copies = 2 ** (this.#depth - (page[depthAt] as number));
     const first = entry - (entry % copies);
     for (let copy = 0; copy < copies; copy++) this.#directory[first + copy] = page;
   }
 
-  /** Makes room in the page of `hash`: by growing it while it is small, by splitting it after. */
+  /** Makes room in the page of `hash`: by doubling it while it is small, then by splitting it. */
   #widen(page: Int32Array, hash: number): void {
     const depth = page[depthAt] as number;
     const capacity = page[capacityAt] as number;
@@ -270,7 +270,7 @@ export class IdHash {
     this.#place(right, first + copies);
   }
 
-  /** Gives back room of the page of `hash` when little of it is used: as much as leaves it half empty. */
+  /** Shrinks the page of `hash` when little of it is used: merges it with its sibling, or halves it. */
   #narrow(page: Int32Array, hash: number): void {
     const depth = page[depthAt] as number;
     const capacity = page[capacityAt] as number;
@@ -304,7 +304,9 @@ export class IdHash {
     return this.#directory[entry ^ (2 ** (this.#depth - depth))] as Int32Array; // within the directory
   }
 
-  /** Halves the directory while no page needs its length. Cost: a look at its entries, by far fewer than were removed. */
+  /**
+   * Halves the directory while no page needs its depth. Cost: O(directory), which is far below the number of removals.
+   */
   #fold(): void {
     while (this.#depth > 0) {
       for (const page of this.#directory) if (page[depthAt] === this.#depth) return;
@@ -314,7 +316,7 @@ export class IdHash {
   }
 }
 
-/** The slot of the entry of this hash and place, which must be there. */
+/** The slot of the entry with this hash and place, which must exist. */
 function slotAt(page: Int32Array, hash: number, place: number): number {
   const mask = (page[capacityAt] as number) - 1;
   for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
@@ -332,7 +334,7 @@ function newPage(depth: number, capacity: number, epoch: number): Int32Array {
   return page;
 }
 
-/** Puts an entry into a page that has room. */
+/** Inserts an entry into a page that has room. */
 function put(page: Int32Array, hash: number, place: number, docNum: number): void {
   const mask = (page[capacityAt] as number) - 1;
   let slot = hash & mask;
@@ -344,14 +346,14 @@ function put(page: Int32Array, hash: number, place: number, docNum: number): voi
   page[countAt] = (page[countAt] as number) + 1;
 }
 
-/** Puts what is in a slot of `source`, if anything, into `target`. */
+/** Copies the entry in a slot of `source`, if any, into `target`. */
 function move(source: Int32Array, slot: number, target: Int32Array): void {
   const at = headInts + slotInts * slot;
   const place = source[at + 1] as number; // slot < capacity
   if (place !== 0) put(target, source[at] as number, place, source[at + 2] as number);
 }
 
-/** Do the slots of `page` name places and documents of the slab, as many as it says, with room left? */
+/** Are the places and document numbers in `page` within the slab, as many as its count, at the allowed load factor? */
 function isPageSound(page: Int32Array, slab: IdSlab): boolean {
   const capacity = page[capacityAt] as number;
   let count = 0;

@@ -1,15 +1,15 @@
 /**
- * An id as a look-up key: its lower-cased UTF-8 bytes and their hash, in one scratch buffer that is
- * used over and over, so that a look-up of an ASCII id makes nothing.
+ * An id as a lookup key: its lower-cased UTF-8 bytes and their hash, in one reused scratch buffer, so that a lookup of
+ * an ASCII id allocates nothing.
  *
- * Lower-casing is JavaScript's, over the whole text: it does not depend on the host's language.
+ * Lower-casing is JavaScript's, over the whole text: it does not depend on the host's locale.
  *
  * Invariants:
- * - Two ids that lower-case to the same text give the same bytes and hash, come they as text or bytes.
+ * - Two ids that lower-case to the same text have the same bytes and hash, whether given as text or as bytes.
  */
 import { nameBytesMax } from "../limits.ts";
 
-/** Does text hold half of a surrogate pair? Such text has no UTF-8 form of its own. */
+/** Half a surrogate pair. Text that contains one has no UTF-8 encoding. */
 const loneSurrogate = /\p{Surrogate}/u;
 
 export class IdKey {
@@ -19,14 +19,14 @@ export class IdKey {
   /** 32 bits, signed. */
   hash = 0;
 
-  /** @param seed - 32 bits that the hash begins with; fixed for the life of what is keyed by it. */
+  /** @param seed - 32 bits, the initial state of the hash; fixed for the life of the structures keyed by it. */
   constructor(seed: number) {
     this.seed = seed | 0;
   }
 
   /**
-   * Takes `id`. Hot: one pass over the units of an ASCII id.
-   * @returns false when it cannot be an id: over `nameBytesMax` bytes, or half a surrogate pair in it.
+   * Sets the key to `id`. Hot: one pass over the units of an ASCII id.
+   * @returns false when it is not a valid id: over `nameBytesMax` bytes, or with half a surrogate pair.
    */
   set(id: string): boolean {
     const length = id.length;
@@ -45,7 +45,7 @@ export class IdKey {
     return true;
   }
 
-  /** `set` for the UTF-8 bytes `source[start, end)`, which become text only when they are not ASCII. */
+  /** `set` for the UTF-8 bytes `source[start, end)`, which are decoded only when they are not ASCII. */
   setBytes(source: Buffer, start: number, end: number): boolean {
     const length = end - start;
     if (length > nameBytesMax) return this.#setAny(source.toString("utf8", start, end));
@@ -77,7 +77,7 @@ export class IdKey {
   }
 }
 
-/** Spreads FNV-1a's bits, so that the high ones choose well too (MurmurHash3's last step). */
+/** Mixes FNV-1a's bits, so that the upper ones are well distributed too (MurmurHash3's finalizer). */
 function finish(hash: number): number {
   let mixed = hash;
   mixed ^= mixed >>> 16;

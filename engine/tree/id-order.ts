@@ -1,10 +1,9 @@
 /**
- * Documents in the order of their ids, fed lazily: new ones wait in a pending list until an ordered
- * read or idle time settles them, in slices.
+ * Documents in id order, sorted lazily: new ones wait in a pending list until an ordered read, or idle time, merges
+ * them, in slices.
  *
- * Sorted leaves of document numbers, compared by the ids in the slab. The order of two documents never
- * changes, so a view needs no copy: it passes over documents that it does not see, and what a view
- * sees is not taken out.
+ * Sorted leaves of document numbers, compared by the ids in the slab. The order of two documents never changes, so a
+ * view needs no copy: it skips documents that it does not see, and documents that a view sees are not removed.
  *
  * Invariants:
  * - Each document with a committed row is a member: in a leaf or pending, in one place only.
@@ -23,26 +22,26 @@ export class IdOrder {
   readonly #memberShift: number;
   readonly #memberMask: number;
   #leaves: Uint32Array[] = [];
-  /** Document numbers that are sorted and merged between two looks at the clock. */
+  /** Document numbers sorted and merged in one step, between two calls of `mayGoOn`. */
   readonly #batchMax: number;
   readonly #pendingMax: number;
   /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
   #pending: Uint32Array[] = [];
   #pendingTail: number;
-  /** Pending document numbers that are being sorted and merged; those before `#runAt` are in leaves. */
+  /** The run of pending document numbers that is being sorted and merged; those before `#runAt` are in leaves. */
   #run: SlicedSort | undefined;
   #runAt = 0;
-  /** One bit for each document number: is it a member? */
+  /** A bitmap of the document numbers that are members. */
   #members: Uint32Array[] = [];
   #memberCount = 0;
   #version = 0;
-  /** The leaf that a sweep looks at next, -1 when none goes on. */
+  /** The next leaf to sweep; -1 when no sweep is in progress. */
   #sweepAt = -1;
-  /** Members that the last sweep kept for views alone, and how many had been released then. */
+  /** Members that the last sweep kept only for views, and the store's `releaseCount` at that time. */
   #keptCount = 0;
   #keptRelease = -1;
 
-  /** @param leafMax - numbers of a full leaf. @param membersPerChunk - both powers of two. */
+  /** @param leafMax - capacity of a leaf. @param membersPerChunk - both powers of two. */
   constructor(slab: IdSlab, leafMax: number, membersPerChunk: number) {
     this.#slab = slab;
     this.#leafMax = leafMax;
@@ -53,7 +52,7 @@ export class IdOrder {
     this.#memberMask = 2 ** this.#memberShift - 1;
   }
 
-  /** Changes when leaves change: a place in them is good only while it stays. */
+  /** Changes when leaves change: a position in them is valid only for one version. */
   get version(): number {
     return this.#version;
   }
@@ -71,7 +70,7 @@ export class IdOrder {
     return this.#isMember(docNum);
   }
 
-  /** Makes a document a member, unless it is. Cost: O(1). */
+  /** Makes a document a member, unless it is one. Cost: O(1). */
   add(docNum: number): void {
     if (this.#isMember(docNum)) return;
     this.#setMember(docNum, true);
@@ -84,8 +83,8 @@ export class IdOrder {
   }
 
   /**
-   * Merges pending documents, and takes out those that are gone when they are more than a fifth.
-   * Stops when `mayGoOn` says so, asked about every millisecond. @returns whether all is done.
+   * Merges pending documents, and removes the members of deleted ones when they are more than a fifth. Stops when
+   * `mayGoOn`, which is called about every millisecond, returns false. @returns whether all is done.
    */
   settle(rows: RowStore, mayGoOn: () => boolean): boolean {
     while (this.#isPending()) {
@@ -107,7 +106,7 @@ export class IdOrder {
     return true;
   }
 
-  /** Merges all pending documents at once, for a read that cannot wait. */
+  /** Merges all pending documents at once, for a read that must not wait. */
   settlePending(rows: RowStore): void {
     while (this.#isPending()) this.#settleStep(rows);
   }
@@ -122,14 +121,14 @@ export class IdOrder {
     return gone > rows.columns.documentCount / 4 + this.#leafMax;
   }
 
-  /** Takes a run of pending documents, sorts some of it or merges some of it. Something is pending. */
+  /** Takes a run of pending documents, or sorts or merges part of it. There must be something pending. */
   #settleStep(rows: RowStore): void {
     if (this.#run === undefined) this.#takeRun(rows);
     else if (this.#run.step()) this.#mergeSome(this.#run.items);
   }
 
   #takeRun(rows: RowStore): void {
-    const chunk = this.#pending.pop() as Uint32Array; // the caller has asked
+    const chunk = this.#pending.pop() as Uint32Array; // the caller has checked
     let count = 0;
     for (let at = 0; at < this.#pendingTail; at++) {
       const docNum = chunk[at] as number; // at < pendingTail
@@ -142,7 +141,7 @@ export class IdOrder {
     this.#runAt = 0;
   }
 
-  /** Merges the next of the sorted run, about `#batchMax` of them, into the leaves. */
+  /** Merges the next part of the sorted run, about `#batchMax` numbers, into the leaves. */
   #mergeSome(sorted: Uint32Array): void {
     this.#version++;
     const stop = Math.min(sorted.length, this.#runAt + this.#batchMax);
@@ -162,7 +161,7 @@ export class IdOrder {
     if (this.#runAt === sorted.length) this.#run = undefined;
   }
 
-  /** The last leaf from `from` on whose first document is not after `docNum`; else `from`. */
+  /** The last leaf at or after `from` whose first document is not after `docNum`; else `from`. */
   #leafFor(docNum: number, from: number): number {
     let low = from + 1;
     let high = this.#leaves.length;
@@ -175,7 +174,7 @@ export class IdOrder {
     return low - 1;
   }
 
-  /** Replaces leaf `leafAt` by one or more with `added` merged in; returns how many stand there now. */
+  /** Replaces leaf `leafAt` by one or more with `added` merged in; returns their number. */
   #mergeLeaf(leafAt: number, added: Uint32Array): number {
     const leaf = this.#leaves[leafAt] ?? new Uint32Array(0);
     const merged = new Uint32Array(leaf.length + added.length);
@@ -190,7 +189,7 @@ export class IdOrder {
       from = until;
     }
     merged.set(leaf.subarray(from), to);
-    // Ids that come in order leave full leaves behind them; others leave room on both sides of a split.
+    // Ascending ids leave full leaves behind; others leave room on both sides of a split.
     const isAppend = from === leaf.length && leafAt >= this.#leaves.length - 1;
     const pieceCount = Math.ceil(merged.length / this.#leafMax);
     const size = isAppend ? this.#leafMax : Math.ceil(merged.length / pieceCount);
@@ -198,11 +197,11 @@ export class IdOrder {
     if (pieceCount === 1) pieces.push(merged);
     else for (let at = 0; at < merged.length; at += size) pieces.push(merged.slice(at, at + size));
     this.#leaves.splice(leafAt, 1, ...pieces);
-    if (leafAt < this.#sweepAt) this.#sweepAt += pieces.length - 1; // the leaves behind it moved
+    if (leafAt < this.#sweepAt) this.#sweepAt += pieces.length - 1; // the leaves after it moved
     return pieces.length;
   }
 
-  /** The first place from `from` on in `leaf` whose document is after `docNum`. */
+  /** The first position in `leaf`, at or after `from`, whose document is after `docNum`. */
   #entryFor(leaf: Uint32Array, docNum: number, from: number): number {
     let low = from;
     let high = leaf.length;
@@ -218,7 +217,7 @@ export class IdOrder {
 
   #sweepLeaf(rows: RowStore): void {
     const at = this.#sweepAt;
-    const leaf = this.#leaves[at] as Uint32Array; // the caller has asked
+    const leaf = this.#leaves[at] as Uint32Array; // the caller has checked
     const kept = leaf.filter((docNum) => rows.isDocumentSeen(docNum));
     for (const docNum of kept) if (rows.columns.etagOf(docNum) === 0) this.#keptCount++;
     if (kept.length < leaf.length) {
@@ -255,13 +254,16 @@ export class IdOrder {
     while (at >= this.#members.length) {
       this.#members.push(new Uint32Array((this.#memberMask + 1) / 32));
     }
-    const chunk = this.#members[at] as Uint32Array; // made above at the latest
+    const chunk = this.#members[at] as Uint32Array; // created above at the latest
     const word = (docNum & this.#memberMask) >>> 5;
     const bit = 1 << (docNum & 31);
     chunk[word] = isMember ? (chunk[word] as number) | bit : (chunk[word] as number) & ~bit;
   }
 
-  /** The last leaf whose first id is below `bytes`, or 0: where the first id from `bytes` on is sought. */
+  /**
+   * The last leaf whose first id is below `bytes`, or 0: the leaf in which to search for the first id at or after
+   * `bytes`.
+   */
   leafFrom(bytes: Buffer): number {
     let low = 1;
     let high = this.#leaves.length;
@@ -274,7 +276,7 @@ export class IdOrder {
     return low - 1;
   }
 
-  /** The first place in leaf `leafAt` whose id is not below `bytes`; its length when none is. */
+  /** The first position in leaf `leafAt` whose id is not below `bytes`; its length when there is none. */
   entryFrom(leafAt: number, bytes: Buffer): number {
     const leaf = this.#leaves[leafAt];
     let low = 0;
@@ -305,7 +307,7 @@ export class IdOrder {
     return parts;
   }
 
-  /** The members' bytes; they stay as they are while the order changes. */
+  /** The members as bytes; unaffected by later changes of the order. */
   parts(): Uint8Array[] {
     const pending = this.#pendingParts().map((part) => part.slice());
     const lengths = Uint32Array.from(this.#leaves, (leaf) => leaf.length);
@@ -318,7 +320,7 @@ export class IdOrder {
     ];
   }
 
-  /** Fills an empty order from what `parts` gave. @throws EngineError database-damaged */
+  /** Fills an empty order from the bytes of `parts`. @throws EngineError database-damaged */
   restore(reader: ByteReader): void {
     assert(this.#memberCount === 0, "only an empty order is restored");
     const leafCount = reader.uint32();
@@ -369,11 +371,11 @@ export class IdOrder {
   }
 }
 
-/** Goes through documents by id. Stays right while the order changes between two calls. */
+/** Iterates over documents by id. Remains valid when the order changes between two calls. */
 export class IdCursor {
   readonly #order: IdOrder;
   readonly #rows: () => RowColumns;
-  /** Ids from `#lower` on, to `#upper` (exclusive; empty: to the end). */
+  /** The range of ids: from `#lower` to `#upper` (exclusive; empty: to the end). */
   readonly #lower: Buffer;
   readonly #upper: Buffer;
   readonly #isLowerExclusive: boolean;
@@ -382,10 +384,12 @@ export class IdCursor {
   #entry = 0;
   #endLeaf = 0;
   #endEntry = 0;
-  /** The id of the last document looked at, null before the first: its number may be another's by the next call. */
+  /**
+   * The id of the last document visited, null before the first: its number may belong to another id by the next call.
+   */
   #last: Buffer | null = null;
 
-  /** Made by a table or view, from an order without pending documents. */
+  /** Created by a table or view, from an order without pending documents. */
   constructor(order: IdOrder, rows: () => RowColumns, prefix: Buffer, after: Buffer | undefined) {
     this.#order = order;
     this.#rows = rows;
@@ -423,7 +427,7 @@ export class IdCursor {
     return filled;
   }
 
-  /** Finds the place behind the last document looked at, and the end, in the leaves as they are now. */
+  /** Finds the position after the last document visited, and the end, in the present leaves. */
   #seek(): void {
     const order = this.#order;
     this.#version = order.version;

@@ -1,13 +1,14 @@
 /**
- * The bytes of all ids, one after another in chunks. An id's place says where; a document is known by its number.
+ * The bytes of all ids, one after another in chunks. An id's place is its address; a document is identified by its
+ * number.
  *
  *   chunk: ... | length u16 | lower-cased UTF-8 bytes | 0 or 1 byte of padding | length ...
  *
- * The upper bit of a length marks an id that was removed. A chunk in which all are is given back; ids of one in which many
- * are can be moved to the end.
+ * The upper bit of a length marks a removed id. A chunk of removed ids only is freed; the ids left in a sparse chunk
+ * can be moved to the end.
  *
  * Invariants:
- * - An id never spans two chunks, and is never changed where it stands.
+ * - An id never spans two chunks, and is never changed in place.
  * - Ids begin at even offsets; a place is (chunk * chunkBytes + offset) / 2, fits 32 bits and is not 0.
  */
 import { assert } from "../assert.ts";
@@ -16,13 +17,13 @@ import { nameBytesMax } from "../limits.ts";
 import { compareBytes } from "./compare.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
-/** Bytes before an id's own. */
+/** Bytes of an id's header, its length. */
 const headBytes = 2;
-/** Where the first id of a chunk 0 begins, so that no place is 0. */
+/** Offset of the first id in chunk 0, so that no place is 0. */
 const startBytes = 2;
 const removedBit = 0x80;
 
-/** Told of an id, `chunk[start, end)`, that was moved from place to place. @returns the number of its document */
+/** Called for an id, `chunk[start, end)`, that was moved to another place. @returns its document's number */
 export type MoveListener = (
   chunk: Buffer,
   start: number,
@@ -38,20 +39,20 @@ export class IdSlab {
   readonly #placeMask: number;
   /** Undefined where all ids were removed. */
   #chunks: (Buffer | undefined)[] = [];
-  /** Bytes used of each chunk, and those of them whose ids are there. */
+  /** Bytes used in each chunk, and the part of them that belongs to ids that are not removed. */
   #used: number[] = [];
   #live: number[] = [];
-  /** Chunks that are undefined. */
+  /** Chunks that are undefined, for reuse. */
   #freeChunks: number[] = [];
   /** The chunk that ids are added to; -1: none. */
   #tail = -1;
   #usedBytes = 0;
   #liveBytes = 0;
-  /** Place of each document's id, by document number; 0: it has none. Undefined: none of the chunk's have one. */
+  /** Place of each document's id, by document number; 0: no id. Undefined: no number in the chunk has an id. */
   #places: (Uint32Array | undefined)[] = [];
   #count = 0;
   #idCount = 0;
-  /** Chunks of places that somebody has as parts. */
+  /** Chunks of places that are referenced by the result of `parts`: copied on write. */
   readonly #shared = new WeakSet<Uint32Array>();
 
   /** @param chunkBytes, placesPerChunk - powers of two; a chunk holds at least one longest id. */
@@ -63,12 +64,12 @@ export class IdSlab {
     this.#placeMask = placesPerChunk - 1;
   }
 
-  /** Documents are numbered below it; some of the numbers may have no id. */
+  /** All document numbers are below it; some may have no id. */
   get count(): number {
     return this.#count;
   }
 
-  /** Adds `bytes[0, length)`, the id of `docNum`, which has none: a number below `count`, or `count`. @returns its place. */
+  /** Adds `bytes[0, length)` as the id of `docNum`, which must have none and be at most `count`. @returns its place. */
   add(bytes: Buffer, length: number, docNum = this.#count): number {
     assert(docNum <= this.#count && !this.hasNumber(docNum), "a document has one id");
     const place = this.#append(bytes, 0, length);
@@ -78,12 +79,12 @@ export class IdSlab {
     return place;
   }
 
-  /** Has this number an id? */
+  /** Does this number have an id? */
   hasNumber(docNum: number): boolean {
     return this.placeOf(docNum) !== 0;
   }
 
-  /** How many ids there are. */
+  /** Number of ids. */
   get idCount(): number {
     return this.#idCount;
   }
@@ -92,7 +93,7 @@ export class IdSlab {
     const need = (headBytes + length + 1) & ~1;
     let tail = this.#tail;
     if (tail < 0 || (this.#used[tail] as number) + need > this.#chunkBytes) tail = this.#addChunk();
-    const chunk = this.#chunks[tail] as Buffer; // made just now at the latest
+    const chunk = this.#chunks[tail] as Buffer; // created above at the latest
     const at = this.#used[tail] as number;
     chunk.writeUInt16LE(length, at);
     for (let byte = 0; byte < length; byte++) {
@@ -126,7 +127,7 @@ export class IdSlab {
     this.#freeChunks.push(at);
   }
 
-  /** Numbers from `count` on have no id any more, and are new again. */
+  /** Numbers from `count` on have no ids: they are removed, and can be added again. */
   truncate(count: number): void {
     this.#count = count;
     this.#places.length = Math.min(this.#places.length, Math.ceil(count / (this.#placeMask + 1)));
@@ -137,7 +138,7 @@ export class IdSlab {
     return docNum < this.#count ? this.#placeOf(docNum) : 0;
   }
 
-  /** The id of `docNum` goes; its place may be given to another. */
+  /** Removes the id of `docNum`; its place may be reused. */
   remove(docNum: number): void {
     const place = this.#placeOf(docNum);
     assert(place !== 0, "an id that is there is removed");
@@ -157,17 +158,17 @@ export class IdSlab {
     if (this.#live[at] === 0 && at !== this.#tail) this.#dropChunk(at);
   }
 
-  /** Numbers in the chunk of these have no id any more: gives back the room of their places. */
+  /** No number in the chunk of `docNum` has an id: frees the memory of their places. */
   dropPlaces(docNum: number): void {
     this.#places[docNum >>> this.#placeShift] = undefined;
   }
 
-  /** Is so much of the room removed ids' that a chunk is worth moving? */
+  /** Do removed ids take so much room that it is worth moving the ids of a chunk? */
   get isSparse(): boolean {
     return this.#usedBytes - this.#liveBytes > this.#liveBytes / 4 + this.#chunkBytes;
   }
 
-  /** Moves the ids of the chunk that has fewest; `moved` hears of each. Cost: the ids of a chunk. */
+  /** Moves the ids of the chunk with the fewest live bytes; `moved` is called for each. Cost: O(ids of a chunk). */
   condense(moved: MoveListener): void {
     let sparsest = -1;
     for (const [at, live] of this.#live.entries()) {
@@ -192,7 +193,7 @@ export class IdSlab {
     }
   }
 
-  /** Is the id at `place` `bytes[0, length)`? Hot. */
+  /** Is the id at `place` equal to `bytes[0, length)`? Hot. */
   has(place: number, bytes: Buffer, length: number): boolean {
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
@@ -204,7 +205,7 @@ export class IdSlab {
     return true;
   }
 
-  /** Is there an id at `place`, as far as can be told from the place alone? */
+  /** Can there be an id at `place`, judging by the place alone? */
   covers(place: number): boolean {
     const chunk = place >>> this.#chunkShift;
     if (this.#chunks[chunk] === undefined) return false;
@@ -254,7 +255,7 @@ export class IdSlab {
     return bytes;
   }
 
-  /** The slab's bytes; they stay as they are while ids are added and none is removed or moved. */
+  /** The slab's bytes; unaffected by additions, but not by removals or moves. */
   parts(): Uint8Array[] {
     const { length } = this.#chunks;
     const parts: Uint8Array[] = [
@@ -274,8 +275,8 @@ export class IdSlab {
   }
 
   /**
-   * Fills an empty slab from what `parts` gave. @throws EngineError database-damaged
-   * @param isOld - of a version in which no id was removed.
+   * Fills an empty slab from the bytes of `parts`. @throws EngineError database-damaged
+   * @param isOld - of a version without removed ids.
    */
   restore(reader: ByteReader, isOld = false): void {
     assert(this.#count === 0, "only an empty slab is restored");
@@ -301,7 +302,7 @@ export class IdSlab {
     this.#checkPlaces(reader);
   }
 
-  /** @param lastUsed - bytes of the last chunk, all others being full; -1: a list of them comes first. */
+  /** @param lastUsed - bytes of the last chunk, when all others are full; -1: a list of the lengths comes first. */
   #restoreChunks(reader: ByteReader, count: number, lastUsed: number): void {
     reader.reserve(count);
     const lengths =
@@ -323,7 +324,7 @@ export class IdSlab {
     }
   }
 
-  /** Old snapshots do not say where the ids of a chunk end: places do. */
+  /** Old snapshots do not record where the ids of a chunk end: that follows from the places. */
   #measureChunks(reader: ByteReader): void {
     this.#used = this.#used.map((_, at) => (at === 0 ? startBytes : 0));
     for (let docNum = 0; docNum < this.#count; docNum++) {
@@ -340,7 +341,7 @@ export class IdSlab {
     }
   }
 
-  /** Sees that ids follow one another, and counts the bytes of those that are there. */
+  /** Checks that the ids of each chunk are contiguous, and counts the bytes of those not removed. */
   #checkChunks(reader: ByteReader): void {
     for (const [index, chunk] of this.#chunks.entries()) {
       if (chunk === undefined) continue;
@@ -360,7 +361,7 @@ export class IdSlab {
     }
   }
 
-  /** Sees that each place is that of an id, and each id has one. */
+  /** Checks that each place is that of an id, and that each id has one. */
   #checkPlaces(reader: ByteReader): void {
     let bytes = 0;
     for (let docNum = 0; docNum < this.#count; docNum++) {
@@ -442,7 +443,7 @@ export class IdSlab {
   }
 }
 
-/** Of an id that is there or was removed. */
+/** Of an id that may be removed. */
 function lengthAt(chunk: Buffer, at: number): number {
   return (chunk[at] as number) | (((chunk[at + 1] as number) & ~removedBit) << 8); // an id begins at `at`
 }

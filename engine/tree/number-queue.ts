@@ -1,8 +1,8 @@
 /**
- * A queue of document numbers, each with a tag, packed in chunks that are used over and over.
+ * A queue of document numbers, each with a tag, packed in recycled chunks.
  *
  * Invariants:
- * - The first chunk is filled from `#head` on, the last up to `#tail`, those between them wholly.
+ * - The first chunk is filled from `#head`, the last up to `#tail`, those between them entirely.
  */
 import { assert } from "../assert.ts";
 
@@ -34,7 +34,7 @@ export class NumberQueue {
       this.#spare = undefined;
       this.#tail = 0;
     }
-    const chunk = this.#chunks[this.#chunks.length - 1] as Chunk; // made just now at the latest
+    const chunk = this.#chunks[this.#chunks.length - 1] as Chunk; // created above at the latest
     chunk.numbers[this.#tail] = number;
     chunk.tags[this.#tail] = tag;
     this.#tail++;
@@ -45,7 +45,7 @@ export class NumberQueue {
     return (this.#chunks[0] as Chunk).tags[this.#head] as number;
   }
 
-  /** Takes the first entry off; there must be one. @returns its number. */
+  /** Removes the first entry; there must be one. @returns its number. */
   shift(): number {
     assert(this.length > 0, "the queue has an entry");
     const chunk = this.#chunks[0] as Chunk;

@@ -1,6 +1,6 @@
 /**
- * A set of document numbers, one bit for each, in chunks that are given back when they are empty. Knows the lowest: numbers
- * that are given out lowest first stay together, and what is at the end becomes free as a whole.
+ * A set of document numbers, a bitmap in chunks that are freed when empty. It can remove the lowest: numbers that are
+ * reused lowest first stay together, so that the end of the range can be freed as a whole.
  *
  * Invariants:
  * - A chunk's count is the number of its bits that are set; no chunk below `#lowest` has one.
@@ -10,7 +10,7 @@ import { assert } from "../assert.ts";
 export class NumberSet {
   readonly #shift: number;
   readonly #mask: number;
-  /** Undefined: there is none in this chunk. */
+  /** Undefined: no number in this chunk. */
   #chunks: (Uint32Array | undefined)[] = [];
   #counts: number[] = [];
   #lowest = 0;
@@ -26,7 +26,7 @@ export class NumberSet {
     return this.#count;
   }
 
-  /** How many there are in the chunk of this number. */
+  /** Number of members in the chunk of this number. */
   countAround(number: number): number {
     return this.#counts[number >>> this.#shift] ?? 0;
   }
@@ -39,7 +39,7 @@ export class NumberSet {
     );
   }
 
-  /** Adds a number, unless it is there. */
+  /** Adds a number, unless it is a member. */
   add(number: number): void {
     if (this.has(number)) return;
     const at = number >>> this.#shift;
@@ -56,7 +56,7 @@ export class NumberSet {
     if (at < this.#lowest) this.#lowest = at;
   }
 
-  /** @returns false when it was not there. */
+  /** @returns false when it was not a member. */
   delete(number: number): boolean {
     if (!this.has(number)) return false;
     const at = number >>> this.#shift;
@@ -69,7 +69,7 @@ export class NumberSet {
     return true;
   }
 
-  /** Takes the lowest number out; there must be one. Cost: a look at a chunk at most. */
+  /** Removes the lowest number; there must be one. Cost: at most the scan of one chunk. */
   takeLowest(): number {
     assert(this.#count > 0, "there is a number");
     while ((this.#counts[this.#lowest] ?? 0) === 0) this.#lowest++;

@@ -1,11 +1,11 @@
 /**
- * The committed row of every document, packed in chunks, and what is counted over them.
+ * The committed row of every document, packed in chunks, and counts over them.
  *
  *   numbers chunk (f64): etag | position | etag | position | ...
  *   words chunk (u32):   length | collection << 16 | flags | length | ...
  *
- * `RowColumns` is the readable thing; `RowStore` is its one writer. A view holds the columns of its
- * moment: the store copies what a view shares before it changes it.
+ * `RowColumns` is for reading; `RowStore` is its only writer. A view holds the columns as of its creation: the store
+ * copies shared chunks on write.
  *
  * Invariants:
  * - Etag 0 means that there is no document; then position, length, collection and flags are 0 too.
@@ -15,8 +15,8 @@ import { assert } from "../assert.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
 /**
- * Told of each row as it is committed, before it is replaced: what the document had until now. `previousLength` 0: there
- * was no document. It must not change the rows.
+ * Called for each row as it is committed, before it is replaced, with the previous row. `previousLength` 0: there was
+ * no document. It must not change the rows.
  */
 export type RowListener = (
   docNum: number,
@@ -31,10 +31,10 @@ export class RowColumns {
   readonly mask: number;
   readonly numbers: Float64Array[];
   readonly words: Uint32Array[];
-  /** Documents of each collection; shorter than the list of collections when the last have none. */
+  /** Documents of each collection; shorter than the list of collections when the last ones have none. */
   collectionCounts: Uint32Array;
   documentCount = 0;
-  /** The greatest etag of any document that was ever committed. */
+  /** The greatest etag of any document ever committed. */
   lastEtag = 0;
 
   constructor(shift: number, numbers: Float64Array[], words: Uint32Array[], counts: Uint32Array) {
@@ -93,13 +93,13 @@ export class RowColumns {
   }
 }
 
-/** The epoch of a chunk that is everybody's: no row of it is set. */
+/** The epoch of the shared empty chunk, in which no row is set. */
 const emptyEpoch = -1;
 
-/** Pairs of chunks that are kept for the next copies, so that short views make no garbage. */
+/** Pairs of chunks that are kept for further copies, so that short views leave no garbage. */
 const spareChunksMax = 32;
 
-/** A pair of chunks that the writer has replaced, and the views that may hold it: (made, retired]. */
+/** A pair of chunks that the writer has replaced, and the epochs of the views that may hold it: (made, retired]. */
 interface RetiredChunk {
   readonly numbers: Float64Array;
   readonly words: Uint32Array;
@@ -107,7 +107,7 @@ interface RetiredChunk {
   readonly retiredEpoch: number;
 }
 
-/** Columns that a view holds; `release` once. */
+/** Columns held for a view; `release` once per holder. */
 export interface HeldRows {
   readonly columns: RowColumns;
   readonly epoch: number;
@@ -116,21 +116,21 @@ export interface HeldRows {
 
 export class RowStore {
   columns: RowColumns;
-  /** Grows when a view is released: what was kept for it may go. */
+  /** Incremented when a view is released, as entries kept for it may then be removed. */
   releaseCount = 0;
   readonly #rowsPerChunk: number;
-  /** The epoch in which each chunk was made; it is shared with every view of a later epoch. */
+  /** The epoch in which each chunk was created; it is shared with every view of a later epoch. */
   #chunkEpochs: number[] = [];
   #directoryEpoch = 0;
   #epoch = 0;
-  /** The epoch of the newest view held, 0 when there is none. */
+  /** The epoch of the newest view held; 0 when there is none. */
   #sharedEpoch = 0;
-  /** What views hold, oldest first. */
+  /** The columns held for views, oldest first. */
   #held: HeldRows[] = [];
-  /** The latest replaced chunks that a view may still hold, and those that none does. */
+  /** Recently replaced chunks that a view may still hold, and free ones for reuse. */
   #retired: RetiredChunk[] = [];
   #spare: RetiredChunk[] = [];
-  /** Stand for all chunks without a row. */
+  /** Shared by all chunks without a row. */
   readonly #emptyNumbers: Float64Array;
   readonly #emptyWords: Uint32Array;
 
@@ -142,7 +142,7 @@ export class RowStore {
     this.#emptyWords = new Uint32Array(rowsPerChunk * 2);
   }
 
-  /** Holds the columns as they are now. Cost: O(1); the next change pays O(chunks). */
+  /** Holds the present columns. Cost: O(1); the next change pays O(chunks). */
   hold(): HeldRows {
     const newest = this.#held[this.#held.length - 1];
     if (newest !== undefined && newest.columns === this.columns) {
@@ -177,7 +177,7 @@ export class RowStore {
     );
   }
 
-  /** Sets a row whose number is at most one chunk beyond those that have one; etag 0 clears it. Hot. */
+  /** Sets a row, in an existing chunk or the next one; etag 0 clears it. Hot. */
   set(docNum: number, etag: number, position: number, length: number, word: number): void {
     const columns = this.#columnsToChange(docNum);
     const chunk = docNum >>> columns.shift;
@@ -191,9 +191,9 @@ export class RowStore {
   }
 
   /**
-   * As `set` where a row of a smaller etag and the same collection stands, which is what most changes find: then no
-   * count changes. `listener` is told of that row first.
-   * @returns false, and does nothing, where another or no row stands. Hot.
+   * As `set`, for the most frequent case: replacing a row that has a smaller etag and the same collection, which
+   * changes no count. `listener` is first called with that row.
+   * @returns false, and does nothing, when there is no such row. Hot.
    */
   replace(
     docNum: number,
@@ -232,7 +232,7 @@ export class RowStore {
     numbers[((docNum & columns.mask) << 1) + 1] = position;
   }
 
-  /** Counts a document in or out. The columns must be the writer's own, as they are after `set`. */
+  /** Adds `step` to the counts. The columns must be the writer's own, as they are after `set`. */
   count(collection: number, step: 1 | -1): void {
     const columns = this.columns;
     if (collection >= columns.collectionCounts.length) {
@@ -244,7 +244,7 @@ export class RowStore {
     columns.documentCount += step;
   }
 
-  /** No row from `from` on is set: gives back their room, as far as they are whole chunks. */
+  /** No row from `from` on is set: frees the whole chunks among them. */
   truncate(from: number): void {
     const length = (from + this.columns.mask) >>> this.columns.shift;
     if (length >= this.columns.numbers.length) return;
@@ -254,7 +254,7 @@ export class RowStore {
     this.#chunkEpochs.length = length;
   }
 
-  /** The same for the rows `from` to `to`, exclusive, between others. */
+  /** As `truncate`, for the rows `from` to `to`, exclusive, between others. */
   dropRows(from: number, to: number): void {
     const { shift, numbers } = this.columns;
     const end = Math.min(to >>> shift, numbers.length);
@@ -282,7 +282,7 @@ export class RowStore {
     return false;
   }
 
-  /** Is there a document of this number, now or in any view? */
+  /** Does a document have this number, now or in any view? */
   isDocumentSeen(docNum: number): boolean {
     if (this.columns.etagOf(docNum) !== 0) return true;
     for (const held of this.#held) if (held.columns.etagOf(docNum) !== 0) return true;
@@ -303,7 +303,7 @@ export class RowStore {
     return bytes;
   }
 
-  /** Fills an empty store from what `rowParts` gave. @throws EngineError database-damaged */
+  /** Fills an empty store from the bytes of `rowParts`. @throws EngineError database-damaged */
   restore(reader: ByteReader): void {
     assert(this.columns.numbers.length === 0, "only an empty store is restored");
     const columns = this.columns;
@@ -350,13 +350,13 @@ export class RowStore {
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
   }
 
-  /** Does a view hold this chunk, or the directory that it is in? */
+  /** Does a view share this chunk, or the directory that it is in? */
   #isShared(chunk: number): boolean {
     const shared = this.#sharedEpoch;
     return this.#directoryEpoch < shared || (this.#chunkEpochs[chunk] as number) < shared;
   }
 
-  /** The columns, whose directory no view shares. */
+  /** The columns, with a directory that no view shares. */
   #ownColumns(): RowColumns {
     if (this.#directoryEpoch < this.#sharedEpoch) {
       this.columns = this.columns.copy();
@@ -382,7 +382,7 @@ export class RowStore {
     return columns;
   }
 
-  /** Puts a copy in the place of a chunk that a view holds. */
+  /** Replaces a chunk that a view holds by a copy. */
   #replaceChunk(columns: RowColumns, chunk: number): void {
     const numbers = columns.numbers[chunk] as Float64Array; // the caller's chunk is there
     const words = columns.words[chunk] as Uint32Array;
@@ -404,7 +404,7 @@ export class RowStore {
   }
 }
 
-/** The bytes of columns that do not change while these parts are used. */
+/** The bytes of columns, which must not change while they are in use. */
 export function rowParts(columns: RowColumns): Uint8Array[] {
   const { numbers, words, collectionCounts } = columns;
   const parts: Uint8Array[] = [

@@ -1,5 +1,5 @@
 /**
- * Binary search in a sorted array: the loop that every look-up in a tree ends in.
+ * Binary search in a sorted array: the loop at the end of every lookup in a tree.
  *
  * Invariants:
  * - `keys` is sorted by `compare` and has no two equal keys.

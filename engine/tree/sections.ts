@@ -1,7 +1,7 @@
 /**
- * Reading back the parts of a section of a snapshot, wherever they were cut.
+ * Reads a section of a snapshot from its parts, however it was split.
  *
- * Numbers are as they stand in memory: little-endian, which the writer asserts.
+ * Numbers are in memory format: little-endian, which the writer asserts.
  */
 import { EngineError } from "../errors.ts";
 
@@ -10,7 +10,7 @@ export function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
-/** Reads a section's bytes from front to back. Every method throws EngineError database-damaged. */
+/** Reads a section's bytes sequentially. Every method throws EngineError database-damaged. */
 export class ByteReader {
   readonly #name: string;
   readonly #parts: readonly Uint8Array[];
@@ -24,14 +24,14 @@ export class ByteReader {
     this.#left = parts.reduce((sum, part) => sum + part.length, 0);
   }
 
-  /** Throws unless `condition`; `what` names what is wrong in the section. */
+  /** Throws unless `condition`; `what` names the wrong part of the section. */
   expect(condition: boolean, what: string): void {
     if (!condition) {
       throw new EngineError("database-damaged", `Snapshot section ${this.#name}: wrong ${what}`);
     }
   }
 
-  /** Throws unless `length` bytes are left: to be asked before an array of that size is made. */
+  /** Throws unless `length` bytes are left: to be called before allocating an array of that size. */
   reserve(length: number): void {
     this.expect(length <= this.#left, "size");
   }

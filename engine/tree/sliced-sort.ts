@@ -1,6 +1,6 @@
 /**
- * Sorts document numbers by id in small steps: blocks first, then neighbours are merged until one block
- * is left. Ids that came in order cost one comparison each.
+ * Sorts document numbers by id in small steps: first blocks, then adjacent blocks are merged until one is left. Ids
+ * that are already in order cost one comparison each.
  */
 import type { IdSlab } from "./id-slab.ts";
 
@@ -9,7 +9,7 @@ export class SlicedSort {
   readonly #blockMax: number;
   #items: Uint32Array;
   #merged: Uint32Array;
-  /** Length of the blocks that are sorted, 0 in the first pass; and where this pass is. */
+  /** Length of the sorted blocks, 0 in the first pass; and the position of this pass. */
   #width = 0;
   #at = 0;
 
@@ -21,12 +21,12 @@ export class SlicedSort {
     this.#blockMax = blockMax;
   }
 
-  /** All numbers, sorted once `step` gave true. */
+  /** All numbers; sorted once `step` has returned true. */
   get items(): Uint32Array {
     return this.#items;
   }
 
-  /** Goes on a little; at most `items.length` comparisons. @returns whether all is sorted. */
+  /** Performs one step, with at most `items.length` comparisons. @returns whether all is sorted. */
   step(): boolean {
     const length = this.#items.length;
     if (this.#width >= length) return true;

@@ -1,10 +1,9 @@
 /**
- * An ordered map from strings in which changes wait, in order, until they are durable. For the small
- * kinds of state; documents have a packed table of their own.
+ * An ordered map from strings whose changes are staged, in order, until they are durable. For the small kinds of state;
+ * documents have their own packed table.
  *
- * Readers see committed entries. The writer sees the newest: staged where there is something staged.
- * A key may have several staged changes in flight; they are committed oldest first, and what is lost
- * is discarded newest first.
+ * Readers see committed entries. The writer sees the newest: the staged entry of a key if there is one. A key may have
+ * several staged changes; they are committed oldest first, and discarded newest first.
  *
  * Invariants:
  * - `#newest` holds, for each key with staged changes, the last of them, and no other key.
@@ -17,12 +16,12 @@ interface StagedChange<V> {
   readonly key: string;
   /** undefined removes the key. */
   readonly value: V | undefined;
-  /** The change of the same key that was staged before this one and is not committed yet. */
+  /** The previous staged change of the same key that is not committed yet. */
   previous: StagedChange<V> | undefined;
   next: StagedChange<V> | undefined;
 }
 
-/** Told of each change as it is committed; `value` undefined: removed; `previous` undefined: was not there. */
+/** Called for each change as it is committed; `value` undefined: removed; `previous` undefined: newly added. */
 export type CommitListener<V> = (
   key: string,
   value: V | undefined,
@@ -33,7 +32,7 @@ export class StagedMap<V> {
   readonly #committed: BTree<string, V>;
   #newest: BTree<string, StagedChange<V>>;
   #queue: StagedChange<V>[] = [];
-  /** Where the oldest staged change stands in `#queue`. */
+  /** Position of the oldest staged change in `#queue`. */
   #head = 0;
 
   readonly #fanOut: number | undefined;
@@ -58,13 +57,13 @@ export class StagedMap<V> {
     return this.#committed.get(key);
   }
 
-  /** The value as it will be when all that is staged is committed. */
+  /** The value after all staged changes are committed. */
   newest(key: string): V | undefined {
     const staged = this.#newest.get(key);
     return staged === undefined ? this.#committed.get(key) : staged.value;
   }
 
-  /** Lets `key` become `value`, or go when it is undefined, once this change is committed. */
+  /** Stages a change: `key` gets `value`, or is removed when that is undefined. */
   stage(key: string, value: V | undefined): void {
     const previous = this.#newest.get(key);
     const change: StagedChange<V> = { key, value, previous, next: undefined };
@@ -73,7 +72,7 @@ export class StagedMap<V> {
     this.#queue.push(change);
   }
 
-  /** Commits the `count` oldest staged changes in order, telling `listener` after each. */
+  /** Commits the `count` oldest staged changes in order, calling `listener` after each. */
   commitStaged(count: number, listener?: CommitListener<V>): void {
     assert(count <= this.stagedCount, "only what is staged is committed");
     // Where nothing is left they all go together: a large transaction costs half as much so.
@@ -105,12 +104,12 @@ export class StagedMap<V> {
     }
   }
 
-  /** Commits a change at once, past the staged ones: for replay. Returns the value that was there. */
+  /** Commits a change at once, bypassing the staged ones: for replay. Returns the previous value. */
   apply(key: string, value: V | undefined): V | undefined {
     return value === undefined ? this.#committed.delete(key) : this.#committed.set(key, value);
   }
 
-  /** A frozen picture of the committed entries. Cost: O(1). It needs no release. */
+  /** An immutable view of the committed entries. Cost: O(1). It needs no release. */
   view(): BTree<string, V> {
     return this.#committed.clone();
   }
@@ -121,26 +120,29 @@ export class StagedMap<V> {
   }
 
   /**
-   * The committed entries whose key starts with `prefix`, in order, from the key `from` on. Nothing may be committed
-   * meanwhile.
+   * The committed entries whose key starts with `prefix`, in order, from the key `from`. Nothing may be committed
+   * during the iteration.
    */
   *entries(prefix = "", from = prefix): Generator<[string, V]> {
     const cursor = this.#committed.cursor({ lower: from });
     while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value];
   }
 
-  /** As `entries`, backwards: from the key `from`, or what is before it, on. */
+  /** As `entries`, backward: from the key `from`, or the one before it. */
   *entriesDown(prefix: string, from: string): Generator<[string, V]> {
     const cursor = this.#committed.cursor({ upper: from, descending: true });
     while (cursor.next() && cursor.key.startsWith(prefix)) yield [cursor.key, cursor.value];
   }
 
-  /** The newest entries whose key starts with `prefix`, in order, from the key `from` on. Nothing may be changed meanwhile. */
+  /**
+   * The newest entries whose key starts with `prefix`, in order, from the key `from`. Nothing may be changed during the
+   * iteration.
+   */
   newestEntries(prefix = "", from = prefix): Generator<[string, V]> {
     return this.#newestEntries(prefix, { lower: from }, 1);
   }
 
-  /** As `newestEntries`, backwards: from the key `from`, or what is before it, on. */
+  /** As `newestEntries`, backward: from the key `from`, or the one before it. */
   newestEntriesDown(prefix: string, from: string): Generator<[string, V]> {
     return this.#newestEntries(prefix, { upper: from, descending: true }, -1);
   }

@@ -1,5 +1,5 @@
 /**
- * Rows that wait until they are durable: a queue packed in chunks, which are used over and over.
+ * Rows that are staged until they are durable: a queue packed in recycled chunks.
  *
  *   numbers chunk (f64): etag | position | ...
  *   words chunk (u32):   docNum | length | word | previous | next | ...
@@ -8,13 +8,13 @@
  * (slot + 1, 0 = none); `#newest` has, for each document, the slot + 1 of its last entry.
  *
  * Invariants:
- * - The entries in the queue of one document are linked both ways in the order they were staged.
+ * - The queued entries of one document are linked both ways in the order in which they were staged.
  */
 import { assert } from "../assert.ts";
 
 /** Chunks that are kept while nothing is staged. */
 const idleChunks = 4;
-/** Words of a slot, and which they are; for who goes through a `StagedRun`. */
+/** Words per slot, and their offsets in it; for loops over a `StagedRun`. */
 export const stagedWords = 5;
 export const stagedDocNumAt = 0;
 export const stagedLengthAt = 1;
@@ -22,7 +22,7 @@ export const stagedWordAt = 2;
 const previousAt = 3;
 const nextAt = 4;
 
-/** Entries that lie side by side, `from` to `to` of a chunk, as the pictures above show them. */
+/** Contiguous entries, `from` to `to` of a chunk, in the layout shown above. */
 export interface StagedRun {
   numbers: Float64Array;
   words: Uint32Array;
@@ -43,11 +43,11 @@ export class StagedRows {
   /** Chunks in the order of the queue, those of its first and last entry included. */
   #order: number[] = [];
   #free: number[] = [];
-  /** Offset of the oldest entry in the first chunk; offset behind the newest in the last. */
+  /** Offset of the oldest entry in the first chunk; offset after the newest in the last. */
   #head = 0;
   #tail: number;
   #count = 0;
-  /** Undefined where nothing is staged of any document of the chunk. */
+  /** Undefined where no document of the chunk has a staged entry. */
   #newest: (Uint32Array | undefined)[] = [];
   readonly #run: StagedRun = { numbers: noNumbers, words: noWords, from: 0, to: 0 };
 
@@ -92,7 +92,7 @@ export class StagedRows {
     return ((this.#order[0] as number) << this.#shift) + this.#head;
   }
 
-  /** The documents of all entries, oldest first, repeated ones too. */
+  /** The documents of all entries, oldest first, with duplicates. */
   *docNums(): Generator<number> {
     for (const [place, chunk] of this.#order.entries()) {
       const from = place === 0 ? this.#head : 0;
@@ -101,7 +101,7 @@ export class StagedRows {
     }
   }
 
-  /** The oldest entries, at most `most`, as far as they lie side by side. One object, good until the next call. */
+  /** The oldest entries, at most `most`, that are contiguous. One object, valid until the next call. */
   head(most: number): StagedRun {
     const run = this.#run;
     const chunk = this.#order[0] as number; // there must be an entry
@@ -113,7 +113,10 @@ export class StagedRows {
     return run;
   }
 
-  /** Takes off the `count` oldest entries, which lie side by side. Their slots keep their content until the next `push`. Hot. */
+  /**
+   * Removes the `count` oldest entries, which are contiguous. Their slots keep their content until the next `push`.
+   * Hot.
+   */
   shift(count: number): void {
     const words = this.#words[this.#order[0] as number] as Uint32Array; // there must be an entry
     const end = this.#head + count;
@@ -132,7 +135,7 @@ export class StagedRows {
     }
   }
 
-  /** Takes the newest entry off; there must be one. @returns its document. */
+  /** Removes the newest entry; there must be one. @returns its document. */
   pop(): number {
     const slot = ((this.#order[this.#order.length - 1] as number) << this.#shift) + this.#tail - 1;
     const previous = this.#word(slot, previousAt);
@@ -149,7 +152,7 @@ export class StagedRows {
     return docNum;
   }
 
-  /** The queue is empty: gives back what a burst has needed beyond `idleChunks`. */
+  /** The queue is empty: frees the chunks beyond `idleChunks` that a burst has needed. */
   #reset(): void {
     this.#head = 0;
     this.#tail = this.#mask + 1;
@@ -198,7 +201,7 @@ export class StagedRows {
     return this.#word(slot, stagedWordAt);
   }
 
-  /** Nothing is staged of the documents in the chunk of this number, nor soon will be: gives back its room. */
+  /** No document in the chunk of this number has a staged entry, nor soon will have: frees the chunk's memory. */
   dropNumbers(docNum: number): void {
     const at = docNum >>> this.#newestShift;
     if (at < this.#newest.length) this.#newest[at] = undefined;
@@ -258,7 +261,7 @@ export class StagedRows {
     words[(slot & this.#mask) * stagedWords + at] = value;
   }
 
-  /** Of a document that was staged before. */
+  /** For a document that was staged before. */
   #setNewest(docNum: number, value: number): void {
     const newest = this.#newest[docNum >>> this.#newestShift] as Uint32Array;
     newest[docNum & this.#newestMask] = value;

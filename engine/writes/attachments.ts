@@ -1,6 +1,6 @@
 /**
- * What a transaction may do with attachments. The content is in the blob store before the transaction begins; here
- * names are bound to it. The document's `@attachments` is written once more at the end of the transaction.
+ * Attachment operations of a transaction. The content is in the blob store before the transaction begins; here names
+ * are bound to it. The document is rewritten with its new `@attachments` at the end of the transaction.
  */
 import type { DatabaseState } from "../database-state.ts";
 import { EngineError } from "../errors.ts";
@@ -42,8 +42,8 @@ export function putAttachment(
 }
 
 /**
- * As `putAttachment`, without looking at the document nor writing it again. Of a content that goes for another a tombstone
- * stays; that of this very attachment goes.
+ * As `putAttachment`, without checking or rewriting the document. Replaced content leaves a tombstone; a tombstone of
+ * this very attachment is removed.
  */
 export function bindAttachment(
   transaction: Transaction,
@@ -66,7 +66,7 @@ export function bindAttachment(
   return stored;
 }
 
-/** @returns false when there was none, or no document. @throws concurrency */
+/** @returns false when the attachment or its document does not exist. @throws concurrency */
 export function deleteAttachment(
   transaction: Transaction,
   documentId: string,
@@ -92,7 +92,7 @@ export function deleteAttachment(
   return true;
 }
 
-/** Takes an attachment from a document without rewriting it: for deletions of the document too. */
+/** Removes an attachment from a document without rewriting it: also for deletions of the document. */
 export function removeAttachment(
   transaction: Transaction,
   documentId: string,
@@ -130,7 +130,7 @@ export function copyAttachment(
   });
 }
 
-/** A copy, and then the source goes. @throws as `copyAttachment` */
+/** Copies the attachment, then deletes the source. @throws as `copyAttachment` */
 export function moveAttachment(
   transaction: Transaction,
   source: { documentId: string; name: string },
@@ -162,7 +162,7 @@ function sourceAttachment(
 }
 
 /**
- * Tells before a content is uploaded that storing it would fail. What it lets pass may fail all the same.
+ * Detects, before a content is uploaded, that storing it would fail. It may still fail later.
  * @throws document-missing, invalid-argument
  */
 export function checkAttachmentTarget(

@@ -1,6 +1,4 @@
-/**
- * THE table of batch commands: type -> what it does. Rows have the members and order of RavenDB 7.2.7's.
- */
+/** THE table of batch commands: type -> handler. Result rows have the members and order of RavenDB 7.2.7's. */
 import type { DatabaseState, PreparedDocument } from "../database-state.ts";
 import { flagsText } from "../document-text.ts";
 import { EngineError } from "../errors.ts";
@@ -53,7 +51,7 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["ForceRevisionCreation", forceRevision],
   ["BatchTrackChanges", trackChanges],
   ["HeartBeat", () => null],
-  // Only cluster-wide transactions carry these out: RavenDB 7.2.7 passes over them in others.
+  // Only cluster-wide transactions execute these: RavenDB 7.2.7 ignores them in others.
   ["CompareExchangePUT", () => null],
   ["CompareExchangeDELETE", () => null],
 ]);
@@ -67,7 +65,10 @@ export function documentTextOf(command: BatchCommand): DocumentText {
   return { bytes: command.bytes, from: span.from, to: span.to };
 }
 
-/** Prepares what a command stores, when it is a document of at least `bytesMin`. @throws EngineError json-…, too-large */
+/**
+ * Parses a command's document before the transaction, if it has at least `bytesMin` bytes. @throws EngineError json-…,
+ * too-large
+ */
 export async function prepareCommand(
   state: DatabaseState,
   command: BatchCommand,
@@ -83,7 +84,7 @@ function put({ transaction, prepared }: BatchRun, command: BatchCommand): BatchR
   const id = command.text("Id")?.trim()
     ? (command.text("Id") as string)
     : transaction.state.newGuid();
-  // An identity that was counted past what others stored by hand must not write over it.
+  // A generated identity must not overwrite a document that was stored under that id by hand.
   const expected = command.text("ChangeVector") ?? (id.endsWith("|") ? "" : undefined);
   switch (command.text("ForceRevisionCreationStrategy") ?? "None") {
     case "Before":
@@ -272,8 +273,8 @@ function timeSeriesCopy({ transaction }: BatchRun, command: BatchCommand): Batch
 }
 
 /**
- * `{"Type":"BatchTrackChanges","TrackedEntities":{id: change vector}}`: the batch is refused when one of the documents is
- * another by then, or with "" when it is there. Null is not checked.
+ * `{"Type":"BatchTrackChanges","TrackedEntities":{id: change vector}}`: the batch is refused when one of the documents
+ * has another change vector; "" requires that it does not exist, null is not checked.
  */
 function trackChanges({ transaction }: BatchRun, command: BatchCommand): BatchRow {
   const tracked = command.value("TrackedEntities");
@@ -315,7 +316,7 @@ function endOf(command: BatchCommand, idKey: string, nameKey: string) {
   return { documentId: requiredText(command, idKey), name: requiredText(command, nameKey) };
 }
 
-/** @throws EngineError invalid-argument when it is absent or only space */
+/** @throws EngineError invalid-argument when it is absent or blank */
 function requiredText(command: BatchCommand, key: string): string {
   const text = command.text(key);
   if (text === null || text.trim() === "") {

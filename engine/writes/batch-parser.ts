@@ -1,6 +1,6 @@
 /**
- * The JSON body of a batch -> its commands. Documents stay spans of the body, so that they are parsed once, where
- * they are stored, and their numbers keep their spelling.
+ * Parses the JSON body of a batch into commands. Documents remain spans of the body, so that they are parsed once,
+ * where they are stored, and their numbers keep their spelling.
  *
  *   body    := { "Commands": [ command, … ] (, "TransactionMode": string)? (, other)* }
  *   command := { "Type": string, "Id"?: string, "ChangeVector"?: string, "Document"?: object, … } in any order
@@ -8,7 +8,7 @@
  * Knows nothing of what commands do: see batch-commands.ts.
  *
  * Invariants:
- * - All of the body is JSON, also where nobody looks; a document is checked when it is stored.
+ * - All of the body is checked to be JSON, unused members included; a document is checked when it is stored.
  */
 import { EngineError } from "../errors.ts";
 import {
@@ -35,24 +35,24 @@ import { longValueBytes, parsedInSlices } from "../json/sliced-value.ts";
 import { batchCommandsMax } from "../limits.ts";
 import { turnIsOver } from "../turns.ts";
 
-/** A value's place in the text of the batch. */
+/** Span of a value in the text of the batch. */
 export interface TextSpan {
   readonly from: number;
   /** Exclusive. */
   readonly to: number;
 }
 
-/** One command; the members are those of its JSON object, a repeated one as it was last. */
+/** One command; its members are those of its JSON object, the last one of a repeated key. */
 export class BatchCommand {
   readonly bytes: Buffer;
   readonly type: string;
-  /** Values by key; undefined for `Document`, which is a span only. */
+  /** Values by key; none for `Document`, which is only a span. */
   readonly #values = new Map<string, unknown>();
   readonly #spans = new Map<string, TextSpan>();
   /** Long values, which are not parsed yet. */
   #rest: { readonly key: string; readonly span: TextSpan }[] | null = null;
   readonly startAt: number;
-  /** Behind the command. */
+  /** Exclusive. */
   readonly endAt: number;
 
   /** `ends`: see `eachRawMember`. @throws EngineError json-…, invalid-operation without a `Type` */
@@ -61,7 +61,7 @@ export class BatchCommand {
     this.startAt = at;
     const keep = (key: string, from: number, to: number) => {
       const earlier = this.#spans.get(key);
-      // A repeated document is not stored, so nobody else would check it.
+      // A repeated document is never stored, so it is checked here.
       if (earlier !== undefined && key === "Document") parsedText(bytes, earlier.from, earlier.to);
       const span = { from, to };
       this.#spans.set(key, span);
@@ -128,7 +128,7 @@ export class BatchCommand {
     return this.#values.get(key);
   }
 
-  /** Where a member's value stands; undefined when it is absent or null. */
+  /** The span of a member's value; undefined when it is absent or null. */
   span(key: string): TextSpan | undefined {
     const span = this.#spans.get(key);
     if (span === undefined || this.#isNull(span)) return undefined;
@@ -142,13 +142,13 @@ export class BatchCommand {
 
 export interface Batch {
   readonly commands: readonly BatchCommand[];
-  /** "ClusterWide", or what else was sent; undefined without one. */
+  /** "ClusterWide", or whatever else was sent; undefined if absent. */
   readonly transactionMode: string | undefined;
 }
 
 /**
- * In slices: others are served meanwhile. `bytes` must not change until it has resolved.
- * @param commandsMax more are refused: a transaction is made in one turn.
+ * Parses in slices, yielding to the event loop. `bytes` must not change until it has resolved.
+ * @param commandsMax more are refused: a transaction runs in one turn.
  * @throws EngineError json-truncated, json-invalid, invalid-operation, too-large
  */
 export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax): Promise<Batch> {
@@ -176,7 +176,7 @@ export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax):
   return { commands, transactionMode };
 }
 
-/** @returns the position behind the array's closing bracket. */
+/** @returns the position after the array's closing bracket. */
 async function parseCommands(
   bytes: Buffer,
   first: number,
@@ -201,7 +201,7 @@ async function parseCommands(
   }
 }
 
-/** The command at `at`; a long one is looked through in slices. */
+/** The command at `at`; a long one is scanned in slices. */
 function commandAt(bytes: Buffer, at: number, end: number): BatchCommand | Promise<BatchCommand> {
   const soon = Math.min(end, at + longCommandBytes);
   try {
@@ -216,9 +216,9 @@ function commandAt(bytes: Buffer, at: number, end: number): BatchCommand | Promi
   });
 }
 
-/** Bytes of a command that are looked at in one go. */
+/** Bytes of a command that are scanned in one go. */
 const longCommandBytes = 256 * 1024;
-/** Commands after which the clock is looked at. */
+/** Commands between two readings of the clock. */
 const commandsPerLook = 64;
 
 function tooMany(commandsMax: number): EngineError {
@@ -229,7 +229,7 @@ function tooMany(commandsMax: number): EngineError {
   );
 }
 
-/** What follows the commands, up to the body's closing brace. */
+/** Parses what follows the commands, up to the body's closing brace. */
 function parseRest(
   bytes: Buffer,
   from: number,

@@ -1,4 +1,4 @@
-/** Commands of a batch that patch documents, by script or by JSON Patch. Rows are those of RavenDB 7.2.7. */
+/** Batch commands that patch documents, by script or by JSON Patch. Result rows are those of RavenDB 7.2.7. */
 import { EngineError } from "../errors.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
@@ -94,7 +94,7 @@ function requiredScript(command: BatchCommand): PatchScript {
   return patch;
 }
 
-/** `{"Script":…,"Values":…}`, the arguments as they are spelt. @throws EngineError json-invalid without a script */
+/** `{"Script":…,"Values":…}`, the arguments in their own spelling. @throws EngineError json-invalid without a script */
 function scriptOf(command: BatchCommand, key: string): PatchScript | undefined {
   const span = command.span(key);
   if (span === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Carries out a batch as one transaction: everything in it becomes durable and visible together, or nothing does.
- * What a command does is in the table of batch-commands.ts.
+ * Executes a batch as one transaction: everything in it becomes durable and visible together, or nothing does. The
+ * commands are in the table of batch-commands.ts.
  */
 import { assert } from "../assert.ts";
 import type { BlobStore, Lease } from "../blob-store.ts";
@@ -18,21 +18,21 @@ import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
 const longBatchBytes = 256 * 1024;
-/** Bytes of such a document: for a smaller one, a parser of its own costs more than parsing it. */
+/** Minimum bytes of such a document: for a smaller one, its own parser costs more than parsing it. */
 const batchPreparedBytesMin = 16 * 1024;
-/** Room for what a batch writes besides those documents. */
+/** Bytes for what a batch writes besides those documents. */
 const preparedRoomBytes = 4 * 1024 * 1024;
 /** Bytes of memory that are touched in one go. */
 const touchedBytes = 2 * 1024 * 1024;
 const none: readonly never[] = [];
 
-/** The JSON text of a command's row. Called when all commands are carried out and all change vectors known. */
+/** Returns the JSON text of a command's row. Called when all commands have run and all change vectors are known. */
 export type BatchRow = () => string;
 
-/** What a command may use while it is carried out. */
+/** What a command has access to while it runs. */
 export interface BatchRun {
   readonly transaction: Transaction;
-  /** Large documents of its commands. */
+  /** Large documents of its commands, parsed beforehand. */
   readonly prepared?: ReadonlyMap<BatchCommand, PreparedDocument>;
   /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
   nextContent(): Lease;
@@ -44,13 +44,13 @@ export type BatchHandler = (
   command: BatchCommand,
 ) => BatchRow | Work<BatchRow | null> | null;
 
-/** Whether a command takes the next content of those that were uploaded with the batch. */
+/** Does the command take the next of the contents uploaded with the batch? */
 export function takesContent({ type }: BatchCommand): boolean {
   return type === "AttachmentPUT";
 }
 
 /**
- * Stores the contents of a batch's attachments before its transaction. Release the leases after it.
+ * Stores the contents of a batch's attachments before its transaction. Release the leases afterward.
  * @param contents one for each command that takes one, in order; surplus ones are not read.
  */
 export async function storeContents(
@@ -74,9 +74,9 @@ export async function storeContents(
 }
 
 /**
- * Carries out the commands in order.
- * @returns the rows as JSON text, joined by commas, when everything is durable.
- * @throws EngineError what the first failing command says; then nothing was done.
+ * Executes the commands in order.
+ * @returns the rows as JSON text, joined by commas, once everything is durable.
+ * @throws EngineError that of the first failing command; then nothing has happened.
  */
 export async function executeBatch(
   database: Store,
@@ -112,7 +112,7 @@ export async function executeBatch(
   try {
     return await written;
   } catch (error) {
-    await useUpIdentities(database, commands).catch(() => undefined); // what the batch failed of is to be told
+    await useUpIdentities(database, commands).catch(() => undefined); // the error to report is that of the batch
     throw error;
   }
 }
@@ -163,7 +163,7 @@ async function prepareCommands(
   }
   if (prepared.size === 0 || commands.length === 1) return { prepared, room: null };
   const room = largeBuffer(Math.min(bytes + preparedRoomBytes, transactionBytesMax));
-  // The system gives memory when it is first written: that costs as much as the copy.
+  // The operating system provides memory on first write, which costs as much as the copy.
   for (let at = 0; at < bytes; at += touchedBytes) {
     room.fill(0, at, Math.min(at + touchedBytes, room.length));
     await turnIsOver();
@@ -172,8 +172,8 @@ async function prepareCommands(
 }
 
 /**
- * The numbers of a batch that failed are used up, as on RavenDB 7.2.7: the next try gets others, and so gets past a document that
- * has the id.
+ * The identity numbers of a failed batch are not reused, as on RavenDB 7.2.7: a retry gets others, and so gets past an
+ * id that is already taken.
  */
 async function useUpIdentities(database: Store, commands: Batch["commands"]): Promise<void> {
   const names = commands.flatMap((command) => {

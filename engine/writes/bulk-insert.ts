@@ -1,12 +1,12 @@
 /**
- * A bulk insert: commands that come as a stream and are committed in batches while more of them come.
+ * A bulk insert: a stream of commands, committed in batches while more of them arrive.
  *
- * While a batch is being made durable the next one gathers, so batches grow with the time that the disk takes; when
- * too much is gathered, nothing more is read until there is room.
+ * While one batch is being made durable the next one is gathered, so batches grow with the latency of the disk. When
+ * too much is gathered, reading stops until there is room (back-pressure).
  *
  * Invariants:
- * - Batches are committed in the order of the commands, each in some transactions.
- * - What is committed when the insert fails stays.
+ * - Batches are committed in the order of the commands, each in one or more transactions.
+ * - Batches committed before the insert fails are kept.
  */
 import type { Lease } from "../blob-store.ts";
 import { CommandScanner } from "../command-scanner.ts";
@@ -31,7 +31,7 @@ import type { BatchCommand } from "./batch-parser.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
 import { withParsed } from "./prepared-document.ts";
 
-/** The count that a command of this type goes to. */
+/** The counter that a command of this type is counted in. */
 const countNames = {
   PUT: "documents",
   AttachmentPUT: "attachments",
@@ -43,7 +43,7 @@ interface Item {
   readonly command: BatchCommand;
   /** The content of an attachment. */
   readonly content: Lease | undefined;
-  /** Its document, when that is large, from when its turn has come. */
+  /** Its document, if large, once it has been parsed ahead of its transaction. */
   prepared: PreparedDocument | null;
 }
 
@@ -56,7 +56,7 @@ const itemsPerLook = 32;
 const longCommandBytes = 16 * 1024;
 
 export interface BulkInsertOptions {
-  /** A document that is stored already just so is not written again. */
+  /** Documents that would not change are not written. */
   readonly skipsUnchanged: boolean;
 }
 
@@ -68,7 +68,7 @@ export class BulkInsert {
   #batchCount = 0;
   #gathered: Item[] = [];
   #gatheredBytes = 0;
-  /** The batch that is being made durable; never rejects. */
+  /** The batch being made durable; never rejects. */
   #committing: Promise<void> | null = null;
   #failure: { readonly error: unknown } | null = null;
   #wake: (() => void) | null = null;
@@ -81,8 +81,8 @@ export class BulkInsert {
 
   /**
    * Reads commands from `chunks` until the closing bracket, which need not be the end of the stream.
-   * @returns what was done, when all of it is durable.
-   * @throws EngineError invalid-operation, which says why and how much was done; operation-cancelled
+   * @returns the final counts, once everything is durable.
+   * @throws EngineError invalid-operation, with the cause and the counts so far; operation-cancelled
    */
   async run(
     chunks: AsyncIterable<Buffer>,
@@ -111,11 +111,11 @@ export class BulkInsert {
     } finally {
       signal.removeEventListener("abort", onAbort);
       pieces.release();
-      // Not awaited: it resolves when the client sends more, or goes.
+      // Not awaited: it resolves only when the client sends more, or disconnects.
       iterator.return?.().catch(() => undefined);
       for (const { content } of this.#gathered) content?.release();
       this.#gathered = [];
-      // The operation is remembered: what came must not be.
+      // The operation is kept in memory after it has ended; the received bytes must not be.
       this.#scanner = new CommandScanner();
     }
   }
@@ -126,7 +126,7 @@ export class BulkInsert {
       if (command === "end") return;
       if (command === "more") {
         await this.#receive(pieces);
-        // What has come already is there without a wait.
+        // Bytes that were already received arrive without a wait.
         await turnIsOver();
         continue;
       }
@@ -150,7 +150,7 @@ export class BulkInsert {
     }
   }
 
-  /** The raw bytes behind an attachment's command. */
+  /** The raw bytes that follow an attachment's command. */
   async *#contentOf(command: BatchCommand, pieces: HeldPieces): AsyncGenerator<Buffer> {
     const length = command.value("ContentLength");
     if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
@@ -165,8 +165,9 @@ export class BulkInsert {
   }
 
   /**
-   * Waits for more of the body, or until a batch fails or the insert is stopped. When none is there yet, what has gathered
-   * is committed meanwhile; of a body that is cut off and came at once nothing is, as on RavenDB 7.2.7.
+   * Waits for more of the body, or until a batch fails or the insert is cancelled. If nothing has arrived within a turn
+   * of the event loop, what is gathered is committed meanwhile; of a truncated body that arrived all at once nothing is
+   * committed, as on RavenDB 7.2.7.
    */
   async #receive(pieces: HeldPieces): Promise<void> {
     this.#check();
@@ -186,7 +187,7 @@ export class BulkInsert {
     this.#scanner.push(received.value);
   }
 
-  /** Commits what is gathered, unless a batch is under way; then that happens when it is durable. */
+  /** Commits what is gathered; if a batch is in progress, once that is durable. */
   #pump(): void {
     if (this.#committing !== null || this.#gathered.length === 0 || this.#failure !== null) return;
     const items = this.#gathered;
@@ -200,7 +201,7 @@ export class BulkInsert {
       });
   }
 
-  /** In some transactions; they are on their way to the disk together. */
+  /** In several transactions, which are written to disk concurrently. */
   async #commit(items: readonly Item[]): Promise<void> {
     const written: Promise<void>[] = [];
     try {
@@ -288,7 +289,7 @@ export class BulkInsert {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  /** Failures that nobody foresaw stay as they are. */
+  /** Unexpected errors are left as they are. */
   #explained(error: unknown): unknown {
     if (!(error instanceof EngineError)) return error;
     return new EngineError(

@@ -1,15 +1,15 @@
 /**
- * Carries out a cluster-wide batch: documents and compare-exchange values, all or nothing, on the one node that there
- * is. Each document gets an atomic guard, the compare-exchange value `rvn-atomic/<id>`, whose index is part of the
- * document's change vector (`TRXN`), so that the next cluster-wide write of it can be refused when it is stale.
+ * Executes a cluster-wide batch: documents and compare-exchange values, all or nothing, on the only node. Each document
+ * gets an atomic guard, the compare-exchange value `rvn-atomic/<id>`, whose index is part of the document's change
+ * vector (`TRXN`), so that a stale cluster-wide write of it can be refused.
  *
- *   change vector := RAFT:<documents that such batches have written>-<hash>(,TRXN:<index of the batch>-<hash>)?
+ *   change vector := RAFT:<number of documents written by such batches>-<hash>(,TRXN:<index of the batch>-<hash>)?
  *
  * Rows, texts and the order of checks are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - Everything that the batch writes has one index, greater than all before.
- * - All violations are found, and told of together, before anything is written.
+ * - Everything that the batch writes has the same index, greater than all before.
+ * - All violations are found, and reported together, before anything is written.
  */
 
 import type { PreparedDocument } from "../database-state.ts";
@@ -28,7 +28,7 @@ import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
 import { withParsed } from "./prepared-document.ts";
 
-/** Keys of guards begin with it. */
+/** Prefix of the keys of guards. */
 export const guardPrefix = "rvn-atomic/";
 const guardIndexPattern = /(?:^|,)\s*TRXN:(\d+)-/;
 
@@ -38,7 +38,7 @@ export interface ClusterBatchResult {
   readonly index: number;
 }
 
-/** A command with what is known of it before anything is written. */
+/** A command with the facts that are checked before anything is written. */
 interface ClusterCommand {
   readonly command: BatchCommand;
   readonly type: "PUT" | "DELETE" | "CompareExchangePUT" | "CompareExchangeDELETE";
@@ -49,12 +49,12 @@ interface Violation {
   readonly Type: "Document" | "CompareExchange";
   readonly Id: string;
   readonly Expected: number;
-  /** -1: there is none. */
+  /** -1: there is no such value. */
   readonly Actual: number;
 }
 
 /**
- * Carries out the commands in order. `hasGuards`: documents get guards, and their guards are checked.
+ * Executes the commands in order. `hasGuards`: documents get guards, and existing guards are checked.
  * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
  */
 export async function executeClusterBatch(
@@ -147,7 +147,7 @@ function checkKey(command: BatchCommand, key: string): void {
 function indexOf(command: BatchCommand): number {
   const index = command.value("Index");
   if (typeof index !== "number") return 0;
-  // One that no value can have is not the 0 that means that there is none.
+  // An impossible index must not become 0, which means that no value is expected.
   if (Math.abs(index) > Number.MAX_SAFE_INTEGER) return Number.MAX_SAFE_INTEGER;
   return Number.isInteger(index) ? index : 0;
 }
@@ -166,10 +166,10 @@ function* refuseViolations(
     const isDocument = type === "PUT" || type === "DELETE";
     const key = isDocument ? `${guardPrefix}${id.toLowerCase()}` : id;
     const lowerKey = compareExchangeKey(key);
-    // What the batch itself wrote before is no violation.
+    // Values written earlier in the same batch are no violation.
     if ((isDocument && !hasGuards) || seen.has(lowerKey)) continue;
     seen.add(lowerKey);
-    // A session that does not ask for optimistic concurrency still says which state it has loaded.
+    // A session without optimistic concurrency still sends the change vector that it has loaded.
     const vector = command.text("OriginalChangeVector") ?? command.text("ChangeVector");
     if (type === "DELETE" && vector === null) continue;
     const expected = isDocument
@@ -239,8 +239,8 @@ function writeDocument(
 }
 
 /**
- * Stores the document that the database's parser parsed last as a cluster-wide batch of it alone would, whatever its guard
- * was: for imports. @throws EngineError as `putParsed`
+ * Stores the document last parsed by the database's parser, like a cluster-wide batch of this document alone, but
+ * without checking its guard: for imports. @throws EngineError as `putParsed`
  */
 export function putGuarded(transaction: Transaction, id: string, options: PutOptions): void {
   const { state } = transaction;
@@ -250,7 +250,7 @@ export function putGuarded(transaction: Transaction, id: string, options: PutOpt
   setGuard(transaction, stored.id, index);
 }
 
-/** `index` null: the document is gone, and its guard too. */
+/** Sets a document's guard; `index` null: removes it, as the document is deleted. */
 function setGuard(transaction: Transaction, id: string, index: number | null): void {
   const { compareExchange } = transaction.keyspaces;
   const key = `${guardPrefix}${id.toLowerCase()}`;
@@ -262,7 +262,7 @@ function setGuard(transaction: Transaction, id: string, index: number | null): v
   }
 }
 
-/** The number of this write of a document among all that cluster-wide transactions made. */
+/** The sequence number of this document write among those of all cluster-wide transactions. */
 function nextCount(transaction: Transaction): number {
   const { values } = transaction.keyspaces;
   const last = transaction.entry(values, clusterCountKey);
@@ -284,7 +284,7 @@ function writeValue(
   const current = transaction.entry(compareExchange, key);
   const span = command.span("Document");
   if (type === "CompareExchangePUT" && span !== undefined) {
-    valueParser.parse(command.bytes, span.from, span.to); // an object, and nothing else
+    valueParser.parse(command.bytes, span.from, span.to); // verifies that it is an object
     valueParser.parseValue(command.bytes, span.from, span.to);
     const text = valueParser.body.utf8Slice(0, valueParser.bodyLength);
     transaction.putEntry(compareExchange, key, { key: current?.key ?? id, index, text });

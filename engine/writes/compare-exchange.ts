@@ -1,19 +1,19 @@
 /**
- * What a transaction may do with compare-exchange values: replace or remove one, only if it is still the version
- * that the caller knows.
+ * Compare-exchange operations of a transaction: replace or remove a value, only if it is still the version that the
+ * caller expects.
  *
  * Invariants:
- * - Indexes only grow, over all values of a database, its deleted ones and its restarts.
+ * - Indexes increase strictly over all values of a database, across deletions and restarts.
  */
 import { EngineError } from "../errors.ts";
 import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { checkCompareExchangeKey } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Where the last index is kept among the values of the database. */
+/** Key of the last index among the values of the database. */
 const indexKey = "compare-exchange-index";
 
-/** What became of a try. Not successful: the value as it is; index 0 and null when there is none. */
+/** The outcome of an attempt. When unsuccessful: the current value; index 0 and null when there is none. */
 export interface CompareExchangeResult {
   readonly isSuccessful: boolean;
   readonly index: number;
@@ -22,7 +22,7 @@ export interface CompareExchangeResult {
 }
 
 /**
- * Stores a value if it has the `expected` index; 0: if there is none.
+ * Stores a value if the current one has the `expected` index; 0: if there is none.
  * @param text minified JSON of an object.
  * @throws EngineError compare-exchange-key-too-big, json-invalid for a negative index
  */
@@ -41,7 +41,7 @@ export function putCompareExchange(
   return { isSuccessful: true, index, text };
 }
 
-/** Removes a value if it has the `expected` index. The result has the value that was removed. @throws as `put…` */
+/** Removes a value if it has the `expected` index. The result has the removed value. @throws as `put…` */
 export function deleteCompareExchange(
   transaction: Transaction,
   key: string,

@@ -1,6 +1,6 @@
 /**
- * Counter operations as they come over the wire, in batches, bulk inserts and at their own endpoint: parsing with
- * all 64 bits of the numbers, and carrying them out.
+ * Counter operations of requests (batches, bulk inserts and their own endpoint): parsing, with all 64 bits of the
+ * numbers, and execution.
  */
 import { EngineError } from "../errors.ts";
 import { quoteString } from "../json/escape.ts";
@@ -22,19 +22,19 @@ const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
 
 export interface CounterOperation {
   readonly type: (typeof types)[number];
-  /** As it was asked for. */
+  /** As requested. */
   readonly name: string | null;
   /** Undefined when none was sent. */
   readonly delta: bigint | undefined;
 }
 
-/** What is to be done to the counters of one document. */
+/** The operations on the counters of one document. */
 export interface DocumentCounterOperations {
   readonly documentId: string;
   readonly operations: readonly CounterOperation[];
 }
 
-/** One counter of a reply: the names in the spelling of the request, unless all were asked for. */
+/** One counter of a reply: in the spelling of the request, unless all were requested. */
 export interface CounterSlot {
   readonly documentId: string;
   readonly name: string;
@@ -49,14 +49,14 @@ const typeKey = quoteString("Type");
 const nameKey = quoteString("CounterName");
 const deltaKey = quoteString("Delta");
 const found = new ValueSpan();
-/** Of the greatest and the least 64-bit integer. */
+/** Digits of the greatest and the least 64-bit integer. */
 const int64Digits = 19;
 const int64Beyond = 2n ** 64n;
 
 /**
- * The `Documents` of a request at the counters' own endpoint.
+ * Parses the `Documents` of a request to the counters endpoint.
  * @param text checked, minified JSON of an object that begins at 0.
- * @throws EngineError invalid-format, invalid-argument for a change of no document
+ * @throws EngineError invalid-format, invalid-argument for a change without a document id
  */
 export function* parseCounterRequest(text: Buffer): Work<DocumentCounterOperations[]> {
   return yield* eachElement(text, 0, documentsKey, function* read(at) {
@@ -90,23 +90,23 @@ function* operationsOf(
   });
 }
 
-/** May the operations change anything? */
+/** Can the operations change anything? */
 export function changesCounters({ operations }: DocumentCounterOperations): boolean {
   return operations.some(({ type }) => type !== "Get" && type !== "GetAll" && type !== "None");
 }
 
-/** What `applyCounters` did. */
+/** The outcome of `applyCounters`. */
 export interface AppliedCounters {
-  /** One for each increment and read, in order; null: there is no such counter. */
+  /** One for each increment and read, in order; null: no such counter. */
   readonly slots: readonly (CounterSlot | null)[];
   /** The etag of the last change; 0 when nothing changed. */
   readonly etag: number;
-  /** Did the document's list of names change? */
+  /** Did the document's list of counter names change? */
   readonly isListChanged: boolean;
 }
 
 /**
- * Carries the operations out, in order.
+ * Executes the operations in order.
  * @throws EngineError document-missing, counter-overflow, invalid-argument
  */
 export function* applyCounters(
@@ -148,7 +148,7 @@ export function* applyCounters(
   return { slots, etag: state.lastEtag === etagBefore ? 0 : state.lastEtag, isListChanged };
 }
 
-/** All counters of a document as the transaction sees them, in the byte order of their names. */
+/** All counters of a document as the transaction sees them, in byte order of their names. */
 function countersOf(transaction: Transaction, documentId: string): CounterSlot[] {
   const { counters } = transaction.keyspaces;
   return transaction
@@ -190,7 +190,7 @@ function parseOperation(text: Buffer, at: number, nullDelta: bigint | undefined)
   return { type, name, delta: isNull ? nullDelta : deltaOf(text, found.from, found.to) };
 }
 
-/** A 64-bit integer of a number or a string that holds one; what is beyond the range is its end. */
+/** A 64-bit integer from a number, or from a string that contains one; clamped to the 64-bit range. */
 function deltaOf(text: Buffer, from: number, to: number): bigint {
   const kind = valueKind(text, from);
   const digits =
@@ -203,7 +203,7 @@ function deltaOf(text: Buffer, from: number, to: number): bigint {
   return clampInt64(BigInt(Math.trunc(number)));
 }
 
-/** The work of making a BigInt grows with the square of its digits, so only those that can matter become one. */
+/** Parsing a BigInt takes time quadratic in its digits, so more digits than can matter are not parsed. */
 function wholeDelta(digits: string): bigint {
   const [, sign, rest = ""] = /^([-+]?)0*(\d*)$/.exec(digits) ?? [];
   const size = rest.length > int64Digits ? int64Beyond : BigInt(rest === "" ? "0" : rest);

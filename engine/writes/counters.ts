@@ -1,13 +1,13 @@
 /**
- * What a transaction may do with counters. A counter belongs to a document that exists; the document's list of
- * names (`@counters`) is written once more at the end of the transaction when it changed.
+ * Counter operations of a transaction. A counter belongs to an existing document; when the document's list of names
+ * (`@counters`) changes, the document is rewritten at the end of the transaction.
  */
 import { EngineError } from "../errors.ts";
 import { addToCounter, type Counter, counterKey } from "../keyspaces/counters.ts";
 import { checkCounterName } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** The value after adding `delta`; a counter that is not there begins at 0. @throws document-missing, counter-overflow */
+/** Adds `delta`; a missing counter starts at 0. @returns the new value @throws document-missing, counter-overflow */
 export function incrementCounter(
   transaction: Transaction,
   documentId: string,
@@ -40,7 +40,7 @@ export function incrementCounter(
   return value;
 }
 
-/** Gives a counter a value, whatever it had: for imports. @throws document-missing, invalid-argument */
+/** Sets a counter to a value, whatever it had: for imports. @throws document-missing, invalid-argument */
 export function setCounter(
   transaction: Transaction,
   documentId: string,
@@ -51,7 +51,7 @@ export function setCounter(
   incrementCounter(transaction, documentId, name, value - BigInt(current?.value ?? "0"));
 }
 
-/** @returns false when there was none. @throws document-missing */
+/** @returns false when the counter does not exist. @throws document-missing */
 export function deleteCounter(transaction: Transaction, documentId: string, name: string): boolean {
   const document = requireDocument(transaction, documentId);
   const key = counterKey(documentId, name);
@@ -82,7 +82,7 @@ export function counterIn(
   return transaction.entry(transaction.keyspaces.counters, counterKey(documentId, name));
 }
 
-/** @throws document-missing for what is not there, for counters and for their names alike. */
+/** @throws document-missing, the same error for all counter operations */
 export function requireDocument(transaction: Transaction, documentId: string): number {
   const document = transaction.find(documentId);
   if (document < 0) {

@@ -1,6 +1,6 @@
 /**
- * What a transaction may do with documents: store, delete, and write again when their lists of attachments or
- * counters or time series changed. Error texts are those of RavenDB 7.2.7.
+ * Document operations of a transaction: store, delete, and rewrite when the lists of attachments, counters or time
+ * series have changed. Error texts are those of RavenDB 7.2.7.
  */
 
 import { type DatabaseState, nodeTag } from "../database-state.ts";
@@ -53,7 +53,7 @@ import {
 } from "./revisions.ts";
 import { removeSeriesOf } from "./time-series.ts";
 
-/** What is known of a document that was stored. */
+/** The facts of a stored document. */
 export class StoredDocument {
   readonly id: string;
   readonly document: number;
@@ -65,7 +65,7 @@ export class StoredDocument {
   /** Bits of `documentFlags`. */
   readonly flags: number;
   readonly #state: DatabaseState;
-  /** "": the usual one. */
+  /** "": the default one. */
   readonly #vector: string;
 
   constructor(
@@ -88,14 +88,16 @@ export class StoredDocument {
     this.flags = flags;
   }
 
-  /** Its text is made when it is asked for: a bulk insert never does. */
+  /** Composed on demand: a bulk insert never needs it. */
   get changeVector(): string {
     return this.#vector === "" ? this.#state.changeVectorAt(this.etag) : this.#vector;
   }
 }
 
 const noMembers: readonly ServerMember[] = [];
-/** Text up to this many units is parsed where its record will be; there is room for three bytes of each. */
+/**
+ * Text of up to this many UTF-16 units is parsed in place, where its record will be; three bytes are reserved per unit.
+ */
 const textInPlaceLengthMax = 16 * 1024;
 const bytesPerUnitMax = 3;
 const listFlags =
@@ -145,7 +147,9 @@ function resolveId(
   }
 }
 
-/** The next number of an identity (`users|`); a new one begins at 1. @throws EngineError invalid-operation after 2^53-1 */
+/**
+ * The next number of an identity (`users|`); a new one starts at 1. @throws EngineError invalid-operation after 2^53-1
+ */
 export function nextIdentity(transaction: Transaction, name: string): number {
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
@@ -162,7 +166,10 @@ export function nextIdentity(transaction: Transaction, name: string): number {
   return value;
 }
 
-/** Sets the last number of an identity; one that is there is only raised, unless `isForced`. @returns it as it is now. @throws out-of-range */
+/**
+ * Sets the last number of an identity; an existing one is only raised, unless `isForced`. @returns its present value
+ * @throws out-of-range
+ */
 export function seedIdentity(
   transaction: Transaction,
   name: string,
@@ -181,20 +188,20 @@ export function seedIdentity(
   return value;
 }
 
-/** How a document that comes from a dump is stored otherwise than a new one. */
+/** Options for storing a document from a dump. */
 export interface PutOptions {
   /** Microseconds since 1970; undefined: now. */
   readonly lastModified?: number | undefined;
-  /** Bits of `documentFlags` that it has besides those that it keeps: what its lists have is in the keyspaces. */
+  /** Bits of `documentFlags` to set in addition to the kept ones; the list flags follow from the keyspaces. */
   readonly addedFlags: number;
-  /** No revision is made of it. */
+  /** The document gets no revision. */
   readonly skipsRevision: boolean;
 }
 
 const usualPut: PutOptions = { addedFlags: 0, skipsRevision: false };
 
 /**
- * Stores a document's text. Short text is written and parsed where its record will be.
+ * Stores a document's text. Short text is written and parsed in place, where its record will be.
  * @param expected as for `putParsed`. @throws EngineError json-…, and as `putParsed`
  */
 export function putText(
@@ -219,9 +226,9 @@ export function putText(
 }
 
 /**
- * Stores the document that the database's parser parsed last.
+ * Stores the document last parsed by the database's parser.
  * @param expected undefined: no check; "": must not exist; else the current change vector.
- * @param clusterVector the change vector that a cluster-wide transaction gives it.
+ * @param clusterVector its change vector, when a cluster-wide transaction assigns one.
  * @throws EngineError concurrency, collection-mismatch, invalid-argument, not-supported
  */
 export function putParsed(
@@ -238,7 +245,7 @@ export function putParsed(
   return putResolved(transaction, id, 0, expected, clusterVector, options);
 }
 
-/** `putParsed` under an id that is final. `etag` 0: the next. */
+/** `putParsed` under a final id. `etag` 0: assign the next. */
 function putResolved(
   transaction: Transaction,
   id: string,
@@ -264,7 +271,7 @@ function putResolved(
   if (exists) checkCollection(transaction, document, collectionId, id, collection);
   const rule = options.skipsRevision ? null : state.keyspaces.revisionRules.of(collectionId);
   const old = rule !== null && exists ? copyOfRecord(transaction, document) : null;
-  // The same once more is no new state.
+  // Storing an identical document creates no revision.
   const newRule = old !== null && holdsParsed(state, old, 0, collectionId) ? null : rule;
   const newFlags = newRule === null ? flags : flags | documentFlags.HasRevisions;
   fields.setBody(parser);
@@ -289,7 +296,7 @@ function putResolved(
   return stored;
 }
 
-/** The flags of the lists that have anything in them: see `listsOf`. */
+/** The flags of the lists that are not empty: see `listsOf`. */
 function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
   return (
     (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
@@ -298,13 +305,16 @@ function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): 
   );
 }
 
-/** Flags that stay when a document is written again. One that has revisions says so, whoever made them. */
+/**
+ * Flags that are kept when a document is rewritten. HasRevisions is set whenever it has revisions, however they were
+ * made.
+ */
 function keptFlagsOf(transaction: Transaction, document: number, exists = true): number {
   const hasRevisions = transaction.revisionCountOf(document) > 0 ? documentFlags.HasRevisions : 0;
   return (exists ? transaction.flagsOf(document) & keptFlags : 0) | hasRevisions;
 }
 
-/** Has the record the body that was parsed last, and the metadata that the writer of metadata made last? */
+/** Does the record have the body last parsed and the metadata last written? */
 function holdsParsed(
   state: DatabaseState,
   bytes: Buffer,
@@ -325,7 +335,7 @@ function holdsParsed(
   );
 }
 
-/** Would storing the document that the database's parser parsed last under `id` leave everything as it is? */
+/** Would storing the document last parsed by the database's parser under `id` change nothing? */
 export function isUnchanged(transaction: Transaction, id: string): boolean {
   const document = transaction.find(id);
   if (document < 0) return false;
@@ -339,7 +349,7 @@ export function isUnchanged(transaction: Transaction, id: string): boolean {
 /**
  * Deletes a document with its attachments, counters and time series.
  * @param clusterVector as for `putParsed`.
- * @returns false when there was none. @throws EngineError concurrency
+ * @returns false when it did not exist. @throws EngineError concurrency
  */
 export function deleteDocument(
   transaction: Transaction,
@@ -354,7 +364,7 @@ export function deleteDocument(
   }
   if (document < 0) return false;
   const collectionId = transaction.collectionOf(document);
-  // What this transaction added is not in the flags before its end.
+  // Lists added by this transaction are not in the flags before its end.
   const added = transaction.isTouched(document) ? listFlags : 0;
   const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
@@ -399,7 +409,7 @@ export function deleteDocument(
   return true;
 }
 
-/** Writes each touched document once more, with its lists as they are now. Called at the end. */
+/** Rewrites each touched document with its present lists. Called at the end of a transaction. */
 export function rewriteTouched(transaction: Transaction): void {
   for (const document of transaction.takeTouched()) {
     if (transaction.exists(document)) rewriteLists(transaction, document);
@@ -431,8 +441,8 @@ export function storedIdOf(transaction: Transaction, document: number): string {
 }
 
 /**
- * Stores the body that a script left, which has no `@metadata`, in place of a document's body: the rest of its record is
- * taken as it is. Not for documents that keep revisions.
+ * Replaces a document's body with the result of a script, which has no `@metadata`; the rest of its record is kept. Not
+ * for documents that keep revisions.
  * @throws RecordNotResident, EngineError json-…, too-large
  */
 export function putPrinted(transaction: Transaction, document: number, body: ValuePrinter): void {
@@ -463,7 +473,7 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
   transaction.changed({ kind: "document", type: "Put", id, collectionId, etag, changeVector });
 }
 
-/** Takes body, shape and offsets of what was printed as it is stored. */
+/** Takes body, shape and field offsets from the printer, whose output is already in stored form. */
 function setPrinted(
   { shapes }: DatabaseState,
   body: ValuePrinter,
@@ -481,13 +491,13 @@ function setPrinted(
   fields.fieldOffsets = body.valueStarts;
 }
 
-/** Writes a touched document again now, for who must know its change vector. */
+/** Rewrites a touched document now, for callers that need its change vector. */
 export function rewriteNow(transaction: Transaction, document: number): StoredDocument {
   transaction.untouch(document);
   return rewriteLists(transaction, document);
 }
 
-/** Writes a document again without its `@refresh`. */
+/** Rewrites a document without its `@refresh`. */
 export function refreshDocument(transaction: Transaction, document: number): void {
   rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]);
 }
@@ -499,7 +509,7 @@ function rewriteLists(
 ): StoredDocument {
   const { state } = transaction;
   const record = transaction.recordOf(document);
-  // A copy: the scratch buffer, where the record may be, can move when there is more to write.
+  // A copy: the record may be in the scratch buffer, which can move as more is written.
   const length = recordLengthOf(record.bytes, record.start);
   const bytes = Buffer.from(record.bytes.subarray(record.start, record.start + length));
   const id = idOf(bytes, 0);
@@ -521,8 +531,8 @@ function rewriteLists(
 }
 
 /**
- * Makes a revision of a document as it is, whatever the rules say. One without revisions is written again, to say
- * that it has some. @returns null when the state had its revision already. @throws EngineError invalid-operation
+ * Creates a revision of a document's present state, whatever the rules. A document without revisions is first rewritten
+ * with HasRevisions. @returns null when the state already had a revision. @throws EngineError invalid-operation
  */
 export function forceRevisionOf(transaction: Transaction, id: string): StoredDocument | null {
   const document = transaction.find(id);
@@ -558,7 +568,7 @@ export function forceRevisionOf(transaction: Transaction, id: string): StoredDoc
   );
 }
 
-/** Makes a revision of the state that a document has before it is written. @throws EngineError invalid-operation */
+/** Creates a revision of a document's state before it is written. @throws EngineError invalid-operation */
 export function forceRevisionBefore(transaction: Transaction, id: string): void {
   const document = transaction.find(id);
   if (document < 0) {
@@ -570,7 +580,7 @@ export function forceRevisionBefore(transaction: Transaction, id: string): void 
   forceRevision(transaction, document, copyOfRecord(transaction, document));
 }
 
-/** Writes a document once more, as it is in `record`, with other flags. */
+/** Rewrites a document with the content of `record` and other flags. */
 export function rewriteWithFlags(
   transaction: Transaction,
   document: number,
@@ -585,8 +595,8 @@ export function rewriteWithFlags(
 }
 
 /**
- * Stores the state that a record of the document or of a revision has, with its attachments' and counters' names as
- * they are now, and another flag; a revision is made of it as of any write.
+ * Stores the state in a record of the document or of a revision, with the present names of attachments and counters and
+ * an additional flag; it gets a revision like any write.
  */
 export function putStored(
   transaction: Transaction,
@@ -601,7 +611,7 @@ export function putStored(
   const exists = transaction.exists(document);
   if (exists && rule !== null) keepUnkeptState(transaction, document);
   if (exists && transaction.collectionOf(document) !== collectionId) {
-    // It leaves a collection, whose followers (and replay) learn of that from a tombstone.
+    // The document leaves a collection: its followers (and replay) learn that from a tombstone.
     const etag = transaction.nextEtag();
     transaction.putTombstone("document", id, transaction.collectionOf(document), etag);
   }
@@ -624,7 +634,7 @@ export function putStored(
   return stored;
 }
 
-/** Puts the stored members of a record's metadata into the writer, some of them replaced. */
+/** Loads the stored members of a record's metadata into the writer, some of them replaced. */
 function storedMetadata(
   state: DatabaseState,
   record: Buffer,
@@ -640,8 +650,8 @@ function storedMetadata(
 }
 
 /**
- * Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: the next.
- * @param ownVector its change vector when that is known; "": the usual one.
+ * Encodes and stages a document whose body is in `fields` and whose metadata is in the writer. Etag 0: assign the next.
+ * @param ownVector its change vector, if known; "": the default one.
  */
 function write(
   transaction: Transaction,
@@ -682,8 +692,8 @@ function write(
 }
 
 /**
- * The body of a document that was prepared stays where it is, when that is where the record has it. It is never moved: the
- * transaction may run again.
+ * If the body of a prepared document is already where its record needs it, its buffer becomes the scratch buffer. It is
+ * never moved: the transaction may run again.
  */
 function usePrepared({ state, scratch }: Transaction): void {
   const { prepared } = state;
@@ -694,21 +704,21 @@ function usePrepared({ state, scratch }: Transaction): void {
   if (documentHeaderBytes + parts === prepared.bodyStart) scratch.adopt(prepared.bytes);
 }
 
-/** Writes the check of the record at `at`. The body of a document that was prepared is not read for it. */
+/** Writes the checksum of the record at `at`. The body of a prepared document is not read again for it. */
 function seal({ prepared }: DatabaseState, bytes: Buffer, at: number): void {
   if (prepared === null || fields.bodySource !== prepared.bytes) {
     sealRecord(bytes, at);
     return;
   }
   const bodyStart = bodyStartOf(bytes, at);
-  // Little may be left of a long text.
+  // Minified, a long text can be short.
   if (recordLengthOf(bytes, at) < crcLengthMin) sealRecord(bytes, at);
   else sealRecordAround(bytes, at, bodyStart, bodyStart + fields.bodyLength, prepared.bodyCrc);
-  // The fields are used again: they must not keep a large document's memory.
+  // The fields are reused: they must not retain a large document's memory.
   fields.setBody(noDocument);
 }
 
-/** The change vector of a document that is written at `etag`; "" for the usual one. @throws RecordNotResident */
+/** The change vector of a document written at `etag`; "" for the default one. @throws RecordNotResident */
 function writtenVector(transaction: Transaction, document: number, etag: number): string {
   const hasOwn = (transaction.flagsOf(document) & explicitVectorRowFlag) !== 0;
   if (!hasOwn && transaction.keyspaces.clusterCount === 0) return "";
@@ -716,7 +726,7 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   return transaction.state.mergedChangeVector(current, etag);
 }
 
-/** The genuine `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags say that there are none. */
+/** The server's own `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags show none. */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
   if ((flags & listFlags) === 0) return noMembers;
   const { attachments, counters, timeSeries } = transaction.keyspaces;
@@ -803,7 +813,7 @@ function checkExpected(
     "concurrency",
     `${complaint}. Optimistic concurrency violation, transaction will be aborted.`,
     {
-      // RavenDB 7.2.7 names neither for a missing document that was to be deleted.
+      // RavenDB 7.2.7 gives no details when the document to delete is missing.
       details:
         actual === null && verb === "Delete"
           ? {}

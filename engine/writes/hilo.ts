@@ -1,9 +1,9 @@
 /**
- * HiLo: ranges of numbers that clients take to make ids of their own. The highest number given out for a tag is in
- * the document `Raven/Hilo/<tag>`, `{"Max":n}`.
+ * HiLo: ranges of numbers from which clients generate ids. The highest number allocated for a tag is in the document
+ * `Raven/Hilo/<tag>`, `{"Max":n}`.
  *
  * Invariants:
- * - A range is durable before a client hears of it, so that no number is given twice.
+ * - A range is durable before it is returned to a client, so that no number is allocated twice.
  */
 
 import { bodyTextOf } from "../document-record.ts";
@@ -23,14 +23,14 @@ const maxKey = quoteString("Max");
 const span = new ValueSpan();
 
 export interface HiLoRange {
-  /** The first and the last number of it. */
+  /** Its first and last number, inclusive. */
   readonly low: number;
   readonly high: number;
 }
 
 /**
- * How many numbers a client gets that had `lastSize` of them at `lastAtMicros` (0: never): more when it used them
- * up quickly, fewer when it did not.
+ * The size of the next range for a client whose last range had `lastSize` numbers and was taken at `lastAtMicros` (0:
+ * never): larger when it was used up quickly, smaller when slowly.
  */
 export function hiLoCapacity(lastSize: number, lastAtMicros: number, nowMicros: number): number {
   const size = Math.max(0, lastSize);
@@ -41,7 +41,7 @@ export function hiLoCapacity(lastSize: number, lastAtMicros: number, nowMicros: 
   return Math.max(capacityMin, size);
 }
 
-/** Takes the next `capacity` numbers of a tag, above all given out and above `lastMax`. */
+/** Allocates the next `capacity` numbers of a tag, above all allocated ones and above `lastMax`. */
 export function nextHiLoRange(
   transaction: Transaction,
   tag: string,
@@ -58,7 +58,7 @@ export function nextHiLoRange(
   return { low, high };
 }
 
-/** Gives back the numbers above `last` when no other range was taken since. Does nothing otherwise. */
+/** Returns the numbers above `last` to the tag, if no other range was allocated since; otherwise does nothing. */
 export function returnHiLoRange(
   transaction: Transaction,
   tag: string,
@@ -73,18 +73,18 @@ function idOf(tag: string): string {
   return `Raven/Hilo/${tag}`;
 }
 
-/** The highest number given out; null when there is no document. @throws RecordNotResident */
+/** The highest allocated number; null when there is no document. @throws RecordNotResident */
 function maxOf(transaction: Transaction, id: string): number | null {
   const document = transaction.find(id);
   if (document < 0) return null;
   const { bytes, start } = transaction.recordOf(document);
   const max = (JSON.parse(bodyTextOf(bytes, start)) as { Max?: unknown }).Max;
-  // Beyond what can be counted nothing is left: it must not begin anew.
+  // A number beyond the safe range means that all are used up: allocation must not restart.
   if (typeof max === "number" && max > Number.MAX_SAFE_INTEGER) return Number.MAX_SAFE_INTEGER;
   return typeof max === "number" && Number.isSafeInteger(max) ? max : 0;
 }
 
-/** What else a client has put into the document stays, and so does its collection. */
+/** Other fields of the document are kept, and so is its collection. */
 function putMax(transaction: Transaction, id: string, max: number): void {
   const document = transaction.find(id);
   let body = `{"Max":${max}}`;

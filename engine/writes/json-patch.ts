@@ -9,16 +9,16 @@ import type { Transaction } from "../transaction.ts";
 import { currentChangeVector, putParsed, storedIdOf } from "./documents.ts";
 import { shownText } from "./patch.ts";
 
-/** What became of the document. */
+/** The outcome of a JSON patch. */
 export interface JsonPatchResult {
   readonly status: "DocumentDoesNotExist" | "NotModified" | "Patched";
-  /** Of what was written; null when nothing was. */
+  /** Change vector of the write; null when nothing was written. */
   readonly changeVector: string | null;
   /** Microseconds since 1970; 0 when nothing was written. */
   readonly lastModified: number;
   readonly etag: number;
   readonly collection: string | null;
-  /** The document as replies show what was patched, with stored metadata only; null when nothing was written. */
+  /** The patched document as replies show it, with stored metadata only; null when nothing was written. */
   readonly modified: string | null;
 }
 
@@ -31,10 +31,11 @@ const unwritten = {
 } as const;
 
 /**
- * Carries out the operations, an array of `{"op","path","from"?,"value"?}`; all of them or none. As RavenDB 7.2.7 reads
- * them, the letters of `op` can be large, and a path can do without its first slash.
+ * Applies the operations, an array of `{"op","path","from"?,"value"?}`; all of them or none. As on RavenDB 7.2.7, `op`
+ * is case-insensitive, and a path may omit its leading slash.
  * @param expected the document's change vector; undefined for no check.
- * @throws EngineError concurrency, invalid-argument for what is no operation, invalid-operation for one that cannot be
+ * @throws EngineError concurrency, invalid-argument for a malformed operation, invalid-operation for one that cannot be
+ * applied
  */
 export function patchByJson(
   transaction: Transaction,
@@ -67,7 +68,7 @@ export function patchByJson(
   };
 }
 
-/** @throws EngineError invalid-operation, and then says of which document */
+/** @throws EngineError invalid-operation, naming the document */
 function applied(id: string, operations: readonly TextNode[], root: TextNode): TextNode {
   try {
     return operations.reduce<TextNode>(applyOperation, root);
@@ -126,10 +127,10 @@ function add(root: TextNode, path: readonly string[], value: TextNode): TextNode
   return root;
 }
 
-/** Puts a value in the place of one that is there. */
+/** Replaces an existing value. */
 function set(root: TextNode, path: readonly string[], value: TextNode): TextNode {
   const parent = find(root, path.slice(0, -1));
-  const last = path.at(-1) as string; // callers give no empty path
+  const last = path.at(-1) as string; // callers pass no empty path
   if (parent instanceof Map) parent.set(last, value);
   else if (Array.isArray(parent)) parent[positionOf(last)] = value;
   return root;
@@ -161,7 +162,7 @@ function required(root: TextNode, path: readonly string[]): TextNode {
   return node;
 }
 
-/** -1 when it is no position: those have no sign and no leading zero. */
+/** An array index; -1 when it is none: an index has no sign and no leading zero. */
 function positionOf(part: string): number {
   return /^(?:0|[1-9]\d{0,8})$/.test(part) ? Number(part) : -1;
 }
@@ -181,7 +182,7 @@ function newValueOf(operation: Map<string, TextNode>): TextNode {
   return copyTree(value);
 }
 
-/** The string that a scalar's text spells; undefined when it is something else. */
+/** The string value of a JSON string; undefined for other nodes. */
 function textOf(node: TextNode | undefined): string | undefined {
   if (typeof node !== "string" || !node.startsWith('"')) return undefined;
   return JSON.parse(node) as string;

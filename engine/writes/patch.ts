@@ -1,6 +1,6 @@
 /**
- * Patching one document by a script, in a transaction. Statuses and what decides between them are those of RavenDB
- * 7.2.7; values of the script go through scripting/, the result through the same parser as any document.
+ * Patching one document by a script, in a transaction. Statuses and their conditions are those of RavenDB 7.2.7; values
+ * of the script are handled by scripting/, and the result is parsed like any document.
  */
 
 import { EngineError } from "../errors.ts";
@@ -18,7 +18,7 @@ import {
 } from "../transaction-script-host.ts";
 import { currentChangeVector, putParsed, rewriteNow, type StoredDocument } from "./documents.ts";
 
-/** A script and the JSON text of its arguments' object. */
+/** A script and the JSON text of its arguments object. */
 export interface PatchScript {
   readonly script: string;
   readonly values: string;
@@ -28,10 +28,10 @@ export interface PatchRequest {
   readonly id: string;
   readonly patch: PatchScript;
   readonly ifMissing?: PatchScript | undefined;
-  /** JSON text of the document to make when there is none. */
+  /** JSON text of the document to create when there is none. */
   readonly createIfMissing?: string | undefined;
   readonly expectedChangeVector?: string | undefined;
-  /** A change vector that does not match is no error: the status is Skipped. */
+  /** A mismatched change vector is no error: the status is Skipped. */
   readonly skipsMismatch?: boolean | undefined;
   readonly limits?: ScriptLimits;
 }
@@ -48,7 +48,7 @@ export interface PatchResult {
   /** JSON texts as replies show them; null when there is no such document. */
   readonly modified: string | null;
   readonly original: string | null;
-  /** Of what was written; null when nothing was. */
+  /** Change vector of the write; null when nothing was written. */
   readonly changeVector: string | null;
   /** Microseconds since 1970; 0 when nothing was written. */
   readonly lastModified: number;
@@ -61,7 +61,7 @@ const unwritten = { changeVector: null, lastModified: 0, collection: null } as c
 /** @throws EngineError concurrency, script-failed, script-syntax, and what writing the result throws */
 export function patchDocument(transaction: Transaction, request: PatchRequest): PatchResult {
   checkPatchedId(request.id);
-  // Mistakes of both are told before anything is looked at, as RavenDB 7.2.7 does.
+  // Syntax errors of both scripts are reported before anything else is checked, as on RavenDB 7.2.7.
   for (const patch of [request.patch, request.ifMissing]) {
     if (patch !== undefined && patch.script.trim() !== "") compiled(patch);
   }
@@ -85,9 +85,9 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
   const exists = transaction.exists(document);
   if (!exists && target.changed()) throw deletedMeanwhile(target, request.id);
   if (!exists || !isToStore(transaction, document, target, etag)) {
-    // The script deleted it, or left it as it was.
+    // The script deleted it, or left it unchanged.
     if (!wasTouched && transaction.isTouched(document)) {
-      // Its lists of counters or time series changed: then it is another document.
+      // Its lists of counters or time series changed, and so the document.
       const written = writtenOf(transaction, rewriteNow(transaction, document));
       return { status: "Patched", modified, original, actions, ...written };
     }
@@ -98,8 +98,8 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
 }
 
 /**
- * Whether a document is other than the stored one. `etag`: before the script, which may have put it: then the one
- * that the script had goes over what it put, as on RavenDB 7.2.7.
+ * Does the document differ from the stored one? `etag`: that before the script. If the script itself has put the
+ * document, the target of the patch overwrites that, as on RavenDB 7.2.7.
  */
 export function isToStore(
   transaction: Transaction,
@@ -152,7 +152,7 @@ function writtenOf(transaction: Transaction, stored: StoredDocument): Written {
   };
 }
 
-/** @throws EngineError script-failed, also when the scripts of the transaction have taken too much together */
+/** @throws EngineError script-failed, also when the scripts of the transaction exceed their common limit */
 function run(
   transaction: Transaction,
   patch: PatchScript,
@@ -189,7 +189,7 @@ function compiled(patch: PatchScript) {
   return scriptCache.get(patch.script, { kind: "patch" });
 }
 
-/** As replies show a document that a script had: stored metadata only, numbers as they are spelt. */
+/** A script's document as replies show it: stored metadata only, numbers in their own spelling. */
 export function shownText(document: ScriptDocument): string {
   return withMetadata(document.bodyText(), document.metadataText());
 }
@@ -223,7 +223,7 @@ function notCurrent(
   );
 }
 
-/** The error of a script that changed the document which it had deleted. */
+/** The error for a script that changed the document after deleting it. */
 export function deletedMeanwhile(target: ScriptDocument, id: string): EngineError {
   const metadata = target.metadata();
   const vector = isObject(metadata) ? getOwn(metadata, "@change-vector") : undefined;
@@ -236,7 +236,7 @@ export function deletedMeanwhile(target: ScriptDocument, id: string): EngineErro
   );
 }
 
-/** @throws EngineError invalid-argument for ids that ask the server to make one */
+/** @throws EngineError invalid-argument for ids that request a generated one */
 function checkPatchedId(id: string): void {
   if (id === "" || id.endsWith("/") || id.endsWith("|")) {
     throw new EngineError(

@@ -1,6 +1,7 @@
 /**
- * Large documents: parsed, copied to where their record will be made, and summed up in slices, before the transaction that
- * stores them. The transaction, which is one turn of the event loop, then writes what stands around the body.
+ * Large documents are parsed, copied to where their record will be encoded, and checksummed in slices, before the
+ * transaction that stores them. The transaction, which runs in one turn of the event loop, then only writes what
+ * surrounds the body.
  *
  *   bytes of a prepared document, which become the scratch buffer of its transaction
  *   +-------------------------------------------+----------+--------------------------------+
@@ -8,11 +9,11 @@
  *   +-------------------------------------------+----------+--------------------------------+
  *   0, where its record will begin              bodyStart
  *
- * Where the body must stand is a guess: when the record turns out to have another change vector or other lists of
- * attachments, the body is moved once more.
+ * The position of the body is an estimate: if the record turns out to have another change vector or other lists of
+ * attachments, the body is moved again.
  *
  * Invariants:
- * - What is prepared is a function of the text and the id alone: it may be stored any number of times, or never.
+ * - A prepared document depends on the text and the id alone: it may be stored any number of times, or never.
  */
 
 import { crc32 } from "node:zlib";
@@ -26,11 +27,11 @@ import { combinedCrc } from "../log/crc-combine.ts";
 import { turnIsOver } from "../turns.ts";
 import type { Work } from "../work-budget.ts";
 
-/** Room in front of the body: for metadata that has a little more than the collection. */
+/** Bytes reserved before the body: for metadata with a little more than the collection. */
 const roomBefore = 16 * 1024;
-/** Room behind it: the table of fields, and the records of shapes. */
+/** Bytes reserved after it: the field table, and the records of shapes. */
 const roomBehind = 4 * shapeFieldCountMax + 64 * 1024;
-/** Bytes that are moved and summed up in one go. */
+/** Bytes that are moved and checksummed in one go. */
 const movedBytes = 4 * 1024 * 1024;
 
 /** The text of a document: `bytes[from, to)`. */
@@ -40,14 +41,14 @@ export interface DocumentText {
   readonly to: number;
 }
 
-/** Is a text of `length` bytes to be prepared before it is stored by itself? */
+/** Is a text of `length` bytes large enough to be prepared when stored by itself? */
 export function isPrepared(length: number): boolean {
   return length >= preparedBytesMin;
 }
 
 /**
- * Parses a document for `withParsed`, others being served meanwhile. The text must not change until it has resolved.
- * @param id as far as it is known: a guess.
+ * Parses a document for `withParsed`, yielding to the event loop. The text must not change until it has resolved.
+ * @param id the expected id: a guess.
  * @throws EngineError json-…, too-large
  */
 export async function prepareDocument(
@@ -63,7 +64,7 @@ export async function prepareDocument(
   }
 }
 
-/** Calls `store` while `state.parser` is one that has just parsed the text. @throws EngineError json-…, too-large */
+/** Calls `store` while `state.parser` holds the parsed text. @throws EngineError json-…, too-large */
 export function withParsed<Result>(
   state: DatabaseState,
   { bytes, from, to }: DocumentText,
@@ -95,7 +96,7 @@ function* prepare(
   yield* parser.parseInSlices(text, from, to, whole.subarray(roomBefore, roomBefore + to - from));
   const lead =
     documentHeaderBytes + Math.min(idLength, nameBytesMax) + metadataLength(state, parser);
-  // Records begin at multiples of 8: the body moves by a few bytes, unless what comes before it has no room.
+  // Records begin at multiples of 8, so the body moves by a few bytes, unless what precedes it does not fit.
   const recordStart = lead <= roomBefore ? (roomBefore - lead) & ~7 : 0;
   const bodyAt = lead <= roomBefore ? recordStart + lead : roomBefore;
   const moved = roomBefore - bodyAt;
@@ -111,7 +112,7 @@ function* prepare(
   return { parser, bytes: whole.subarray(recordStart), bodyStart: bodyAt - recordStart, bodyCrc };
 }
 
-/** Bytes of the stored metadata, when the server adds nothing to it. */
+/** Bytes of the stored metadata if the server adds nothing to it. */
 function metadataLength({ metadata }: DatabaseState, parser: DocumentParser): number {
   metadata.fromParser(parser, []);
   return metadata.isOnly(collectionMemberOf(metadata.collection)) ? 0 : metadata.length;

@@ -1,11 +1,10 @@
 /**
- * What a transaction does with revisions: keeps the state that a document is given, or had before there were rules;
- * tells that one was deleted; drops those that are too many. Flags, order of etags and texts are those of RavenDB
- * 7.2.7.
+ * Revision operations of a transaction: preserve a document's new state, or its old state from before there were rules;
+ * record a deletion; remove surplus revisions. Flags, order of etags and texts are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - A revision has content of its own for its attachments: it refers to them under keys of its own.
- * - A revision that goes leaves a tombstone, which says so to replay too.
+ * - A revision references the contents of its attachments under its own keys.
+ * - A removed revision leaves a tombstone, from which replay removes it too.
  */
 
 import {
@@ -37,7 +36,7 @@ import { segmentsIn } from "./series-source.ts";
 
 const { HasAttachments, HasCounters, HasRevisions, HasTimeSeries, Revision } = documentFlags;
 const { DeleteRevision, ForceCreated, FromOldDocumentRevision } = documentFlags;
-/** What a revision has of its document's flags. */
+/** The flags that a revision inherits from its document. */
 const inheritedFlags =
   HasRevisions |
   HasAttachments |
@@ -53,29 +52,28 @@ const inheritedFlags =
 const emptyBody = Buffer.from("{}");
 const fields = new DocumentFields();
 
-/** The document's newest record in bytes of its own: the scratch buffer may move. @throws RecordNotResident */
+/** A copy of the document's newest record: the scratch buffer may move. @throws RecordNotResident */
 export function copyOfRecord(transaction: Transaction, document: number): Buffer {
   const { bytes, start } = transaction.recordOf(document);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));
 }
 
 /**
- * Makes a revision of the state that a document was just given, after its record was staged, and drops what the rule
- * has too many of.
+ * Creates a revision of a document's new state, after its record was staged, and removes those that exceed the rule.
  */
 export function keepNewState(transaction: Transaction, document: number, rule: RevisionRule): void {
   putRevision(transaction, document, copyOfRecord(transaction, document), Revision);
   dropOld(transaction, document, rule);
 }
 
-/** Makes a revision of the state that a document had while it got none: its record, before it was written again. */
+/** Creates a revision of a document's last state without one: its record, before the document is rewritten. */
 export function keepOldState(transaction: Transaction, document: number, record: Buffer): void {
   putRevision(transaction, document, record, FromOldDocumentRevision | Revision);
 }
 
 /**
- * Before something of a document changes beside its body: makes a revision of the document as it is, if it is to have
- * revisions and has none yet.
+ * Called before attachments, counters or time series of a document change: creates a revision of its present state, if
+ * its collection has a rule and it has none yet.
  */
 export function keepUnkeptState(transaction: Transaction, document: number): void {
   const { revisionRules } = transaction.keyspaces;
@@ -85,9 +83,9 @@ export function keepUnkeptState(transaction: Transaction, document: number): voi
 }
 
 /**
- * Makes a revision of a document's state as it is, unless there is one.
- * @param record the document's newest one, with bytes of its own.
- * @returns whether one was made.
+ * Creates a revision of a document's present state, unless there is one.
+ * @param record a copy of the document's newest record.
+ * @returns whether one was created.
  */
 export function forceRevision(transaction: Transaction, document: number, record: Buffer): boolean {
   if (findRevision(transaction, document, vectorOf(transaction, record)) !== null) return false;
@@ -96,8 +94,8 @@ export function forceRevision(transaction: Transaction, document: number, record
 }
 
 /**
- * Makes the revision that says that a document was deleted.
- * @param record the document's last one. @param changeVector, lastModified - of the deletion.
+ * Creates the revision that marks a document as deleted.
+ * @param record the document's last record. @param changeVector, lastModified - of the deletion.
  */
 export function keepDeletion(
   transaction: Transaction,
@@ -120,7 +118,7 @@ export function keepDeletion(
   stage(transaction, document);
 }
 
-/** Drops what the rule allows to drop, oldest first. @returns how many went. */
+/** Removes the revisions that the rule allows to remove, oldest first. @returns how many. */
 export function dropOld(transaction: Transaction, document: number, rule: RevisionRule): number {
   const { countMin, ageMicrosMin, dropsMax } = rule;
   if (countMin === null && ageMicrosMin === null) return 0;
@@ -139,14 +137,14 @@ export function dropOld(transaction: Transaction, document: number, rule: Revisi
   return dropped.length;
 }
 
-/** Drops all revisions of a document. @returns how many there were. */
+/** Removes all revisions of a document. @returns how many there were. */
 export function dropAll(transaction: Transaction, document: number): number {
   const dropped = [...transaction.revisionsOf(document)];
   for (const facts of dropped) dropRevision(transaction, facts);
   return dropped.length;
 }
 
-/** Drops one revision that the transaction sees. */
+/** Removes one revision that the transaction sees. */
 export function dropRevision(transaction: Transaction, facts: RevisionFacts): void {
   const { state, keyspaces } = transaction;
   const id = state.documents.lowerIdOf(facts.document);
@@ -161,7 +159,7 @@ export function dropRevision(transaction: Transaction, facts: RevisionFacts): vo
   transaction.removeRevision(facts);
 }
 
-/** The revision of a document that keeps the state of this change vector; null: none. @throws RecordNotResident */
+/** The revision of a document with this change vector; null: none. @throws RecordNotResident */
 export function findRevision(
   transaction: Transaction,
   document: number,
@@ -178,13 +176,13 @@ export function findRevision(
   return null;
 }
 
-/** The record of a revision, with bytes of its own. @throws RecordNotResident */
+/** A copy of a revision's record. @throws RecordNotResident */
 export function copyOfRevision(transaction: Transaction, facts: RevisionFacts): Buffer {
   const { bytes, start }: RecordSpan = transaction.revisionRecord(facts);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));
 }
 
-/** What a dump says of a revision beside its text. */
+/** The facts of a revision in a dump, besides its text. */
 export interface RevisionOrigin {
   readonly changeVector: string;
   /** Microseconds since 1970. */
@@ -196,8 +194,9 @@ export interface RevisionOrigin {
 }
 
 /**
- * Stores the revision that the database's parser parsed last, as it was somewhere else, and drops what the rule has too
- * many of. @returns false when there is one of this change vector. @throws EngineError invalid-argument, RecordNotResident
+ * Stores the revision last parsed by the database's parser with its original facts, and removes those that exceed the
+ * rule. @returns false when there is one with this change vector. @throws EngineError invalid-argument,
+ * RecordNotResident
  */
 export function importRevision(
   transaction: Transaction,
@@ -238,7 +237,7 @@ function vectorOf({ state }: Transaction, record: Buffer): string {
   return changeVectorOf(record, 0, state.databaseHash);
 }
 
-/** Stages a revision of the state in `record`, with these flags beside the inherited ones and HasRevisions. */
+/** Stages a revision of the state in `record`, with these flags besides the inherited ones and HasRevisions. */
 function putRevision(
   transaction: Transaction,
   document: number,
@@ -269,7 +268,7 @@ function putRevision(
   if ((fields.flags & HasAttachments) !== 0) keepAttachments(transaction, record, etag);
 }
 
-/** Encodes and stages the revision in `fields` under the next etag. @returns it */
+/** Encodes and stages the revision in `fields` under the next etag. @returns that etag */
 function stage(transaction: Transaction, document: number): number {
   const { scratch } = transaction;
   const etag = transaction.nextEtag();
@@ -308,7 +307,7 @@ function seriesSnapshot(transaction: Transaction, id: string): Buffer {
   return Buffer.from(`{${rows.join(",")}}`);
 }
 
-/** Lets the revision refer to the contents that its record names. */
+/** References the attachment contents listed in the revision's record. */
 function keepAttachments(transaction: Transaction, record: Buffer, etag: number): void {
   const { attachments } = transaction.keyspaces;
   const metadata = JSON.parse(`{${metadataTextOf(record, 0)}}`) as {

@@ -1,6 +1,4 @@
-/**
- * The `update` of a patch by query, run on one document after the other. Values go the way of single patches.
- */
+/** The `update` of a patch by query, run on one document after another. Values are handled as in single patches. */
 
 import { assert } from "../assert.ts";
 import { bodyStartOf } from "../document-record.ts";
@@ -24,10 +22,10 @@ import { type ScriptActions, TransactionScriptHost } from "../transaction-script
 import { putParsed, putPrinted } from "./documents.ts";
 import { deletedMeanwhile, isToStore, shownText } from "./patch.ts";
 
-/** Units of work of a run that others may feel: a tenth of a millisecond. */
+/** Units of work from which on a run may delay others: a tenth of a millisecond. */
 const longWork = scriptWorkPerMs / 10;
 
-/** What a patch did, with texts as replies show them. */
+/** The effects of a patch, with texts as replies show them. */
 export interface WatchedPatch {
   readonly isPatched: boolean;
   readonly original: string;
@@ -37,12 +35,12 @@ export interface WatchedPatch {
 
 export class ScriptPatch {
   readonly script: CompiledScript;
-  /** JSON text of the parameters' object. */
+  /** JSON text of the parameters object. */
   readonly parametersText: string;
   readonly #query: AnalyzedQuery;
   readonly #limits: ScriptLimits;
   readonly #parameters: ScriptParameters;
-  /** Did the last run take so long that it is time to look at the clock? */
+  /** Was the last run long enough that the clock should be read? */
   isLong = false;
 
   /** @throws EngineError script-syntax */
@@ -63,15 +61,15 @@ export class ScriptPatch {
   }
 
   /**
-   * Runs the script on a document that exists, and stores what it made.
-   * @returns false when the document is as it was. @throws EngineError script-failed, and what writing throws
+   * Runs the script on an existing document, and stores the result.
+   * @returns false when the document is unchanged. @throws EngineError script-failed, and what writing throws
    */
   apply(transaction: Transaction, document: number): boolean {
     const host = new TransactionScriptHost(transaction);
     return this.#apply(transaction, document, this.#read(transaction, document), host);
   }
 
-  /** As `apply`, and tells what the script did. @throws as `apply` */
+  /** As `apply`, but returns what the script did. @throws as `apply` */
   applyWatched(transaction: Transaction, document: number): WatchedPatch {
     const target = this.#read(transaction, document);
     const original = shownText(target);
@@ -149,7 +147,9 @@ export class ScriptPatch {
   }
 }
 
-/** Without any parameters those that a script names are null; RavenDB 7.2.7 has undefined only for single missing ones. */
+/**
+ * Without any parameters, those named in a script are null; RavenDB 7.2.7 uses undefined only when some are missing.
+ */
 function allNull(script: string): string {
   const names = [...script.matchAll(/\$([A-Za-z_]\w*)/g)].map(([, name]) => [name, null]);
   return JSON.stringify(Object.fromEntries(names));

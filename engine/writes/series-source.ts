@@ -1,8 +1,8 @@
-/** The segments of time series that a transaction sees. */
+/** The time series segments that a transaction sees. */
 import type { SegmentSource } from "../keyspaces/time-series.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Nothing may be changed while something of it is gone through. */
+/** Nothing may be changed during an iteration over it. */
 export function segmentsIn(transaction: Transaction): SegmentSource {
   const { timeSeriesSegments } = transaction.keyspaces;
   return {

@@ -1,12 +1,12 @@
 /**
- * Where a subscription stands. Outside it is the text of a change vector; here it is an etag of this database: everything
- * up to it was acknowledged or is not wanted.
+ * The position of a subscription. Externally it is the text of a change vector; here it is an etag of this database:
+ * everything up to it was acknowledged or is not wanted.
  */
 import { parseChangeVector } from "../change-vector.ts";
 import type { DatabaseState } from "../database-state.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 
-/** The etag that a stored position means; 0 when it says nothing of this database. */
+/** The etag of a stored position; 0 when it has none of this database. */
 export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {
   if (changeVector === null) return 0;
   const own = parseChangeVector(changeVector).find(({ hash }) => hash === state.databaseHash);

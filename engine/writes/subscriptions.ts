@@ -1,9 +1,9 @@
 /**
- * What a transaction may do with subscription tasks: define, change, remove them, and move their position.
+ * Subscription operations of a transaction: define, change and remove tasks, and advance their positions.
  *
  * Invariants:
- * - A name, in any case, has one task, and so has an id.
- * - Only an acknowledgment of the present definition moves a position, and never back.
+ * - Names are unique regardless of case, and so are ids.
+ * - A position is advanced only by an acknowledgment of the current definition, and never moves back.
  */
 import { parseChangeVector } from "../change-vector.ts";
 import { EngineError } from "../errors.ts";
@@ -17,11 +17,11 @@ import { checkSubscriptionName } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 import { etagOfPosition, newestEtag } from "./subscription-position.ts";
 
-/** What a caller says of a task; undefined: nothing. */
+/** The settings of a request; undefined: not given. */
 export interface SubscriptionSettings {
   readonly name?: string | undefined;
   readonly query?: string | undefined;
-  /** A change vector, or one of the three words; null is `BeginningOfTime`. */
+  /** A change vector, or one of `BeginningOfTime`, `LastDocument` and `DoNotChange`; null is `BeginningOfTime`. */
   readonly changeVector?: string | null | undefined;
   readonly isDisabled?: boolean | undefined;
   readonly mentorNode?: string | undefined;
@@ -29,17 +29,17 @@ export interface SubscriptionSettings {
   readonly archivedBehavior?: ArchivedBehavior | undefined;
 }
 
-/** Checks the text of a query. @returns whether it is about revisions @throws EngineError when it is none */
+/** Checks the text of a query. @returns whether it is over revisions @throws EngineError when it is invalid */
 export type QueryCheck = (query: string) => boolean;
 
-/** Which task: by id when there is one, else by name. */
+/** Selects a task: by id if given, else by name. */
 export interface SubscriptionChoice {
   readonly id?: number | undefined;
   readonly name?: string | undefined;
 }
 
 /**
- * Defines a task; with an `id` that is known, defines that one anew.
+ * Defines a task, or redefines the one with `id` if that exists.
  * @param index of this command: the id of a new task, and its name when none is given
  * @throws EngineError raft-apply, subscription-name-invalid, too-large, what `check` throws
  */
@@ -72,7 +72,7 @@ export function putSubscription(
 }
 
 /**
- * Changes what the settings say. @returns the task, and whether anything was to be changed
+ * Changes the settings that are given. @returns the task, and whether anything changed
  * @throws EngineError as `putSubscription`, subscription-missing
  */
 export function updateSubscription(
@@ -112,7 +112,7 @@ export function updateSubscription(
   return { task, isChanged };
 }
 
-/** Switches a task off or on. @throws EngineError subscription-missing */
+/** Disables or enables a task. @throws EngineError subscription-missing */
 export function setSubscriptionDisabled(
   transaction: Transaction,
   choice: SubscriptionChoice,
@@ -133,8 +133,8 @@ export function deleteSubscription(transaction: Transaction, name: string): bool
 }
 
 /**
- * Moves a position forward to `etag`. `worker` is the task as its worker knows it.
- * @param times what happened at this moment, beside it: an acknowledgment, a connection
+ * Advances a position to `etag`. `worker` is the task as its worker knows it.
+ * @param times timestamps to update: of an acknowledgment, of a connection
  * @throws EngineError subscription-missing, subscription-changed
  */
 export function moveSubscription(
@@ -192,14 +192,14 @@ function withId(transaction: Transaction, id: number): SubscriptionTask | undefi
   return undefined;
 }
 
-/** `wanted`, or if a caller chose that for another task, the one after all. */
+/** `wanted`, or, if a caller chose that id for another task, one above all ids. */
 function freeId(transaction: Transaction, wanted: number): number {
   const all = transaction.entriesWithPrefix(transaction.keyspaces.subscriptions, "");
   const ids = all.map(([, { id }]) => id);
   return ids.includes(wanted) ? Math.max(...ids) + 1 : wanted;
 }
 
-/** Puts `task`, in the place of `known` when there is that. @throws EngineError */
+/** Stores `task`, replacing `known` if given. @throws EngineError */
 function store(
   transaction: Transaction,
   task: SubscriptionTask,
@@ -240,7 +240,7 @@ function put(transaction: Transaction, task: SubscriptionTask): void {
   transaction.putEntry(transaction.keyspaces.subscriptions, subscriptionKey(task.name), task);
 }
 
-/** @throws EngineError raft-apply when it is no change vector and none of the words */
+/** @throws EngineError raft-apply when it is neither a change vector nor one of the words */
 function positionOf(
   { state }: Transaction,
   hasRevisions: boolean,

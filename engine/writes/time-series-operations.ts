@@ -1,9 +1,9 @@
 /**
- * Changes of time series as they come over the wire, in batches, bulk inserts and at their own endpoint: parsing, and
- * carrying them out. Error texts are those of RavenDB 7.2.7.
+ * Time series operations of requests (batches, bulk inserts and their own endpoint): parsing and execution. Error texts
+ * are those of RavenDB 7.2.7.
  *
- * Stricter than it: a value that is true or false and a time that is null are refused, where RavenDB stores 0, 1 or the
- * year 1. A value that is null is 0, as it has it: clients send null for what a typed entry has not.
+ * Stricter than RavenDB: boolean values and null times are refused, where it stores 0, 1 or the year 1. A null value is
+ * 0, as there: clients send null for values that a typed entry lacks.
  */
 import { EngineError } from "../errors.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
@@ -18,7 +18,7 @@ import {
   type SeriesIncrement,
 } from "./time-series.ts";
 
-/** What is to be done to one series, in this order. */
+/** The operations on one series, in this order. */
 export interface SeriesOperations {
   readonly name: string;
   /** Times in milliseconds since 1970, inclusive; undefined is open. */
@@ -57,7 +57,7 @@ export function* parseSeriesOperations(value: unknown): Work<SeriesOperations> {
 }
 
 /**
- * @param value `{"Name","TimeFormat"?,"Appends":[[time,count,…values,tag?],…]}`, as bulk inserts have it. Times are
+ * @param value `{"Name","TimeFormat"?,"Appends":[[time,count,…values,tag?],…]}`, as in bulk inserts. Times are
  * milliseconds since 1970.
  * @throws EngineError json-invalid, invalid-format
  */
@@ -86,7 +86,7 @@ export function* parseBulkAppends(value: unknown): Work<SeriesOperations> {
 }
 
 /**
- * Carries the operations out: deletions, then increments, then appends.
+ * Executes the operations: deletions, then increments, then appends.
  * @returns the etag of the last change; 0 when nothing changed.
  * @throws EngineError document-missing, and what `appendToSeries` and `incrementSeries` throw
  */
@@ -122,8 +122,8 @@ function* parts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
 }
 
 /**
- * Milliseconds of a time's text; undefined for null and for what is absent.
- * @param millisecondOf what becomes of what is finer. @throws EngineError invalid-format
+ * Parses a time to milliseconds; undefined when it is null or absent.
+ * @param millisecondOf how finer times are rounded. @throws EngineError invalid-format
  */
 export function optionalTime(value: unknown, millisecondOf = lastMillisecond): number | undefined {
   if (value === undefined || value === null) return undefined;
@@ -134,7 +134,7 @@ export function optionalTime(value: unknown, millisecondOf = lastMillisecond): n
 
 interface ParsedAppend {
   readonly entry: SeriesEntry;
-  /** The time as it was sent, finer than a millisecond. */
+  /** The time as it was sent, in microseconds. */
   readonly micros: number;
 }
 

@@ -1,14 +1,14 @@
 /**
- * What a transaction may do with time series. A series belongs to a document that exists; the document's list of
- * names (`@timeseries`) is written once more at the end of the transaction when it changed. Error texts are those of
- * RavenDB 7.2.7.
+ * Time series operations of a transaction. A series belongs to an existing document; when the document's list of names
+ * (`@timeseries`) changes, the document is rewritten at the end of the transaction. Error texts are those of RavenDB
+ * 7.2.7.
  *
- * A segment at the end of a series takes entries until it is `tailShare` full; then it is joined to the one before it, as
- * long as both fit into one, and a new one begins. So an append writes few entries again, and a long series still
+ * The last segment of a series is filled to one `tailShare`th of its capacity; then it is merged into the one before
+ * it, as long as both fit into one, and a new one begins. So an append rewrites few entries, and a long series still
  * has full segments.
  *
  * Invariants:
- * - Each segment that is written takes an etag of its own.
+ * - Each segment written gets its own etag.
  */
 import { assert } from "../assert.ts";
 import { EngineError } from "../errors.ts";
@@ -33,10 +33,10 @@ import { checkSeriesName, shown } from "../names.ts";
 import type { Transaction } from "../transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 
-/** A sixteenth of a full segment: above that it is no longer the one that single appends go to. */
+/** The fraction of a full segment, one sixteenth, above which single appends no longer go to the last segment. */
 const tailShare = 16;
 
-/** What becomes of an entry when another of its time comes. */
+/** Combines an entry with an existing one of the same time. */
 type Combine = (old: SeriesEntry, added: SeriesEntry) => SeriesEntry;
 
 /** A series that a transaction works on. */
@@ -44,14 +44,14 @@ interface OpenSeries {
   readonly transaction: Transaction;
   readonly document: number;
   readonly documentId: string;
-  /** As it was asked for. */
+  /** As requested. */
   readonly name: string;
   readonly prefix: string;
   readonly source: SegmentSource;
 }
 
 /**
- * Stores entries; one of a time that is there already takes its place, and of two of one time the later in the list
+ * Stores entries. An entry replaces an existing one of the same time; of two with the same time the later in the list
  * is stored.
  * @returns the etag of the last segment written; 0 when `entries` is empty.
  * @throws EngineError document-missing, invalid-operation for the name, json-invalid without values,
@@ -75,7 +75,7 @@ export function appendToSeries(
   return store(series, entries, (_old, added) => added);
 }
 
-/** One addition to the values of a time; values that are not there begin at 0. */
+/** An increment of the values at one time; missing values start at 0. */
 export interface SeriesIncrement {
   readonly time: number;
   readonly values: readonly number[];
@@ -108,7 +108,7 @@ export function incrementSeries(
 
 /**
  * Deletes the entries from `from` to `to`, both inclusive, in milliseconds since 1970.
- * @returns the etag of the deletion; 0 when nothing was there. @throws EngineError document-missing
+ * @returns the etag of the deletion; 0 when there was nothing to delete. @throws EngineError document-missing
  */
 export function deleteFromSeries(
   transaction: Transaction,
@@ -142,7 +142,7 @@ export function deleteFromSeries(
   return etag;
 }
 
-/** Where a copy comes from. Times are inclusive, in milliseconds since 1970. */
+/** The source of a copy. Times are inclusive, in milliseconds since 1970. */
 export interface SeriesRange {
   readonly documentId: string;
   readonly name: string;
@@ -151,8 +151,8 @@ export interface SeriesRange {
 }
 
 /**
- * Copies entries from one series to another; those of an incremental series are added up there.
- * @returns and @throws as `appendToSeries`; nothing is copied from what is not there.
+ * Copies entries from one series to another; in an incremental series they are added to the existing ones.
+ * @returns and @throws as `appendToSeries`; a missing source copies nothing.
  */
 export function copySeries(
   transaction: Transaction,
@@ -179,8 +179,8 @@ export function copySeries(
 }
 
 /**
- * Stores entries of a dump: of an incremental series too. Entries of one time take the place of what is there, and those of
- * an incremental series, which has one for each node that added to it, are added up first. The name may be one of rollups.
+ * Stores entries of a dump, also of an incremental series. Entries replace existing ones of the same time; those of an
+ * incremental series, which has one per node that incremented it, are first added up. Names of rollups are allowed.
  * @returns and @throws as `appendToSeries`
  */
 export function importSeries(
@@ -195,7 +195,7 @@ export function importSeries(
   return store(series, added, (_old, next) => next);
 }
 
-/** Takes all series from a document that is deleted. */
+/** Removes all series of a deleted document. */
 export function removeSeriesOf(transaction: Transaction, documentId: string): void {
   const { timeSeries, timeSeriesSegments } = transaction.keyspaces;
   const prefix = seriesKey(documentId, "");
@@ -220,7 +220,7 @@ function openSeries(transaction: Transaction, documentId: string, name: string):
   return { transaction, document, documentId, name, prefix, source: segmentsIn(transaction) };
 }
 
-/** Is it no name of rollups? @throws EngineError invalid-operation */
+/** Refuses the names of rollups. @throws EngineError invalid-operation */
 function checkOwnName(name: string): void {
   if (name.includes("@")) {
     throw new EngineError(
@@ -264,7 +264,10 @@ function checkEntry({ documentId, name }: OpenSeries, { time, values, tag }: Ser
   }
 }
 
-/** What RavenDB 7.2.7 shows as tag of an incremental entry: where it was added to, or taken from; null: both. */
+/**
+ * The tag that RavenDB 7.2.7 shows for an incremental entry: the database that incremented or decremented it; null:
+ * both.
+ */
 function tagOfIncrement(values: readonly number[], databaseHash: string): string | null {
   const hasNegative = values.some((value) => value < 0);
   if (!hasNegative) return `TC:INC-${databaseHash}`;
@@ -280,7 +283,7 @@ function addUp(old: SeriesEntry, added: SeriesEntry): SeriesEntry {
   return { time: old.time, values, tag: old.tag === added.tag ? old.tag : null };
 }
 
-/** Checks entries, and brings them into their segments. @returns the etag of the last segment. */
+/** Checks entries and merges them into their segments. @returns the etag of the last segment. */
 function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Combine): number {
   const { transaction, document, documentId, name, prefix, source } = series;
   checkSeriesName(name);
@@ -311,7 +314,7 @@ function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Com
   return etag;
 }
 
-/** In the order of time, those of one time combined in their order. */
+/** Sorts by time; entries of the same time are combined in list order. */
 function sortedEntries(entries: readonly SeriesEntry[], combine: Combine): SeriesEntry[] {
   const sorted: SeriesEntry[] = [];
   for (const entry of entries.toSorted((left, right) => left.time - right.time)) {
@@ -322,7 +325,7 @@ function sortedEntries(entries: readonly SeriesEntry[], combine: Combine): Serie
   return sorted;
 }
 
-/** Two lists in the order of time as one. */
+/** Merges two lists in time order. */
 function joined(
   old: readonly SeriesEntry[],
   added: readonly SeriesEntry[],
@@ -345,7 +348,7 @@ function joined(
   return all;
 }
 
-/** All entries of the series are later: into the first segment if there is room, else before it. */
+/** All existing entries are later: the group goes into the first segment if there is room, else before it. */
 function putInFront(
   series: OpenSeries,
   group: readonly SeriesEntry[],
@@ -358,7 +361,7 @@ function putInFront(
   return writeEntries(series, [...group, ...next[1].toEntries()]);
 }
 
-/** All entries of the series are earlier: into the last segment while it is small, else behind it. */
+/** All existing entries are earlier: the group goes into the last segment while that is small, else after it. */
 function putBehind(
   series: OpenSeries,
   group: readonly SeriesEntry[],
@@ -381,7 +384,7 @@ function putBehind(
 
 /**
  * Writes entries as segments of even size; the first under `key`, which must be at or before its first entry, the
- * others under the time of theirs. @returns the etag of the last.
+ * others under their first times. @returns the etag of the last.
  */
 function writeEntries(
   { transaction, prefix }: OpenSeries,
