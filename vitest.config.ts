@@ -13,7 +13,7 @@ const report = process.env["VITEST_JSON_REPORT"];
 /** Whole processes, and faults at many places: they are run by `--mode long`, and by .ci/run. */
 const long = [
   "test/benches.test.ts",
-  "test/engine/lock/folder-lock.test.ts",
+  "test/engine/platform/lock/folder-lock.test.ts",
   "test/engine/log/damage.test.ts",
   "test/engine/log/rival.test.ts",
   "test/fuzz/**/*.test.ts",

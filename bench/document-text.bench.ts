@@ -11,13 +11,17 @@ import {
   encodeDocumentRecord,
   FieldPatches,
   patchFields,
-} from "../engine/document-encoding.ts";
-import { MetadataWriter } from "../engine/document-metadata.ts";
-import { bodyStartOf, fieldEndOf, fieldStartOf } from "../engine/document-record.ts";
-import { collectionMemberOf, composeDocument, composedLength } from "../engine/document-text.ts";
+} from "../engine/documents/document-encoding.ts";
+import { MetadataWriter } from "../engine/documents/document-metadata.ts";
+import { DocumentParser } from "../engine/documents/document-parser.ts";
+import { bodyStartOf, fieldEndOf, fieldStartOf } from "../engine/documents/document-record.ts";
+import {
+  collectionMemberOf,
+  composeDocument,
+  composedLength,
+} from "../engine/documents/document-text.ts";
+import { ShapeTable } from "../engine/documents/shapes.ts";
 import { decodeNumber, findPath, parsePath, ValueSpan } from "../engine/json/field-access.ts";
-import { DocumentParser } from "../engine/json/json-parser.ts";
-import { ShapeTable } from "../engine/keyspaces/shapes.ts";
 
 const plain = {
   Name: "Customer 4711",

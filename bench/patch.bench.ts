@@ -5,7 +5,10 @@
  */
 import { join } from "node:path";
 import { type Database, openEngine } from "../engine/engine.ts";
-import { type SetOperationOptions, startPatchByQuery } from "../engine/set-operations.ts";
+import {
+  type SetOperationOptions,
+  startPatchByQuery,
+} from "../engine/querying/operations-by-query.ts";
 import { putParsed } from "../engine/writes/documents.ts";
 import {
   type BenchSize,

@@ -7,8 +7,10 @@ import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../engine/document-encoding.ts";
-import { bodyTextOf } from "../engine/document-record.ts";
+} from "../engine/documents/document-encoding.ts";
+import { DocumentParser } from "../engine/documents/document-parser.ts";
+import { bodyTextOf } from "../engine/documents/document-record.ts";
+import { ShapeTable } from "../engine/documents/shapes.ts";
 import type {
   IndexHost,
   NumberCursor,
@@ -16,8 +18,6 @@ import type {
   StoredRow,
 } from "../engine/indexing/index-host.ts";
 import { IndexSet } from "../engine/indexing/index-set.ts";
-import { DocumentParser } from "../engine/json/json-parser.ts";
-import { ShapeTable } from "../engine/keyspaces/shapes.ts";
 import { automaticIndexName } from "../engine/rql/auto-index-name.ts";
 import { executeQuery, type QueryHost } from "../engine/rql/execute.ts";
 import { QueryCompiler } from "../engine/rql/query.ts";

@@ -8,8 +8,8 @@
 import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { Database, type DatabaseOptions } from "../engine/database.ts";
-import { nodeEnvironment } from "../engine/node-environment.ts";
+import { Database, type DatabaseOptions } from "../engine/database/database.ts";
+import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import {
   type BenchSize,
   type Cost,

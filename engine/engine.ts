@@ -8,14 +8,15 @@
  *     await database.get("users/1");   // { Name: "Ann", "@metadata": { "@collection": "Users", "@id": "users/1", … } }
  *     await engine.close();
  */
-import { Database, type DatabaseOptions } from "./database.ts";
-import { DatabaseCatalog, type IdleOptions } from "./database-catalog.ts";
-import { systemDatabaseName } from "./database-name.ts";
-import { makeDurableDirectory } from "./durable-directory.ts";
-import type { DirectoryLock, Environment, Report } from "./environment.ts";
-import { FencedFiles } from "./fenced-files.ts";
-import { nodeEnvironment } from "./node-environment.ts";
-import { SystemDatabase } from "./system-database.ts";
+
+import { systemDatabaseName } from "./base/database-name.ts";
+import type { DirectoryLock, Environment, Report } from "./base/environment.ts";
+import { Database, type DatabaseOptions } from "./database/database.ts";
+import { DatabaseCatalog, type IdleOptions } from "./database/database-catalog.ts";
+import { SystemDatabase } from "./database/system-database.ts";
+import { makeDurableDirectory } from "./platform/durable-directory.ts";
+import { FencedFiles } from "./platform/fenced-files.ts";
+import { nodeEnvironment } from "./platform/node-environment.ts";
 
 export interface EngineOptions {
   /** Folder of the databases; left out: all are in memory and gone when the process ends. */
@@ -100,8 +101,8 @@ async function openContents(
   }
 }
 
-export { EngineError, type ErrorCode } from "./errors.ts";
-export { type SalvagedDatabase, salvageDatabase } from "./salvage-database.ts";
+export { EngineError, type ErrorCode } from "./base/errors.ts";
+export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
 export { type DumpOptions, parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
 export { exportDump } from "./smuggler/export.ts";
 export { importDump } from "./smuggler/import.ts";

@@ -10,13 +10,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { type Config, loadConfig } from "./config.ts";
-import { returnMemory } from "./memory-return.ts";
-import { routes } from "./route-table.ts";
-import { type RunningServer, startServer } from "./run.ts";
-import { exitCodes, StartError } from "./start-error.ts";
-import { startupLines } from "./startup-lines.ts";
-import { openStorage } from "./storage.ts";
+import { routes } from "./endpoints/route-table.ts";
+import { type Config, loadConfig } from "./settings/config.ts";
+import { exitCodes, StartError } from "./settings/start-error.ts";
+import { returnMemory } from "./startup/memory-return.ts";
+import { type RunningServer, startServer } from "./startup/run.ts";
+import { startupLines } from "./startup/startup-lines.ts";
+import { openStorage } from "./startup/storage.ts";
 
 const parentCheckMs = 1000;
 

@@ -21,9 +21,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { methodNames } from "../engine/rql/functions/method-table.ts";
 import { globals } from "../engine/scripting/built-ins.ts";
 import { indexGlobals } from "../engine/scripting/index-functions.ts";
-import { clearanceRank, databaseAccesses } from "../server/access.ts";
-import { settingTable } from "../server/config.ts";
-import { exitCodes } from "../server/start-error.ts";
+import { clearanceRank, databaseAccesses } from "../server/security/access.ts";
+import { settingTable } from "../server/settings/config.ts";
+import { exitCodes } from "../server/settings/start-error.ts";
 import { type Block, isShown, type Page, readPage, tableUnder } from "./support/page.ts";
 import { PageServer } from "./support/page-server.ts";
 

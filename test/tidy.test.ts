@@ -1,10 +1,10 @@
 /** The code itself: headers, tables that must name every file, and words that must not be there. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { routes } from "../server/route-table.ts";
+import { routes } from "../server/endpoints/route-table.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" })
@@ -26,18 +26,15 @@ describe("every source file", () => {
 
   test("is imported by another, or is a command", () => {
     const commands = ["server/main.ts", "certs/generate.ts", "engine/engine.ts"];
-    const specifiers = new Set<string>();
+    const imported = new Set<string>();
     for (const path of files.filter((name) => name.endsWith(".ts"))) {
-      for (const [, specifier] of read(path).matchAll(/from "(\.[^"]+)"|import\("(\.[^"]+)"\)/g)) {
-        if (specifier !== undefined) specifiers.add(basename(specifier));
-      }
-      for (const [, specifier] of read(path).matchAll(/import\("(\.[^"]+)"\)/g)) {
-        if (specifier !== undefined) specifiers.add(basename(specifier));
+      for (const [, specifier] of read(path).matchAll(
+        /(?:from |import |import\(\s*)"(\.[^"]+)"/g,
+      )) {
+        imported.add(normalize(join(dirname(path), specifier as string)));
       }
     }
-    const alone = source.filter(
-      (path) => !specifiers.has(basename(path)) && !commands.includes(path),
-    );
+    const alone = source.filter((path) => !imported.has(path) && !commands.includes(path));
     expect(alone).toEqual([]);
   });
 
@@ -46,13 +43,61 @@ describe("every source file", () => {
   });
 });
 
+describe("rooms", () => {
+  const rooms = new Set(
+    source.flatMap((path) => {
+      const [top, room, file] = path.split("/");
+      return top !== "certs" && file !== undefined ? [`${top}/${room}`] : [];
+    }),
+  );
+
+  test("are listed in ARCHITECTURE.md and have a rule in biome.json, and no others are", () => {
+    const sections = read("ARCHITECTURE.md").split(/^\| floor \| /m);
+    const listed = sections.flatMap((section) => {
+      const top = /^(engine|server)\/ \|/.exec(section)?.[1];
+      return [...section.matchAll(/^\| \d+ \| `([\w-]+)\/`/gm)].map(([, room]) => `${top}/${room}`);
+    });
+    expect(listed.sort()).toEqual([...rooms].sort());
+    const { overrides } = JSON.parse(read("biome.json")) as { overrides: { includes: string[] }[] };
+    const ruled = overrides
+      .flatMap(({ includes }) => includes)
+      .filter((pattern) => /^(engine|server)\/.+\/\*\*$/.test(pattern));
+    expect(ruled.map((pattern) => pattern.slice(0, -3)).sort()).toEqual([...rooms].sort());
+  });
+
+  test("import rooms of lower floors only", () => {
+    const floors = new Map<string, number>();
+    for (const section of read("ARCHITECTURE.md").split(/^\| floor \| /m)) {
+      const top = /^(engine|server)\/ \|/.exec(section)?.[1];
+      for (const [, floor, room] of section.matchAll(/^\| (\d+) \| `([\w-]+)\/`/gm)) {
+        floors.set(`${top}/${room}`, Number(floor));
+      }
+    }
+    const roomOf = (path: string) => path.split("/").slice(0, 2).join("/");
+    const wrong: string[] = [];
+    for (const path of source) {
+      const floor = floors.get(roomOf(path));
+      for (const [, specifier] of read(path).matchAll(
+        /(?:from |import |import\(\s*)"(\.[^"]+)"/g,
+      )) {
+        const target = normalize(join(dirname(path), specifier as string));
+        const below = floors.get(roomOf(target));
+        if (floor === undefined || below === undefined || path.slice(0, 6) !== target.slice(0, 6))
+          continue;
+        if (roomOf(target) !== roomOf(path) && below >= floor) wrong.push(`${path} -> ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
 describe("tables", () => {
   test("every file of endpoints has its routes in the table", () => {
-    const table = read("server/route-table.ts");
+    const table = read("server/endpoints/route-table.ts");
     const endpoints = source.filter((path) => path.startsWith("server/endpoints/"));
     const missing = endpoints.filter((path) => {
       const exportsRoutes = /export const \w+Routes\b/.test(read(path));
-      return exportsRoutes && !table.includes(`./endpoints/${basename(path)}`);
+      return exportsRoutes && !table.includes(`./${basename(path)}`);
     });
     expect(missing).toEqual([]);
   });

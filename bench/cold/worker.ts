@@ -3,9 +3,9 @@
  * answers each `ColdStep` from its parent with a `ColdResult`.
  */
 import { readFileSync } from "node:fs";
+import { processMemory } from "../../engine/base/memory-budget.ts";
 import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
-import { processMemory } from "../../engine/memory-budget.ts";
-import { startPatchByQuery } from "../../engine/set-operations.ts";
+import { startPatchByQuery } from "../../engine/querying/operations-by-query.ts";
 import { putText } from "../../engine/writes/documents.ts";
 import { seeded } from "../harness.ts";
 

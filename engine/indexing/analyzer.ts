@@ -9,9 +9,9 @@
  * Knows nothing of fields, indexes or queries.
  */
 
-import { EngineError } from "../errors.ts";
-import { searchPhraseLengthMax } from "../limits.ts";
-import type { Work, WorkBudget } from "../work-budget.ts";
+import { EngineError } from "../base/errors.ts";
+import { searchPhraseLengthMax } from "../base/limits.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 
 /** Called for each word in order. Words that are not indexed take no position: "war peace" finds "war and peace". */
 export type WordVisitor = (word: string) => void;

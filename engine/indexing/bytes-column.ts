@@ -6,7 +6,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { grownFloat64 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import type { StoreColumn } from "./store-column.ts";

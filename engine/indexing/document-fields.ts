@@ -15,6 +15,8 @@
  *
  * Hot: bench/query.bench.ts.
  */
+
+import { objectTermBytesMax } from "../base/limits.ts";
 import {
   byteArrayOpen,
   byteBackslash,
@@ -33,7 +35,6 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import { objectTermBytesMax } from "../limits.ts";
 import { type Analyzer, lowerInvariant } from "./analyzer.ts";
 import { type Instant, parseInstant } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";

@@ -8,7 +8,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import type { Work, WorkBudget } from "../work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
 import { gapTerm, nullTerm, numberKind, objectTerm } from "./term-dictionary.ts";

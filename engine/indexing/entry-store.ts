@@ -11,7 +11,7 @@
  * - Every column has as many entries as the store.
  * - `liveCount` is the number of bits in `live`.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { EntrySet } from "./entry-set.ts";
 import { FieldColumn } from "./field-column.ts";
 import { grownUint32 } from "./packed.ts";

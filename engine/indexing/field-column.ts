@@ -14,8 +14,8 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import { assert } from "../assert.ts";
-import type { Work, WorkBudget } from "../work-budget.ts";
+import { assert } from "../base/assert.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride, type StoreColumn } from "./store-column.ts";

@@ -6,7 +6,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import type { Work, WorkBudget } from "../work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { lowerInvariant, type SearchPiece } from "./analyzer.ts";
 import { parseInstant, termsOfInstant } from "./date-terms.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "./entry-set.ts";

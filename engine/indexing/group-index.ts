@@ -9,8 +9,8 @@
  * Invariants:
  * - After `settle`, a group has an entry exactly when it has contributions and none of them is spoiled.
  */
-import { assert } from "../assert.ts";
-import { bodyStartOf } from "../document-record.ts";
+import { assert } from "../base/assert.ts";
+import { bodyStartOf } from "../documents/document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import { BytesColumn } from "./bytes-column.ts";
 import {

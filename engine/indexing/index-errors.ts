@@ -5,7 +5,7 @@
  * Invariants:
  * - At most `indexErrorsMax` errors are kept, the newest ones.
  */
-import { indexErrorsMax } from "../limits.ts";
+import { indexErrorsMax } from "../base/limits.ts";
 
 export interface IndexError {
   /** Microseconds since 1970. */

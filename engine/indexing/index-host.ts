@@ -6,7 +6,7 @@
  * host reuses the number of a deleted document for another id only when `deletionsSince` reports the deletion first.
  */
 
-import type { Shape } from "../keyspaces/shapes.ts";
+import type { Shape } from "../documents/shapes.ts";
 import type { OpenIndex } from "./open-index.ts";
 import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
 

@@ -2,7 +2,7 @@
  * The compiled functions of a deployed index, as the stages run them. Implemented by the compilers of their texts;
  * tests use plain functions. Values are passed as JSON texts.
  */
-import type { EngineError } from "../errors.ts";
+import type { EngineError } from "../base/errors.ts";
 import type { StoredRow } from "./index-host.ts";
 import type { FieldIndexing } from "./static-definition.ts";
 

@@ -2,7 +2,7 @@
  * A query's view of one index: its entries, and the fields to search and sort by. Created for one query; a caller that
  * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
-import { FreeBudget, type Work, type WorkBudget } from "../work-budget.ts";
+import { FreeBudget, type Work, type WorkBudget } from "../base/work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
 import type { EntryStore } from "./entry-store.ts";

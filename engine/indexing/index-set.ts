@@ -11,9 +11,9 @@
  * - No two indexes have the same name.
  * - A superseded index is never extended.
  */
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
-import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../base/limits.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable, merged } from "./index-definition.ts";
 import type { IndexHost } from "./index-host.ts";

@@ -2,7 +2,7 @@
  * An automatic map index: follows the documents of a collection and keeps their fields as entries. The mapper
  * determines the entries of a document.
  */
-import { bodyStartOf, fieldStartOf, shapeIdOf } from "../document-record.ts";
+import { bodyStartOf, fieldStartOf, shapeIdOf } from "../documents/document-record.ts";
 import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
 import {
   CollectionFollower,

@@ -4,7 +4,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride, type StoreColumn } from "./store-column.ts";

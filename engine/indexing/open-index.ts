@@ -2,8 +2,8 @@
  * An index of any kind as it is administered and queried: its name, state, times and progress. Its contents and their
  * updates are up to its `FollowedIndex`.
  */
-import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../limits.ts";
-import type { WorkBudget } from "../work-budget.ts";
+import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/limits.ts";
+import type { WorkBudget } from "../base/work-budget.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";

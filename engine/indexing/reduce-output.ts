@@ -5,9 +5,9 @@
  *   <collection>/<number>/<hash of the key>   a reduced object
  *   <pattern, filled in>                      { "ReduceOutputs": [ids] } in a collection of its own
  */
-import { EngineError } from "../errors.ts";
-import { checkCollectionName } from "../names.ts";
-import { parseTimestamp } from "../timestamp.ts";
+import { EngineError } from "../base/errors.ts";
+import { checkCollectionName } from "../base/names.ts";
+import { parseTimestamp } from "../base/timestamp.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 
 type Json = Readonly<Record<string, unknown>>;

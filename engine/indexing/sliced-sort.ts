@@ -2,7 +2,7 @@
  * Sorting as work that pauses: by comparison, and by keys. Both are stable. Small arrays are sorted at once. Knows
  * nothing of what is sorted.
  */
-import type { Work, WorkBudget } from "../work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { radixCountMin, sortByKey } from "./packed.ts";
 
 /** Items sorted at once by the built-in sort. */

@@ -5,9 +5,9 @@
  * Invariants:
  * - A definition from `parseStaticDefinition` has a permitted name, at least one map, and known options only.
  */
-import { EngineError } from "../errors.ts";
-import { indexFieldsMax, indexTextLengthMax } from "../limits.ts";
-import { checkIndexName } from "../names.ts";
+import { EngineError } from "../base/errors.ts";
+import { indexFieldsMax, indexTextLengthMax } from "../base/limits.ts";
+import { checkIndexName } from "../base/names.ts";
 import { type Analyzer, findAnalyzer, standardAnalyzer } from "./analyzer.ts";
 import type { FieldMode } from "./document-fields.ts";
 import type { IndexLockMode, IndexPriority, StaticIndexType } from "./open-index.ts";

@@ -5,8 +5,8 @@
  * Invariants:
  * - Every field has one column, in the form that its options specify when it is first seen.
  */
-import { EngineError } from "../errors.ts";
-import { indexFieldsMax } from "../limits.ts";
+import { EngineError } from "../base/errors.ts";
+import { indexFieldsMax } from "../base/limits.ts";
 import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
 import { BytesColumn } from "./bytes-column.ts";
 import { normalDate } from "./date-terms.ts";

@@ -6,7 +6,7 @@
  * - The target has the map results of each document's newest processed version, and nothing of a document whose map
  *   failed or that was deleted.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import {
   CollectionFollower,
   type FollowedCollection,

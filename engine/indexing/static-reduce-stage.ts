@@ -7,9 +7,9 @@
  * - When no group is dirty, a group has an entry exactly when it has values and its reduce returned an object.
  * - The pages of a group, when known, hold each of its live values once.
  */
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
-import { reducePageValuesMax } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { reducePageValuesMax } from "../base/limits.ts";
 import { BytesColumn } from "./bytes-column.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { GroupOutputs, RestoredDocuments } from "./followed-index.ts";

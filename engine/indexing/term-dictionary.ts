@@ -11,7 +11,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { grownBytes, grownFloat64, grownUint32 } from "./packed.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { restoreStride } from "./store-column.ts";

@@ -8,7 +8,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import type { Work, WorkBudget } from "../work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
 import { dateKind, firstTerm, numberKind, type TermDictionary } from "./term-dictionary.ts";

@@ -7,7 +7,7 @@
  *
  * A wildcard anchored at the end has an additional edge, for a unit that no term's text contains.
  */
-import type { Work, WorkBudget } from "../work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { SearchPiece } from "./analyzer.ts";
 
 /** A wildcard that begins open: `*ab` or `*ab*`. */

@@ -112,7 +112,7 @@ export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end) {
     const byte = bytes[i] as number;
-    // Literals: an exported constant is loaded from its cell each time, see json-parser.ts.
+    // Literals: an exported constant is loaded from its cell each time, see document-parser.ts.
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
     i++;
   }

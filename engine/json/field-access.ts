@@ -7,7 +7,7 @@
  * A span is the start and the end (exclusive) of one value in a buffer. `ValueSpan` is a mutable cursor, created once
  * and reused, so that a lookup allocates nothing.
  */
-import { InvariantError } from "../assert.ts";
+import { InvariantError } from "../base/assert.ts";
 
 import { quoteString } from "./escape.ts";
 

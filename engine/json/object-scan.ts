@@ -5,7 +5,7 @@
  * Invariants:
  * - Each byte is scanned once, however the pieces are split.
  */
-import { turnIsOver } from "../turns.ts";
+import { turnIsOver } from "../base/turns.ts";
 import {
   byteArrayClose,
   byteArrayOpen,

@@ -7,7 +7,7 @@
  * - For valid JSON the spans are exact; for other text they are inside it, and parsing the span finds the error.
  */
 import { isUtf8 } from "node:buffer";
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import {
   byteArrayClose,
   byteArrayOpen,

@@ -5,7 +5,7 @@
  * A member takes three slots of `members`: start and end (exclusive) of its key in the text, quotes included, and a
  * hash that equal keys share. Each member extends to the comma before the next.
  */
-import { finish, type Work } from "../work-budget.ts";
+import { finish, type Work } from "../base/work-budget.ts";
 import { bytesEqual } from "./bytes.ts";
 
 const slots = 3;

@@ -2,7 +2,7 @@
  * Long JSON values for JavaScript, read in slices: others are served meanwhile. What is inside of a list or an object of
  * the uppermost levels is read by itself; deeper than that nothing is gained, and nobody has such lists for a good reason.
  */
-import { turnIsOver } from "../turns.ts";
+import { turnIsOver } from "../base/turns.ts";
 import { byteArrayClose, byteArrayOpen, byteComma, byteObjectOpen, skipSpace } from "./bytes.ts";
 import { scanObject } from "./object-scan.ts";
 import { eachRawMember, misplaced, parsedText, rawValueEnd, truncated } from "./raw-scan.ts";

@@ -5,7 +5,7 @@
  * Invariants:
  * - The keys of an object keep their order; new ones are added at the end.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { byteArrayOpen, byteObjectClose, byteObjectOpen } from "./bytes.ts";
 import { decodeString, firstElement, nextElement, skipString, skipValue } from "./field-access.ts";
 

@@ -4,7 +4,7 @@
  *
  * Names are compared case-insensitively, and a put in another spelling renames.
  */
-import { recordKinds } from "../log/record.ts";
+import { recordKinds } from "../base/record.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

@@ -5,11 +5,11 @@
  * Number 0 is `@empty`, the collection of documents that name none; it has no record.
  */
 
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
-import { collectionCountMax } from "../limits.ts";
-import { recordKinds } from "../log/record.ts";
-import { checkCollectionName } from "../names.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { collectionCountMax } from "../base/limits.ts";
+import { checkCollectionName } from "../base/names.ts";
+import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

@@ -2,7 +2,7 @@
  * Compare-exchange values: a key, a JSON value and an index that grows with every change, for atomic compare-and-set by
  * version.
  */
-import { recordKinds } from "../log/record.ts";
+import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

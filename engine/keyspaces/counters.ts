@@ -4,8 +4,8 @@
  * Knows nothing of transactions; they check that the document exists and write its list of names. Names are compared
  * case-insensitively; the spelling of the first increment is kept.
  */
-import { EngineError } from "../errors.ts";
-import { recordKinds } from "../log/record.ts";
+import { EngineError } from "../base/errors.ts";
+import { recordKinds } from "../base/record.ts";
 import { CounterChanges } from "./counter-changes.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";

@@ -12,7 +12,7 @@
  * Invariants:
  * - A free number is in no index, view, list or query; its id is forgotten.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { NumberQueue } from "../tree/number-queue.ts";
 import { NumberSet } from "../tree/number-set.ts";
 

@@ -14,9 +14,9 @@
  * - A view sees the rows as they were when it was created.
  * - The others are in `checkInvariants`.
  */
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
-import { collectionCountMax, nameBytesMax } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { collectionCountMax, nameBytesMax } from "../base/limits.ts";
 import type { WholeSection } from "../log/log.ts";
 import { EtagCursor, EtagList } from "../tree/etag-list.ts";
 import { IdHash } from "../tree/id-hash.ts";

@@ -4,7 +4,7 @@
  * Invariants:
  * - A view returns the same results from its creation to its release, whatever is written meanwhile.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import type { EtagCursor } from "../tree/etag-list.ts";
 import type { IdHash } from "../tree/id-hash.ts";
 import type { IdCursor } from "../tree/id-order.ts";

@@ -15,9 +15,8 @@
  * - A key has at most one entry: that of its newest record in log order.
  */
 
-import { assert } from "../assert.ts";
-import { entryKeyBytesMax } from "../limits.ts";
-import type { Position, SnapshotSection } from "../log/log.ts";
+import { assert } from "../base/assert.ts";
+import { entryKeyBytesMax } from "../base/limits.ts";
 import {
   type RecordKind,
   recordEtagAt,
@@ -27,7 +26,8 @@ import {
   recordKindAt,
   recordLengthAt,
   recordWordAt,
-} from "../log/record.ts";
+} from "../base/record.ts";
+import type { Position, SnapshotSection } from "../log/log.ts";
 import type { BTree } from "../tree/btree.ts";
 import { StagedMap } from "../tree/staged-map.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";

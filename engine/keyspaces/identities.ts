@@ -2,7 +2,7 @@
  * Identities: named counters that generate document ids (`users|` gives `users/1`, `users/2`, ...). Keys are
  * lower-cased names ending in `|`; the value is the last number used, which may be negative.
  */
-import { recordKinds } from "../log/record.ts";
+import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

@@ -1,6 +1,7 @@
 /** Index definitions, automatic and static, by lower-cased name, as JSON; indexing/ interprets them. */
+
+import { recordKinds } from "../base/record.ts";
 import type { JsonObject } from "../json/json-object.ts";
-import { recordKinds } from "../log/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

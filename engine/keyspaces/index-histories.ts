@@ -3,8 +3,8 @@
  * index are adjacent, oldest first. index-history.ts interprets them.
  */
 
+import { recordKinds } from "../base/record.ts";
 import type { JsonObject } from "../json/json-object.ts";
-import { recordKinds } from "../log/record.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

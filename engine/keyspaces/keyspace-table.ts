@@ -3,8 +3,8 @@
  * compaction and snapshots.
  */
 
-import { assert } from "../assert.ts";
-import { idSeparatorDefault } from "../document-id.ts";
+import { assert } from "../base/assert.ts";
+import { idSeparatorDefault } from "../base/document-id.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { type Attachment, makeAttachments } from "./attachments.ts";
 import { Collections } from "./collections.ts";

@@ -7,8 +7,9 @@
  *   or through replay. Readers see committed state.
  * - Replaying all live records in log order restores the committed state.
  */
+
+import type { RecordKind } from "../base/record.ts";
 import type { Position, SnapshotSection } from "../log/log.ts";
-import type { RecordKind } from "../log/record.ts";
 
 export interface Keyspace {
   readonly name: string;

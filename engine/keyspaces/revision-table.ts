@@ -15,7 +15,9 @@
  * - Rows of a document are linked in etag order; an etag has at most one row.
  * - A row is freed when its removal is committed, or its addition discarded; its number is then reused.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { recordKinds } from "../base/record.ts";
 import {
   changeVectorLengthOf,
   changeVectorStartOf,
@@ -25,10 +27,8 @@ import {
   idLengthOf,
   idStartOf,
   lastModifiedOf,
-} from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+} from "../documents/document-record.ts";
 import type { Position, SnapshotSection } from "../log/log.ts";
-import { recordKinds } from "../log/record.ts";
 import type { DocumentTable } from "./document-table.ts";
 import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 

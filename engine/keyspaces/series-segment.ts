@@ -24,8 +24,8 @@
  * - Times increase strictly from entry to entry; there is at least one entry, each with at least one value.
  * - Unpacking restores what was packed, bit for bit.
  */
-import { assert } from "../assert.ts";
-import { seriesValuesMax } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import { seriesValuesMax } from "../base/limits.ts";
 
 /** One entry of a time series. */
 export interface SeriesEntry {

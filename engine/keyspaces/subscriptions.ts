@@ -2,7 +2,7 @@
  * Subscription tasks by lower-cased name: what each sends, and the position acknowledged so far. Sending is in
  * subscriptions/.
  */
-import { recordKinds } from "../log/record.ts";
+import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

@@ -9,8 +9,8 @@
  * - Every series name has a segment, and every segment a series name.
  * - The key of a segment has a time at or before its first entry; its last entry is before the time in the next key.
  */
-import { assert } from "../assert.ts";
-import { recordKinds } from "../log/record.ts";
+import { assert } from "../base/assert.ts";
+import { recordKinds } from "../base/record.ts";
 import { compositeKey, EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 import { type Segment, segmentCodec } from "./series-segment.ts";

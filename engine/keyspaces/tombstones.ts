@@ -6,7 +6,7 @@
  * the same.
  */
 
-import { recordKinds } from "../log/record.ts";
+import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

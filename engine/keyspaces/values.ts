@@ -2,7 +2,7 @@
  * Named JSON values of the database itself: its record (settings, configurations), and small state such as the
  * next operation id. Keys are exact.
  */
-import { recordKinds } from "../log/record.ts";
+import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 

@@ -14,9 +14,9 @@
  *   was taken of bytes in memory that were just written or verified; or a short time before that (`ComparedExtents`).
  */
 import { setImmediate } from "node:timers";
+import { verifyRecord } from "../base/record.ts";
 import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
 import { sharedMemory } from "./image-pool.ts";
-import { verifyRecord } from "./record.ts";
 import type { Segment } from "./segment.ts";
 
 /** Of an extent whose sum is known so many records are checked each by itself; then all of it, which is as cheap as some 500. */

@@ -19,8 +19,8 @@
  * - A frame of the output never has records from both sides of a snapshot's cut.
  * - Only records of intact frames are copied; a damaged segment is not compacted.
  */
-import { assert } from "../assert.ts";
-import type { Clock } from "../environment.ts";
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/environment.ts";
 import { type CompactionPace, paceOf } from "./compaction-pace.ts";
 import { extendAllSums } from "./extent-sums.ts";
 import {

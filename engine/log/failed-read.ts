@@ -3,7 +3,7 @@
  * damage: a system error (no descriptor left, a device that does not respond) says nothing about the bytes, may be
  * transient, and is not recorded.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 
 /** Number of attempts of a read, a turn of the event loop apart: descriptors soon become free. */
 export const readTriesMax = 3;

@@ -14,11 +14,11 @@
  * Invariants:
  * - Everything reported durable is found by `replay`, or opening fails and reports the damage.
  */
-import { assert } from "../assert.ts";
-import type { Clock, FileSystem, Report, Timer } from "../environment.ts";
-import { EngineError } from "../errors.ts";
-import { FencedFiles } from "../fenced-files.ts";
-import { diskReserveBytes, rivalNumbers, sliceMs } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import type { Clock, FileSystem, Report, Timer } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { diskReserveBytes, rivalNumbers, sliceMs } from "../base/limits.ts";
+import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
 import { openingFailed } from "./failed-read.ts";

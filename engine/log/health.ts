@@ -5,7 +5,7 @@
  * stops the log for good, and only recovery may read its files again. A full device is no such failure: it is detected
  * before anything is acknowledged.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 
 export class Health {
   #stopped: EngineError | null = null;

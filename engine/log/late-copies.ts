@@ -6,7 +6,7 @@
  * Invariants:
  * - The bytes of a source do not change until they are copied.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 
 /** Bytes that are copied in one go. */
 const pieceBytes = 1024 * 1024;

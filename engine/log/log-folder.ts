@@ -5,8 +5,8 @@
  * - A new log is created only where there is nothing, or where creating one was never completed.
  * - No file is removed that a manifest could still need: log files newer than the manifest are damage.
  */
-import { EngineError } from "../errors.ts";
-import { isLockName } from "../lock/lock-record.ts";
+import { EngineError } from "../base/errors.ts";
+import { isLockName } from "../platform/lock/lock-record.ts";
 import { decodeFrameHeader, frameHeaderBytes } from "./frame.ts";
 import { isManifestTemporary, type Manifest, readManifest, writeManifest } from "./manifest.ts";
 import {

@@ -18,18 +18,18 @@
  * - A transaction that was reported lost is not on the device: where its bytes may be, zeros are written and synced.
  */
 import { crc32 } from "node:zlib";
-import { assert } from "../assert.ts";
-import type { Clock, Timer } from "../environment.ts";
-import { EngineError } from "../errors.ts";
-import { transactionBytesMax } from "../limits.ts";
-import { turnIsOver } from "../turns.ts";
-import { combinedCrc } from "./crc-combine.ts";
+import { assert } from "../base/assert.ts";
+import { combinedCrc } from "../base/crc-combine.ts";
+import type { Clock, Timer } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { transactionBytesMax } from "../base/limits.ts";
+import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
+import { turnIsOver } from "../base/turns.ts";
 import { extendSums } from "./extent-sums.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
-import { recordCheckAt, recordKindAt, recordLengthAt } from "./record.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";

@@ -13,8 +13,8 @@
  * - Log files without a manifest are damage, never a new database.
  */
 import { crc32 } from "node:zlib";
-import type { FileSystem } from "../environment.ts";
-import { EngineError } from "../errors.ts";
+import type { FileSystem } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
 import type { SegmentKind } from "./segment.ts";
 
 export const manifestName = "MANIFEST";

@@ -11,8 +11,9 @@
  * - After a log that was not closed in good order, the file that ends it is written anew before anything is added:
  *   what was read may be in the memory of the system and not on the device (a sync that failed leaves such pages).
  */
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { recordHeaderBytes, recordLengthAt } from "../base/record.ts";
 import { extendAllSums } from "./extent-sums.ts";
 import {
   decodeFrameHeader,
@@ -25,7 +26,6 @@ import {
   payloadIsWhole,
 } from "./frame.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
-import { recordHeaderBytes, recordLengthAt } from "./record.ts";
 import { newImage, type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SnapshotCut, SnapshotSegment } from "./snapshot-file.ts";

@@ -8,8 +8,9 @@
  * Invariants:
  * - Every record passed to the sink is in an intact frame, or its own checksum is correct.
  */
-import type { FileSystem } from "../environment.ts";
-import { EngineError } from "../errors.ts";
+import type { FileSystem } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { recordHeaderBytes, recordLengthAt, verifyRecord } from "../base/record.ts";
 import {
   decodeFrameHeader,
   decodeFrameWithoutSalt,
@@ -21,7 +22,6 @@ import {
 } from "./frame.ts";
 import { positionSegmentFactor, type RecordOwner } from "./log.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
-import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
 import { recordLengthIn } from "./recovery.ts";
 import { findRecord } from "./scrub.ts";
 import { decodeSegmentHeader, newImage, segmentHeaderBytes, segmentNumberOf } from "./segment.ts";

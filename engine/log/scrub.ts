@@ -5,11 +5,11 @@
  * Invariants:
  * - Changes nothing but marks damaged segments, which compaction then leaves alone.
  */
-import type { Clock } from "../environment.ts";
+import type { Clock } from "../base/environment.ts";
+import { recordHeaderBytes, recordLengthAt, verifyRecord } from "../base/record.ts";
 import { isReadFailed } from "./failed-read.ts";
 import { decodeFrameHeader, frameHeaderBytes, slicedPayloadCrcOf } from "./frame.ts";
 import { type Position, positionSegmentFactor } from "./log.ts";
-import { recordHeaderBytes, recordLengthAt, verifyRecord } from "./record.ts";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";

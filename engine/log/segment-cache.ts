@@ -13,7 +13,7 @@
  * Invariants:
  * - What it keeps takes at most `bytesMax` bytes.
  */
-import { MemoryBudget } from "../memory-budget.ts";
+import { MemoryBudget } from "../base/memory-budget.ts";
 import {
   Block,
   BlockPool,

@@ -6,15 +6,15 @@
  * - The manifest on the device lists exactly `order`, then the spare, as of the last change that resolved.
  * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
  */
-import { assert } from "../assert.ts";
-import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../environment.ts";
-import { EngineError } from "../errors.ts";
+import { assert } from "../base/assert.ts";
+import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { verifyRecord } from "../base/record.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
 import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
-import { verifyRecord } from "./record.ts";
 import {
   encodeSegmentHeader,
   Segment,

@@ -17,7 +17,7 @@
  */
 
 import { crc32 } from "node:zlib";
-import type { FileHandle } from "../environment.ts";
+import type { FileHandle } from "../base/environment.ts";
 import type { Block, Extent, SingleTable } from "./blocks.ts";
 import { ComparedExtents } from "./compared-extents.ts";
 import { readInteger, writeInteger } from "./frame.ts";

@@ -18,7 +18,7 @@
  * - A section is returned only when all its blocks are intact.
  */
 import { crc32 } from "node:zlib";
-import type { FileHandle, FileSystem } from "../environment.ts";
+import type { FileHandle, FileSystem } from "../base/environment.ts";
 import { readInteger, writeInteger } from "./frame.ts";
 import { sharedMemory } from "./image-pool.ts";
 import type { SnapshotSection } from "./log.ts";

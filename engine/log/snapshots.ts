@@ -6,8 +6,8 @@
  * Invariants:
  * - A snapshot is listed only once it is on the device under its final name.
  */
-import { assert } from "../assert.ts";
-import type { Clock } from "../environment.ts";
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/environment.ts";
 import { diskFull, isDiskFull } from "./health.ts";
 import type { SnapshotSection } from "./log.ts";
 import type { LogWriter } from "./log-writer.ts";

@@ -6,7 +6,7 @@
  * space again: when each of them has found twice its reserve, so that a device at the limit does not cause a message
  * every second.
  */
-import type { Clock, FileSystem, Report } from "../environment.ts";
+import type { Clock, FileSystem, Report } from "../base/environment.ts";
 import type { Disk } from "./segment-store.ts";
 
 const checkIntervalMs = 1000;

@@ -1,6 +1,6 @@
 /** Limits the speed of background work, and yields to the event loop in between. */
-import type { Clock, Timer } from "../environment.ts";
-import { backgroundSliceMs, sliceMs as sliceMsMax } from "../limits.ts";
+import type { Clock, Timer } from "../base/environment.ts";
+import { backgroundSliceMs, sliceMs as sliceMsMax } from "../base/limits.ts";
 
 /** Shorter waits are not worth a timer. */
 const waitMsMin = 5;

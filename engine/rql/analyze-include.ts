@@ -1,7 +1,7 @@
 /** `include` -> what is returned along with the results. */
-import { EngineError } from "../errors.ts";
-import { parseIncludePath } from "../include-path.ts";
-import { parseTimestamp } from "../timestamp.ts";
+import { EngineError } from "../base/errors.ts";
+import { parseTimestamp } from "../base/timestamp.ts";
+import { parseIncludePath } from "../documents/include-path.ts";
 import { includedSeries } from "./analyze-series-include.ts";
 import type { AnalyzedInclude } from "./analyzed-query.ts";
 import type { Argument, Call, Operand, PathPart } from "./ast.ts";

@@ -5,13 +5,13 @@
  * - Each field appears once, with the options of all its uses.
  * - In a query with groups, conditions and order use only keys and aggregates.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { automaticIndexFieldsMax } from "../base/limits.ts";
 import type {
   DefinitionAggregate,
   DefinitionField,
   IndexDefinition,
 } from "../indexing/index-definition.ts";
-import { automaticIndexFieldsMax } from "../limits.ts";
 import { summedField } from "./analyze-select.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";

@@ -1,5 +1,5 @@
 /** `limit`, `offset` and `filter_limit`, together with the paging of the request -> one page. */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type { AnalyzedPaging } from "./analyzed-query.ts";
 import type { Paging, Value } from "./ast.ts";
 import { typeName } from "./query-parameters.ts";

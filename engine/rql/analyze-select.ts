@@ -4,7 +4,7 @@
  * Invariants:
  * - The keys of one projection are distinct.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type {
   FieldReference,
   ProjectedCall,

@@ -2,8 +2,8 @@
  * `include timeseries(…)` -> which ranges of which documents' series are returned: `timeseries([path,] name, from,
  * to)`, `timeseries([path,] [name,] last(count | time, unit))`. Error texts are those of RavenDB 7.2.7.
  */
-import { EngineError } from "../errors.ts";
-import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../timestamp.ts";
+import { EngineError } from "../base/errors.ts";
+import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../base/timestamp.ts";
 import type { AnalyzedInclude, SeriesInclude } from "./analyzed-query.ts";
 import type { Argument, Call } from "./ast.ts";
 import { describeArgument, literalTypeName, pathText } from "./print.ts";

@@ -8,8 +8,8 @@
  * - When the first two conditions of an `and` chain bound one field from both sides, they become one `between`. This
  *   matters for fields with several values: a single value must be within both bounds.
  */
-import { unreachable } from "../assert.ts";
-import { EngineError } from "../errors.ts";
+import { unreachable } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
 import type { Bound, ComparisonValue, Condition, FieldReference } from "./analyzed-query.ts";
 import type {
   Argument,

@@ -5,7 +5,7 @@
  * Semantic errors are found here and nowhere later, except those that depend on documents or indexes. Clauses that
  * parse but are not implemented are refused here, by name.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { analyzeInclude } from "./analyze-include.ts";
 import { automaticIndexDefinition } from "./analyze-index.ts";
 import { analyzeOrderBy } from "./analyze-order.ts";

@@ -7,7 +7,7 @@
  * - Except in `filter` and in scripts, which are evaluated document by document, see there.
  */
 
-import type { IncludePath } from "../include-path.ts";
+import type { IncludePath } from "../documents/include-path.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type {
   ComparisonOperator,

@@ -7,9 +7,10 @@
  *
  * Hot: bench/query.bench.ts.
  */
-import { unreachable } from "../assert.ts";
-import { bodyStartOf, fieldStartOf, idOf, shapeIdOf } from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+import { unreachable } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { bodyStartOf, fieldStartOf, idOf, shapeIdOf } from "../documents/document-record.ts";
+import type { Shape } from "../documents/shapes.ts";
 import { byteObjectOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -20,7 +21,6 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import type { Shape } from "../keyspaces/shapes.ts";
 import type {
   Call,
   Comparison,

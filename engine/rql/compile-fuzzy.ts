@@ -3,7 +3,7 @@
  * similarity.
  */
 
-import type { WorkBudget } from "../work-budget.ts";
+import type { WorkBudget } from "../base/work-budget.ts";
 
 /** Longer terms are only tested for equality. */
 const lengthMax = 256;

@@ -8,7 +8,8 @@
  *
  * A name before a colon is refused: the function names the field.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { lowerInvariant, standardAnalyzer, wordsOfPhrase } from "../indexing/analyzer.ts";
 import {
   difference,
@@ -19,7 +20,6 @@ import {
 } from "../indexing/entry-set.ts";
 import type { FieldSearch } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
-import type { Work, WorkBudget } from "../work-budget.ts";
 import { fuzzyTest } from "./compile-fuzzy.ts";
 
 type Occurrence = "must" | "should" | "must-not";

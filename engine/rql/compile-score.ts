@@ -3,11 +3,12 @@
  * terms (BM25), times its boost. Only computed for `order by score()`, `boost()`, `include explanations()`, and for
  * databases whose replies report scores.
  */
+
+import type { Work } from "../base/work-budget.ts";
 import { standardWords } from "../indexing/analyzer.ts";
 import type { FieldColumn } from "../indexing/field-column.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { numberKind, textKind } from "../indexing/term-dictionary.ts";
-import type { Work } from "../work-budget.ts";
 import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
 import { findEntries, type WhereContext } from "./compile-where.ts";
 

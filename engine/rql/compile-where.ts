@@ -4,13 +4,13 @@
  * The rules, some of them surprising, are RavenDB 7.2.7's: text without case, numbers by their whole part when compared
  * with an integer, dates as instants, `!=` and `not` as complements, arrays by any element.
  */
-import { unreachable } from "../assert.ts";
-import { EngineError } from "../errors.ts";
+import { unreachable } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { parseSearchText, wordsOfPhrase } from "../indexing/analyzer.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "../indexing/entry-set.ts";
 import type { FieldSearch, ListedValue } from "../indexing/field-search.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
-import type { Work, WorkBudget } from "../work-budget.ts";
 import type { Bound, Condition, FieldReference } from "./analyzed-query.ts";
 import { fuzzyTest } from "./compile-fuzzy.ts";
 import { searchLucene } from "./compile-lucene.ts";

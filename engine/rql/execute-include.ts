@@ -1,9 +1,10 @@
 /** `include`: the references of a query's rows, collected as rows pass and fetched at the end. */
-import { bodyTextOf, idOf } from "../document-record.ts";
-import { changeVectorsAt, includedIds } from "../include-path.ts";
+
+import type { WorkBudget } from "../base/work-budget.ts";
+import { bodyTextOf, idOf } from "../documents/document-record.ts";
+import { changeVectorsAt, includedIds } from "../documents/include-path.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
-import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { idsAtPath, type WaitForRecord } from "./execute-load.ts";

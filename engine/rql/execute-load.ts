@@ -1,4 +1,6 @@
 /** `load`: reads the documents that a row refers to, each under its alias, as whole texts. */
+
+import type { WorkBudget } from "../base/work-budget.ts";
 import { byteArrayOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -9,7 +11,6 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, LoadStep } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
 import { bodyOf } from "./compile-filter.ts";

@@ -1,7 +1,8 @@
 /** `order by`: sorts a list of entries. */
 import { createHash } from "node:crypto";
-import { unreachable } from "../assert.ts";
-import { EngineError } from "../errors.ts";
+import { unreachable } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import type { Work } from "../base/work-budget.ts";
 import {
   compareAlphaNumeric,
   fieldSortKeys,
@@ -12,7 +13,6 @@ import {
 } from "../indexing/entry-order.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
-import type { Work } from "../work-budget.ts";
 import type { OrderKey } from "./analyzed-query.ts";
 import type { RowSource } from "./row-source.ts";
 

@@ -9,15 +9,15 @@
  * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts
  * candidates and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
  */
-import { assert } from "../assert.ts";
-import { isLargeDocument } from "../document-pieces.ts";
-import { bodyLengthOf, bodyTextOf, idOf } from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { type Work, WorkBudget } from "../base/work-budget.ts";
+import { isLargeDocument } from "../documents/document-pieces.ts";
+import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
-import { type Work, WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,

@@ -2,8 +2,9 @@
  * `include highlight(field, length, count)`: fragments of a field's text around the words that the query searched for
  * in it, with these words in tags. A fragment has about `length` characters and begins and ends between words.
  */
+
+import type { WorkBudget } from "../base/work-budget.ts";
 import { standardAnalyzer } from "../indexing/analyzer.ts";
-import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedInclude, Condition } from "./analyzed-query.ts";
 import type { ParameterValue } from "./query-parameters.ts";
 

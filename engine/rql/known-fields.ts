@@ -2,7 +2,7 @@
  * Checks that a query may use a deployed index: the index must not be marked as errored, and the query may only name
  * fields that the index can have.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { visitFields } from "./analyze-index.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import type { QueryIndex } from "./row-source.ts";

@@ -8,7 +8,7 @@
  * - White space and comments are between tokens, never part of one.
  * - `opaqueSpans` is ordered, without overlaps, and covers the text read so far.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { tooManyClauses } from "./query-size.ts";
 import { type OpaqueSpan, type Place, placeOf } from "./syntax-error.ts";
 import type { Token, TokenKind } from "./token.ts";

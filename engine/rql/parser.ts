@@ -10,9 +10,9 @@
  * - A method that returns null has found no start of its rule; the caller reports what it expected. Every other failure
  *   throws.
  */
-import { EngineError } from "../errors.ts";
-import { queryDeclarationsMax, queryItemsMax } from "../limits.ts";
-import { workLimits } from "../work-budget.ts";
+import { EngineError } from "../base/errors.ts";
+import { queryDeclarationsMax, queryItemsMax } from "../base/limits.ts";
+import { workLimits } from "../base/work-budget.ts";
 import type {
   Argument,
   Between,

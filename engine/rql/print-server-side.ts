@@ -7,7 +7,7 @@
  * Invariants:
  * - Each clause begins on a new line, except `WHERE` and a first `FILTER`, which follow the source.
  */
-import { unreachable } from "../assert.ts";
+import { unreachable } from "../base/assert.ts";
 import type {
   Argument,
   Declaration,

@@ -7,7 +7,7 @@
  * - Parsing the printed text gives the same tree, except for positions.
  * - Printing is a fixed point: print(parse(print(tree))) is print(tree).
  */
-import { unreachable } from "../assert.ts";
+import { unreachable } from "../base/assert.ts";
 import type {
   Argument,
   Declaration,

@@ -6,8 +6,8 @@
  * As in RavenDB 7.2.7: the sign applies to the whole offset; units come in this order, in several spellings, in any
  * case, with or without spaces. The moment is truncated to the smallest unit named: `now('0d')` is midnight.
  */
-import { EngineError } from "../errors.ts";
-import { formatTimestamp } from "../timestamp.ts";
+import { EngineError } from "../base/errors.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
 import type { Call } from "./ast.ts";
 import type { Scalar } from "./query-parameters.ts";
 import { jsonText } from "./query-parameters.ts";

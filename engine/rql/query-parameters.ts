@@ -7,9 +7,9 @@
  * Invariants:
  * - A long is within 64 bits.
  */
-import { EngineError } from "../errors.ts";
-import { queryParametersDepthMax } from "../limits.ts";
-import { FreeBudget, finish, type Work, type WorkBudget } from "../work-budget.ts";
+import { EngineError } from "../base/errors.ts";
+import { queryParametersDepthMax } from "../base/limits.ts";
+import { FreeBudget, finish, type Work, type WorkBudget } from "../base/work-budget.ts";
 import type { Literal } from "./ast.ts";
 
 /** A value that a field can be compared with. */

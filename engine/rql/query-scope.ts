@@ -3,7 +3,7 @@
  *
  * Independent of clauses: which names are allowed where is decided by each clause's analysis.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type { FieldReference } from "./analyzed-query.ts";
 import type { Field, PathPart, Value } from "./ast.ts";
 import {

@@ -1,6 +1,6 @@
 /** Size limits of queries. A query is parsed and checked in one turn of the event loop, so it must be small. */
-import { EngineError } from "../errors.ts";
-import { workLimits } from "../work-budget.ts";
+import { EngineError } from "../base/errors.ts";
+import { workLimits } from "../base/work-budget.ts";
 
 /** Tokens allowed for each permitted condition: `a = 1 or`. */
 const tokensPerClause = 4;

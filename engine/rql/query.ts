@@ -2,7 +2,7 @@
  * From text to a checked query: parse and analyze, with a cache of the syntax trees of recent texts. Clients send few
  * texts with many parameters, so each text is parsed once; analysis, which needs the parameters, runs each time.
  */
-import type { Work, WorkBudget } from "../work-budget.ts";
+import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { analyzeQuery } from "./analyze.ts";
 import type { RequestPaging } from "./analyze-paging.ts";
 import type { AnalyzedQuery, QueryKind } from "./analyzed-query.ts";

@@ -4,17 +4,18 @@
  *
  * Independent of the source of the rows and of their order.
  */
-import { unreachable } from "../assert.ts";
-import { DocumentPieces } from "../document-pieces.ts";
+import { unreachable } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
+import { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
   documentFlagsOf,
   idOf,
   lastModifiedOf,
-} from "../document-record.ts";
-import { flagsText } from "../document-text.ts";
-import { EngineError } from "../errors.ts";
+} from "../documents/document-record.ts";
+import { flagsText } from "../documents/document-text.ts";
 import { normalDate } from "../indexing/date-terms.ts";
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
@@ -25,7 +26,6 @@ import {
   skipValue,
   ValueSpan,
 } from "../json/field-access.ts";
-import { formatTimestamp } from "../timestamp.ts";
 import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "./analyzed-query.ts";
 import type { PathPart } from "./ast.ts";
 import { bodyOf, FieldFinder } from "./compile-filter.ts";

@@ -1,5 +1,5 @@
 /** The result of a query besides its rows: types only. The server writes it in the wire format. */
-import type { DocumentPieces } from "../document-pieces.ts";
+import type { DocumentPieces } from "../documents/document-pieces.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
 
 /** The source of projected columns: stored fields of an index, then documents; or only one of the two. */

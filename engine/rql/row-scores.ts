@@ -3,7 +3,7 @@
  *
  * Invariant: the cursor walks the same entries, in the same order.
  */
-import { idOf } from "../document-record.ts";
+import { idOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import type { ExplainedScores } from "./compile-score.ts";
 

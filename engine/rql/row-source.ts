@@ -3,13 +3,13 @@
  * database implements it; tests do so over arrays of JSON texts.
  */
 
+import type { WorkBudget } from "../base/work-budget.ts";
+import type { Shape } from "../documents/shapes.ts";
 import type { GroupOutputs } from "../indexing/followed-index.ts";
 import type { IndexDefinition } from "../indexing/index-definition.ts";
 import type { RowCursor, StoredRow } from "../indexing/index-host.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import type { StoredFields } from "../indexing/open-index.ts";
-import type { Shape } from "../keyspaces/shapes.ts";
-import type { WorkBudget } from "../work-budget.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
 import type { ParameterValue, Scalar } from "./query-parameters.ts";
 

@@ -8,7 +8,7 @@
  *   the first columns are one higher than an editor's.
  * - A comment or a script counts as one column; line feeds in strings and scripts begin no line.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 
 /** Text that is not counted character by character: from `start` to before `end`. */
 export interface OpaqueSpan {

@@ -2,7 +2,7 @@
  * `loadAttachment(document, name)` and `loadAttachments(document)` of indexes: attachment objects, and their content as
  * text. Knows nothing of where contents are stored.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { builtIn, newArray } from "./built-in.ts";
 import { ScriptDocument } from "./script-document.ts";
 import type { ScriptContext } from "./script-host.ts";

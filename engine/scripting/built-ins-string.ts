@@ -4,7 +4,7 @@
  * Invariant: no host regular expression is built from a script's text; patterns run on regular-expression.ts.
  */
 
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { builtIn, defineAll, namespaceOf, newArray, newString } from "./built-in.ts";
 import { bounded } from "./built-ins-array.ts";
 import { compilePattern, instructionBytes, instructionUnits } from "./regular-expression.ts";

@@ -8,7 +8,7 @@
  * Missing values in indexes, measured on RavenDB 7.2.7: a member or a method of one is missing too, `x + null` is x,
  * `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { parseInstant } from "../indexing/date-terms.ts";
 import {
   formatDate as dateIn,

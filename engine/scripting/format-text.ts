@@ -5,7 +5,7 @@
  * It knows nothing of script values. A tick is 100 ns.
  */
 
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 
 /** `[-][d.]hh:mm:ss[.fffffff]`. */
 export function timeSpanText(ticks: bigint): string {

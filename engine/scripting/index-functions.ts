@@ -4,7 +4,7 @@
  *
  * Invariant: created once and immutable; the declarations of a run are kept by that run only.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { loadAttachment, loadAttachments } from "./attachment-functions.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { globals } from "./built-ins.ts";

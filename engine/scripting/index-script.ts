@@ -2,7 +2,7 @@
  * Analyzes the texts of a deployed index: the maps and the reduce they declare, and, without running them, the fields
  * they output and the collections whose documents they load.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type { MapSource } from "../indexing/index-program.ts";
 import { declarationsOf, type IndexScriptHost } from "./index-functions.ts";
 import type { CompiledScript } from "./script.ts";

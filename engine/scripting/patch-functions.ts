@@ -7,8 +7,8 @@
  * Invariant: arguments are checked here, so that a host receives ids, names and numbers of the right type.
  */
 
-import { EngineError, type ErrorCode } from "../errors.ts";
-import { neverText } from "../timestamp.ts";
+import { EngineError, type ErrorCode } from "../base/errors.ts";
+import { neverText } from "../base/timestamp.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { formatDate, formatNumber, ticksOfText, timeSpanText } from "./format-text.ts";
 import { compileTextTest } from "./regular-expression.ts";

@@ -7,9 +7,9 @@ import {
   idOf,
   isAsciiBody,
   shapeIdOf,
-} from "../document-record.ts";
-import { composedMetadataLength, composeMetadata } from "../document-text.ts";
-import type { RecordContext } from "../record-context.ts";
+} from "../documents/document-record.ts";
+import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
+import type { RecordContext } from "../documents/record-context.ts";
 import { ScriptDocument, type StoredDocument } from "./script-document.ts";
 import type { ShapeHint } from "./shape-hint.ts";
 

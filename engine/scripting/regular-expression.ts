@@ -13,7 +13,7 @@
  * - a thread list holds each instruction at most once, in order of preference.
  */
 
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type { Account, Matcher, MatchSpans } from "./script-values.ts";
 import {
   type AutomatonProgram,

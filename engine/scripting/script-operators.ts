@@ -6,7 +6,7 @@
  * Invariant: work and memory in proportion to the operands are charged to the run.
  */
 
-import { scriptTextLengthMax } from "../limits.ts";
+import { scriptTextLengthMax } from "../base/limits.ts";
 import {
   ABSENT,
   callFunction,

@@ -12,7 +12,7 @@
 
 import type * as acorn from "acorn";
 import { type Node as AcornNode, getLineInfo, type Options, parse, parseExpressionAt } from "acorn";
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { compilePattern } from "./regular-expression.ts";
 
 /** Maximum UTF-16 units of a script. */

@@ -15,9 +15,9 @@
  * - an error that stops a run (`EngineError`) is never caught by a script's try: a script catches `ScriptThrow` only.
  */
 
-import { EngineError } from "../errors.ts";
-import { scriptBytesMax, scriptMsMax, scriptStepsMax, scriptWorkPerMs } from "../limits.ts";
-import { processMemory } from "../memory-budget.ts";
+import { EngineError } from "../base/errors.ts";
+import { scriptBytesMax, scriptMsMax, scriptStepsMax, scriptWorkPerMs } from "../base/limits.ts";
+import { processMemory } from "../base/memory-budget.ts";
 import { ScriptClock } from "./script-clock.ts";
 import type { KeyNode } from "./shape-hint.ts";
 

@@ -10,8 +10,8 @@
  * - every run ends with an outcome or an `EngineError`, whatever the script does.
  */
 
-import { EngineError } from "../errors.ts";
-import { scriptWorkPerMs } from "../limits.ts";
+import { EngineError } from "../base/errors.ts";
+import { scriptWorkPerMs } from "../base/limits.ts";
 import { globals } from "./built-ins.ts";
 import { csharpGlobals } from "./csharp-functions.ts";
 import { indexGlobals } from "./index-functions.ts";

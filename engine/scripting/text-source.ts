@@ -17,7 +17,7 @@
  *   needed later, they are computed again.
  */
 
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import {
   LAZY,
   ScriptArray,
@@ -62,7 +62,7 @@ export interface Elsewhere {
   read(): Value;
 }
 
-/** A text in the spelling of stored documents, see json-parser.ts: `bytes[from, to)`. */
+/** A text in the spelling of stored documents, see document-parser.ts: `bytes[from, to)`. */
 export interface StoredText {
   readonly bytes: Buffer;
   readonly from: number;

@@ -13,7 +13,7 @@
  * - there is a single printer, and its output is valid until the next print: printing calls nothing back.
  */
 
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import { copyBytes } from "../json/bytes.ts";
 import { writeString } from "../json/escape.ts";
 import { numberBytesMax, writeDouble, writeWhole } from "../json/number-bytes.ts";

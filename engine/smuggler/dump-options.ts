@@ -1,5 +1,5 @@
 /** The scope of an export or import, in the terms of RavenDB's smuggler. Knows nothing of how options arrive. */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type { JsonObject } from "../json/json-object.ts";
 
 /** The words of `OperateOnTypes`. */

@@ -12,8 +12,11 @@
  * - A value is at most `dumpItemBytesMax` long; at most that, and one piece of the source, is buffered.
  */
 
-import { EngineError } from "../errors.ts";
-import { HeldPieces } from "../held-pieces.ts";
+import { EngineError } from "../base/errors.ts";
+import { HeldPieces } from "../base/held-pieces.ts";
+import { grownBuffer } from "../base/large-buffer.ts";
+import { dumpItemBytesMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -26,9 +29,6 @@ import {
   skipSpace,
 } from "../json/bytes.ts";
 import { parsedText, tokenName } from "../json/raw-scan.ts";
-import { grownBuffer } from "../large-buffer.ts";
-import { dumpItemBytesMax } from "../limits.ts";
-import { turnIsOver } from "../turns.ts";
 
 const noBytes = Buffer.alloc(0);
 

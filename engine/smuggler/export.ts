@@ -13,14 +13,17 @@
  * - At most one document and one piece are held at a time, besides the list of revisions and the hashes of attachments.
  */
 
+import { EngineError } from "../base/errors.ts";
+import { formatTimestamp, parseTimestamp } from "../base/timestamp.ts";
+import { nextTurn, turnIsOver } from "../base/turns.ts";
 import {
   changeVectorOf,
   documentFlags,
   documentFlagsOf,
   idOf,
   metadataTextOf,
-} from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+} from "../documents/document-record.ts";
+import { ReplyText } from "../documents/reply-text.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { type IndexSet, replacementPrefix } from "../indexing/index-set.ts";
@@ -33,13 +36,10 @@ import type { Segment, SeriesEntry } from "../keyspaces/series-segment.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { seriesTimeText, type TimeSeries } from "../keyspaces/time-series.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
-import type { OperationFigures } from "../operations.ts";
-import { RecordReader, type RecordTable } from "../record-reader.ts";
-import { ReplyText } from "../reply-text.ts";
-import type { DatabaseView, Store } from "../store.ts";
-import { formatTimestamp, parseTimestamp } from "../timestamp.ts";
+import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
+import type { OperationFigures } from "../store/operations.ts";
+import type { DatabaseView, Store } from "../store/store.ts";
 import type { BTree } from "../tree/btree.ts";
-import { nextTurn, turnIsOver } from "../turns.ts";
 import type { DumpItemType, DumpOptions } from "./dump-options.ts";
 import { exportedRecord } from "./dump-record.ts";
 import { DocumentRewriter } from "./exported-document.ts";

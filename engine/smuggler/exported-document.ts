@@ -2,13 +2,14 @@
  * Rewrites a document's record for a dump: without the lists and flags of kinds that are not exported, and as changed
  * by the script. The result is a record again, so that its text is composed as for any reader.
  */
-import type { DatabaseState } from "../database-state.ts";
+
 import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../document-encoding.ts";
-import type { ServerMember } from "../document-metadata.ts";
+} from "../documents/document-encoding.ts";
+import type { ServerMember } from "../documents/document-metadata.ts";
+import { DocumentParser } from "../documents/document-parser.ts";
 import {
   bodyTextOf,
   collectionIdOf,
@@ -18,9 +19,9 @@ import {
   metadataLengthOf,
   metadataStartOf,
   metadataTextOf,
-} from "../document-record.ts";
-import { composedMetadataLength, composeMetadata } from "../document-text.ts";
-import { DocumentParser } from "../json/json-parser.ts";
+} from "../documents/document-record.ts";
+import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 import type { DumpOptions } from "./dump-options.ts";
 import type { DocumentTransform } from "./transform.ts";
 

@@ -4,20 +4,25 @@
  * stored per node.
  */
 
-import type { BlobStore, Lease } from "../blob-store.ts";
-import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { documentFlags } from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import {
+  checkAttachmentName,
+  checkCompareExchangeKey,
+  checkDocumentId,
+  shown,
+} from "../base/names.ts";
+import { parseTimestamp } from "../base/timestamp.ts";
+import { DocumentParser } from "../documents/document-parser.ts";
+import { documentFlags } from "../documents/document-record.ts";
 import type { JsonObject } from "../json/json-object.ts";
-import { DocumentParser } from "../json/json-parser.ts";
 import { scanObject } from "../json/object-scan.ts";
 import { eachRawMember, parsedText } from "../json/raw-scan.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
-import { checkAttachmentName, checkCompareExchangeKey, checkDocumentId, shown } from "../names.ts";
-import { parseTimestamp } from "../timestamp.ts";
-import type { Transaction } from "../transaction.ts";
+import type { BlobStore, Lease } from "../log/blob-store.ts";
+import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { bindAttachment } from "../writes/attachments.ts";
 import { guardPrefix, putGuarded } from "../writes/cluster-batch.ts";
 import { nextIndex } from "../writes/compare-exchange.ts";

@@ -9,23 +9,23 @@
  * - An attachment is bound only to a content with its hash.
  */
 
-import { documentFlags } from "../document-record.ts";
-import { EngineError } from "../errors.ts";
-import { withoutAnalyzers } from "../indexing/definition-json.ts";
-import type { JsonObject } from "../json/json-object.ts";
-import { subscriptionKey } from "../keyspaces/subscriptions.ts";
+import { EngineError } from "../base/errors.ts";
 import {
   changeVectorBytesMax,
   importBatchBytes,
   importBatchItems,
   importsInFlightMax,
   sliceMs,
-} from "../limits.ts";
-import type { OperationFigures } from "../operations.ts";
-import type { Store } from "../store.ts";
-import { parseTimestamp } from "../timestamp.ts";
-import type { Transaction } from "../transaction.ts";
-import { turnIsOver } from "../turns.ts";
+} from "../base/limits.ts";
+import { parseTimestamp } from "../base/timestamp.ts";
+import { turnIsOver } from "../base/turns.ts";
+import { documentFlags } from "../documents/document-record.ts";
+import { withoutAnalyzers } from "../indexing/definition-json.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import { subscriptionKey } from "../keyspaces/subscriptions.ts";
+import type { OperationFigures } from "../store/operations.ts";
+import type { Store } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
 import type { DumpItemType, DumpOptions } from "./dump-options.ts";
 import { DumpReader, dumpValue } from "./dump-reader.ts";
 import { recordChange } from "./dump-record.ts";

@@ -29,9 +29,9 @@
  * - Encoded entries decode to the same entries, bit for bit.
  * - Malformed bytes cause an error, never an endless loop or a read out of bounds.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { seriesValuesMax } from "../base/limits.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
-import { seriesValuesMax } from "../limits.ts";
 
 const headBytes = 16;
 const columnBytes = 48;

@@ -5,8 +5,8 @@
  * Invariants:
  * - At most `smugglerMessagesMax` messages are kept: the first and the last ones.
  */
-import { smugglerMessagesMax } from "../limits.ts";
-import { formatTimestamp } from "../timestamp.ts";
+import { smugglerMessagesMax } from "../base/limits.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
 
 /** Kinds of items, in the order of the reply. */
 const kinds = [

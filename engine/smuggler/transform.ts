@@ -4,13 +4,13 @@
  * Invariants:
  * - A script can access nothing but the document that it runs on.
  */
-import { EngineError } from "../errors.ts";
-import { scriptCache } from "../script-cache.ts";
+import { EngineError } from "../base/errors.ts";
 import type { CompiledScript } from "../scripting/script.ts";
+import { scriptCache } from "../scripting/script-cache.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
 import type { ScriptHost } from "../scripting/script-host.ts";
 import { defaultLimits, type ScriptLimits } from "../scripting/script-values.ts";
-import { withMetadata } from "../transaction-script-host.ts";
+import { withMetadata } from "../writes/transaction-script-host.ts";
 import type { DumpOptions } from "./dump-options.ts";
 
 export class DocumentTransform {

@@ -8,11 +8,12 @@
  * Knows nothing of positions, batches or workers.
  */
 
-import { documentFlags, documentFlagsOf } from "../document-record.ts";
-import { EngineError, type ErrorCode } from "../errors.ts";
-import { recordLengthAt } from "../log/record.ts";
-import { QueryRows } from "../query-rows.ts";
-import { callAsScript, DatabaseScripts } from "../query-scripts.ts";
+import { EngineError, type ErrorCode } from "../base/errors.ts";
+import { recordLengthAt } from "../base/record.ts";
+import { FreeBudget } from "../base/work-budget.ts";
+import { documentFlags, documentFlagsOf } from "../documents/document-record.ts";
+import { QueryRows } from "../reading/query-rows.ts";
+import { callAsScript, DatabaseScripts } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "../rql/compile-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
@@ -21,8 +22,7 @@ import type { QueryCompiler } from "../rql/query.ts";
 import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
 import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
-import type { Store } from "../store.ts";
-import { FreeBudget } from "../work-budget.ts";
+import type { Store } from "../store/store.ts";
 
 /** The text to send for one document. */
 export interface SubscriptionItem {

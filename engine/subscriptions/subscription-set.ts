@@ -5,15 +5,15 @@
  * - A `Subscription` exists while it has workers; without it, the stored position is the state.
  * - Workers of a task that is changed, disabled or removed are ended in the turn in which that becomes visible.
  */
-import { EngineError } from "../errors.ts";
-import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
+import { EngineError } from "../base/errors.ts";
 import {
   sliceMs,
   subscriptionBatchBytes,
   subscriptionBatchDocumentsMax,
   subscriptionWorkersMax,
-} from "../limits.ts";
-import { nextTurn } from "../query-rows.ts";
+} from "../base/limits.ts";
+import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
+import { nextTurn } from "../reading/query-rows.ts";
 import { etagOfPosition, newestEtag } from "../writes/subscription-position.ts";
 import {
   moveSubscription,

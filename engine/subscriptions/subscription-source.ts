@@ -3,12 +3,12 @@
  * that changes during a scan moves to the end, and is reached there.
  */
 
+import { subscriptionRevisionsMax } from "../base/limits.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
-import { subscriptionRevisionsMax } from "../limits.ts";
-import { collectionIdNamed, DocumentCursor } from "../query-rows.ts";
-import { RecordReader } from "../record-reader.ts";
+import { collectionIdNamed, DocumentCursor } from "../reading/query-rows.ts";
+import { RecordReader } from "../reading/record-reader.ts";
 import type { StoredRow } from "../rql/row-source.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../store/store.ts";
 import type { SubscriptionItem, SubscriptionQuery } from "./subscription-query.ts";
 
 /** A state of a document that may be sent, identified by the etag of the document or revision. */

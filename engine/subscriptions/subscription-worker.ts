@@ -2,7 +2,7 @@
  * A consumer of a subscription: requests a batch, acknowledges it, requests the next. It ends when its user closes it,
  * or when the engine ends it with a reason (`onEnd`).
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 import type { Subscription, SubscriptionBatch } from "./subscription.ts";
 import type { IncludeKind } from "./subscription-query.ts";
 

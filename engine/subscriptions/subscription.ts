@@ -14,16 +14,16 @@
  * - A worker has at most one unacknowledged batch.
  * - The stored position never passes an unacknowledged document.
  */
-import { assert } from "../assert.ts";
-import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
+import { assert } from "../base/assert.ts";
 import {
   sliceMs,
   subscriptionBatchBytes,
   subscriptionBatchMs,
   subscriptionPassedMax,
   subscriptionPassedMs,
-} from "../limits.ts";
-import { nextTurn } from "../query-rows.ts";
+} from "../base/limits.ts";
+import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
+import { nextTurn } from "../reading/query-rows.ts";
 import { etagOfPosition } from "../writes/subscription-position.ts";
 import { moveSubscription } from "../writes/subscriptions.ts";
 import {

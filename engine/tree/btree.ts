@@ -11,7 +11,7 @@
  * - `branch.keys[i]` is greater than all keys under child `i`, and at most the least under `i + 1`.
  * - A node is changed only by the tree whose token it carries.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import type { Compare } from "./compare.ts";
 import { countBelow, search } from "./search.ts";
 

@@ -12,7 +12,7 @@
  * - A written entry is never changed while a view is held: a sweep or a late entry creates new chunks, and a chunk that
  *   a sweep has emptied is reused only if there was no view.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 import { type StagedRun, stagedDocNumAt, stagedWords } from "./staged-rows.ts";

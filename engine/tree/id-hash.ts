@@ -15,7 +15,7 @@
  * - The load factor of a page is at most 4/5.
  * - While the table is frozen, pages older than the freeze are copied on write.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import type { IdKey } from "./id-key.ts";
 import type { IdSlab } from "./id-slab.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";

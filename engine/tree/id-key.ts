@@ -7,7 +7,7 @@
  * Invariants:
  * - Two ids that lower-case to the same text have the same bytes and hash, whether given as text or as bytes.
  */
-import { nameBytesMax } from "../limits.ts";
+import { nameBytesMax } from "../base/limits.ts";
 
 /** Half a surrogate pair. Text that contains one has no UTF-8 encoding. */
 const loneSurrogate = /\p{Surrogate}/u;

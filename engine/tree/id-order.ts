@@ -9,7 +9,7 @@
  * - Each document with a committed row is a member: in a leaf or pending, in one place only.
  * - Leaves ascend by id and are not empty; a leaf is never changed, only replaced.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { compareBytes } from "./compare.ts";
 import type { IdSlab } from "./id-slab.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";

@@ -11,9 +11,9 @@
  * - An id never spans two chunks, and is never changed in place.
  * - Ids begin at even offsets; a place is (chunk * chunkBytes + offset) / 2, fits 32 bits and is not 0.
  */
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
-import { nameBytesMax } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { nameBytesMax } from "../base/limits.ts";
 import { compareBytes } from "./compare.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 

@@ -4,7 +4,7 @@
  * Invariants:
  * - The first chunk is filled from `#head`, the last up to `#tail`, those between them entirely.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 
 const entriesPerChunk = 4096;
 

@@ -5,7 +5,7 @@
  * Invariants:
  * - A chunk's count is the number of its bits that are set; no chunk below `#lowest` has one.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 
 export class NumberSet {
   readonly #shift: number;

@@ -11,7 +11,7 @@
  * - Etag 0 means that there is no document; then position, length, collection and flags are 0 too.
  * - Columns that a view holds never change.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
 
 /**

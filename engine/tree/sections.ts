@@ -3,7 +3,7 @@
  *
  * Numbers are in memory format: little-endian, which the writer asserts.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
 
 /** The bytes under a typed array; no copy. */
 export function bytesOf(array: ArrayBufferView): Uint8Array {

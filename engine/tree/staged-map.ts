@@ -8,7 +8,7 @@
  * Invariants:
  * - `#newest` holds, for each key with staged changes, the last of them, and no other key.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 import { BTree, type KeyRange, type TreeCursor } from "./btree.ts";
 import { compareStrings } from "./compare.ts";
 

@@ -10,7 +10,7 @@
  * Invariants:
  * - The queued entries of one document are linked both ways in the order in which they were staged.
  */
-import { assert } from "../assert.ts";
+import { assert } from "../base/assert.ts";
 
 /** Chunks that are kept while nothing is staged. */
 const idleChunks = 4;

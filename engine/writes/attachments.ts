@@ -2,11 +2,12 @@
  * Attachment operations of a transaction. The content is in the blob store before the transaction begins; here names
  * are bound to it. The document is rewritten with its new `@attachments` at the end of the transaction.
  */
-import type { DatabaseState } from "../database-state.ts";
-import { EngineError } from "../errors.ts";
+
+import { EngineError } from "../base/errors.ts";
+import { checkAttachmentName } from "../base/names.ts";
 import { type Attachment, attachmentKey, attachmentTombstoneId } from "../keyspaces/attachments.ts";
-import { checkAttachmentName } from "../names.ts";
-import type { Transaction } from "../transaction.ts";
+import type { DatabaseState } from "../store/database-state.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { keepUnkeptState } from "./revisions.ts";
 
 /**

@@ -1,16 +1,17 @@
 /** THE table of batch commands: type -> handler. Result rows have the members and order of RavenDB 7.2.7's. */
-import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { flagsText } from "../document-text.ts";
-import { EngineError } from "../errors.ts";
+
+import { EngineError } from "../base/errors.ts";
+import { largeBuffer } from "../base/large-buffer.ts";
+import { preparedBytesMin } from "../base/limits.ts";
+import { firstMillisecond, formatTimestamp } from "../base/timestamp.ts";
+import type { Work } from "../base/work-budget.ts";
+import { DocumentParser } from "../documents/document-parser.ts";
+import { flagsText } from "../documents/document-text.ts";
 import { byteObjectOpen } from "../json/bytes.ts";
-import { DocumentParser } from "../json/json-parser.ts";
 import { longValueBytes } from "../json/sliced-value.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
-import { largeBuffer } from "../large-buffer.ts";
-import { preparedBytesMin } from "../limits.ts";
-import { firstMillisecond, formatTimestamp } from "../timestamp.ts";
-import type { Transaction } from "../transaction.ts";
-import type { Work } from "../work-budget.ts";
+import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { copyAttachment, deleteAttachment, moveAttachment, putAttachment } from "./attachments.ts";
 import type { BatchHandler, BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";

@@ -10,7 +10,9 @@
  * Invariants:
  * - All of the body is checked to be JSON, unused members included; a document is checked when it is stored.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { batchCommandsMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -32,8 +34,6 @@ import {
   unexpected,
 } from "../json/raw-scan.ts";
 import { longValueBytes, parsedInSlices } from "../json/sliced-value.ts";
-import { batchCommandsMax } from "../limits.ts";
-import { turnIsOver } from "../turns.ts";
 
 /** Span of a value in the text of the batch. */
 export interface TextSpan {

@@ -1,11 +1,11 @@
 /** Batch commands that patch documents, by script or by JSON Patch. Result rows are those of RavenDB 7.2.7. */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { formatTimestamp, neverText } from "../base/timestamp.ts";
+import type { Work } from "../base/work-budget.ts";
+import { DocumentParser } from "../documents/document-parser.ts";
 import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, ValueSpan, valueKind } from "../json/field-access.ts";
-import { DocumentParser } from "../json/json-parser.ts";
 import { readTree } from "../json/text-tree.ts";
-import { formatTimestamp, neverText } from "../timestamp.ts";
-import type { Work } from "../work-budget.ts";
 import type { BatchRow, BatchRun } from "./batch.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { patchByJson } from "./json-patch.ts";

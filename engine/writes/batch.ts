@@ -2,16 +2,16 @@
  * Executes a batch as one transaction: everything in it becomes durable and visible together, or nothing does. The
  * commands are in the table of batch-commands.ts.
  */
-import { assert } from "../assert.ts";
-import type { BlobStore, Lease } from "../blob-store.ts";
-import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { EngineError } from "../errors.ts";
-import { largeBuffer } from "../large-buffer.ts";
-import { transactionBytesMax } from "../limits.ts";
-import type { Store } from "../store.ts";
-import type { Transaction } from "../transaction.ts";
-import { turnIsOver } from "../turns.ts";
-import type { Work } from "../work-budget.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { largeBuffer } from "../base/large-buffer.ts";
+import { transactionBytesMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
+import type { Work } from "../base/work-budget.ts";
+import type { BlobStore, Lease } from "../log/blob-store.ts";
+import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { Store } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";

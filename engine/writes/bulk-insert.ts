@@ -8,26 +8,27 @@
  * - Batches are committed in the order of the commands, each in one or more transactions.
  * - Batches committed before the insert fails are kept.
  */
-import type { Lease } from "../blob-store.ts";
-import { CommandScanner } from "../command-scanner.ts";
-import type { PreparedDocument } from "../database-state.ts";
-import { EngineError } from "../errors.ts";
-import { HeldPieces } from "../held-pieces.ts";
-import { truncated } from "../json/raw-scan.ts";
+
+import { EngineError } from "../base/errors.ts";
+import { HeldPieces } from "../base/held-pieces.ts";
 import {
   bulkInsertBatchBytes,
   bulkInsertBatchCommands,
   preparedBytesMin,
   sliceMs,
-} from "../limits.ts";
-import { bulkResult, type OperationFigures } from "../operations.ts";
-import type { Store } from "../store.ts";
-import type { Transaction } from "../transaction.ts";
-import { turnIsOver } from "../turns.ts";
-import { finish, type Work } from "../work-budget.ts";
+} from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
+import { finish, type Work } from "../base/work-budget.ts";
+import { truncated } from "../json/raw-scan.ts";
+import type { Lease } from "../log/blob-store.ts";
+import type { PreparedDocument } from "../store/database-state.ts";
+import { bulkResult, type OperationFigures } from "../store/operations.ts";
+import type { Store } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { type BatchRun, carriedOut } from "./batch.ts";
 import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { CommandScanner } from "./command-scanner.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
 import { withParsed } from "./prepared-document.ts";
 

@@ -12,16 +12,16 @@
  * - All violations are found, and reported together, before anything is written.
  */
 
-import type { PreparedDocument } from "../database-state.ts";
-import { EngineError } from "../errors.ts";
-import { DocumentParser } from "../json/json-parser.ts";
+import { EngineError } from "../base/errors.ts";
+import { checkCompareExchangeKey } from "../base/names.ts";
+import { formatTimestamp } from "../base/timestamp.ts";
+import type { Work } from "../base/work-budget.ts";
+import { DocumentParser } from "../documents/document-parser.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
 import { clusterCountKey } from "../keyspaces/values.ts";
-import { checkCompareExchangeKey } from "../names.ts";
-import type { Store } from "../store.ts";
-import { formatTimestamp } from "../timestamp.ts";
-import type { Transaction } from "../transaction.ts";
-import type { Work } from "../work-budget.ts";
+import type { PreparedDocument } from "../store/database-state.ts";
+import type { Store } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
 import { nextIndex } from "./compare-exchange.ts";

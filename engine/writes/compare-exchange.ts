@@ -5,10 +5,10 @@
  * Invariants:
  * - Indexes increase strictly over all values of a database, across deletions and restarts.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { checkCompareExchangeKey } from "../base/names.ts";
 import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
-import { checkCompareExchangeKey } from "../names.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Transaction } from "../store/transaction.ts";
 
 /** Key of the last index among the values of the database. */
 const indexKey = "compare-exchange-index";

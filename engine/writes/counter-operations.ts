@@ -2,7 +2,8 @@
  * Counter operations of requests (batches, bulk inserts and their own endpoint): parsing, with all 64 bits of the
  * numbers, and execution.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import type { Work } from "../base/work-budget.ts";
 import { quoteString } from "../json/escape.ts";
 import {
   decodeString,
@@ -14,8 +15,7 @@ import {
   valueKind,
 } from "../json/field-access.ts";
 import { clampInt64, counterKey } from "../keyspaces/counters.ts";
-import type { Transaction } from "../transaction.ts";
-import type { Work } from "../work-budget.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;

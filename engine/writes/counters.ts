@@ -2,10 +2,10 @@
  * Counter operations of a transaction. A counter belongs to an existing document; when the document's list of names
  * (`@counters`) changes, the document is rewritten at the end of the transaction.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { checkCounterName } from "../base/names.ts";
 import { addToCounter, type Counter, counterKey } from "../keyspaces/counters.ts";
-import { checkCounterName } from "../names.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Transaction } from "../store/transaction.ts";
 
 /** Adds `delta`; a missing counter starts at 0. @returns the new value @throws document-missing, counter-overflow */
 export function incrementCounter(

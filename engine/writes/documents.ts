@@ -3,14 +3,20 @@
  * series have changed. Error texts are those of RavenDB 7.2.7.
  */
 
-import { type DatabaseState, nodeTag } from "../database-state.ts";
+import { idFormOf, serverMadeId } from "../base/document-id.ts";
+import { EngineError } from "../base/errors.ts";
+import { documentBytesMax } from "../base/limits.ts";
+import { checkDocumentId, checkIdentityName } from "../base/names.ts";
+import { crcLengthMin, sealRecord, sealRecordAround } from "../base/record.ts";
+import { parseTimestamp } from "../base/timestamp.ts";
+import type { Work } from "../base/work-budget.ts";
 import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../document-encoding.ts";
-import { idFormOf, serverMadeId } from "../document-id.ts";
-import type { ServerMember } from "../document-metadata.ts";
+} from "../documents/document-encoding.ts";
+import type { ServerMember } from "../documents/document-metadata.ts";
+import { DocumentParser, metadataSpanSlots } from "../documents/document-parser.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -25,21 +31,15 @@ import {
   metadataStartOf,
   recordLengthOf,
   shapeIdOf,
-} from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+} from "../documents/document-record.ts";
 import { bytesEqual } from "../json/bytes.ts";
-import { DocumentParser, metadataSpanSlots } from "../json/json-parser.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
-import { documentBytesMax } from "../limits.ts";
-import { crcLengthMin, sealRecord, sealRecordAround } from "../log/record.ts";
-import { checkDocumentId, checkIdentityName } from "../names.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
-import { parseTimestamp } from "../timestamp.ts";
-import type { Transaction } from "../transaction.ts";
-import type { Work } from "../work-budget.ts";
+import { type DatabaseState, nodeTag } from "../store/database-state.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { removeAttachment } from "./attachments.ts";
 import {
   copyOfRecord,

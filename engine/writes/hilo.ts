@@ -6,14 +6,14 @@
  * - A range is durable before it is returned to a client, so that no number is allocated twice.
  */
 
-import { bodyTextOf } from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { bodyTextOf } from "../documents/document-record.ts";
 import { quoteString } from "../json/escape.ts";
 import { findMember, ValueSpan } from "../json/field-access.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
-import type { Transaction } from "../transaction.ts";
-import { withMetadata } from "../transaction-script-host.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { putParsed } from "./documents.ts";
+import { withMetadata } from "./transaction-script-host.ts";
 
 const capacityMin = 32;
 const capacityMax = 1_000_000;

@@ -1,11 +1,11 @@
 /** JSON Patch (RFC 6902) of one document, its `@metadata` included. */
 
-import { etagOf } from "../document-record.ts";
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { etagOf } from "../documents/document-record.ts";
+import { ReplyText } from "../documents/reply-text.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
-import { ReplyText } from "../reply-text.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { currentChangeVector, putParsed, storedIdOf } from "./documents.ts";
 import { shownText } from "./patch.ts";
 

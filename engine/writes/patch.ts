@@ -3,20 +3,20 @@
  * of the script are handled by scripting/, and the result is parsed like any document.
  */
 
-import { EngineError } from "../errors.ts";
-import { batchScriptMsMax, scriptWorkPerMs } from "../limits.ts";
-import { scriptCache } from "../script-cache.ts";
+import { EngineError } from "../base/errors.ts";
+import { batchScriptMsMax, scriptWorkPerMs } from "../base/limits.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { type RunInput, ScriptParameters } from "../scripting/script.ts";
+import { scriptCache } from "../scripting/script-cache.ts";
 import { ScriptDocument } from "../scripting/script-document.ts";
 import { defaultLimits, getOwn, isObject, type ScriptLimits } from "../scripting/script-values.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Transaction } from "../store/transaction.ts";
+import { currentChangeVector, putParsed, rewriteNow, type StoredDocument } from "./documents.ts";
 import {
   type ScriptActions,
   TransactionScriptHost,
   withMetadata,
-} from "../transaction-script-host.ts";
-import { currentChangeVector, putParsed, rewriteNow, type StoredDocument } from "./documents.ts";
+} from "./transaction-script-host.ts";
 
 /** A script and the JSON text of its arguments object. */
 export interface PatchScript {

@@ -17,15 +17,15 @@
  */
 
 import { crc32 } from "node:zlib";
-import type { DatabaseState, PreparedDocument } from "../database-state.ts";
-import { documentHeaderBytes } from "../document-record.ts";
-import { collectionMemberOf } from "../document-text.ts";
-import { DocumentParser } from "../json/json-parser.ts";
-import { largeBuffer } from "../large-buffer.ts";
-import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../limits.ts";
-import { combinedCrc } from "../log/crc-combine.ts";
-import { turnIsOver } from "../turns.ts";
-import type { Work } from "../work-budget.ts";
+import { combinedCrc } from "../base/crc-combine.ts";
+import { largeBuffer } from "../base/large-buffer.ts";
+import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
+import { turnIsOver } from "../base/turns.ts";
+import type { Work } from "../base/work-budget.ts";
+import { DocumentParser } from "../documents/document-parser.ts";
+import { documentHeaderBytes } from "../documents/document-record.ts";
+import { collectionMemberOf } from "../documents/document-text.ts";
+import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
 
 /** Bytes reserved before the body: for metadata with a little more than the collection. */
 const roomBefore = 16 * 1024;

@@ -7,12 +7,14 @@
  * - A removed revision leaves a tombstone, from which replay removes it too.
  */
 
+import { checkDocumentId } from "../base/names.ts";
+import { recordKinds, sealRecord } from "../base/record.ts";
 import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../document-encoding.ts";
-import type { ServerMember } from "../document-metadata.ts";
+} from "../documents/document-encoding.ts";
+import type { ServerMember } from "../documents/document-metadata.ts";
 import {
   changeVectorOf,
   documentFlags,
@@ -22,16 +24,14 @@ import {
   metadataStartOf,
   metadataTextOf,
   recordLengthOf,
-} from "../document-record.ts";
+} from "../documents/document-record.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
 import { attachmentsText, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import type { RevisionRule } from "../keyspaces/revision-rules.ts";
 import { changeVectorHash, type RevisionFacts } from "../keyspaces/revision-table.ts";
 import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "../keyspaces/time-series.ts";
-import { recordKinds, sealRecord } from "../log/record.ts";
-import { checkDocumentId } from "../names.ts";
-import type { RecordSpan, Transaction } from "../transaction.ts";
+import type { RecordSpan, Transaction } from "../store/transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 
 const { HasAttachments, HasCounters, HasRevisions, HasTimeSeries, Revision } = documentFlags;

@@ -1,14 +1,14 @@
 /** The `update` of a patch by query, run on one document after another. Values are handled as in single patches. */
 
-import { assert } from "../assert.ts";
-import { bodyStartOf } from "../document-record.ts";
-import { scriptWorkPerMs } from "../limits.ts";
+import { assert } from "../base/assert.ts";
+import { scriptWorkPerMs } from "../base/limits.ts";
+import { bodyStartOf } from "../documents/document-record.ts";
 import type { AnalyzedQuery, LoadStep } from "../rql/analyzed-query.ts";
 import { idsAtPath } from "../rql/execute-load.ts";
 import type { ParameterValue } from "../rql/query-parameters.ts";
-import { scriptCache } from "../script-cache.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import { type CompiledScript, ScriptParameters } from "../scripting/script.ts";
+import { scriptCache } from "../scripting/script-cache.ts";
 import type { ScriptDocument } from "../scripting/script-document.ts";
 import {
   defaultLimits,
@@ -17,10 +17,10 @@ import {
   type ScriptLimits,
   type Value,
 } from "../scripting/script-values.ts";
-import type { Transaction } from "../transaction.ts";
-import { type ScriptActions, TransactionScriptHost } from "../transaction-script-host.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { putParsed, putPrinted } from "./documents.ts";
 import { deletedMeanwhile, isToStore, shownText } from "./patch.ts";
+import { type ScriptActions, TransactionScriptHost } from "./transaction-script-host.ts";
 
 /** Units of work from which on a run may delay others: a tenth of a millisecond. */
 const longWork = scriptWorkPerMs / 10;

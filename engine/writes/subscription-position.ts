@@ -2,9 +2,9 @@
  * The position of a subscription. Externally it is the text of a change vector; here it is an etag of this database:
  * everything up to it was acknowledged or is not wanted.
  */
-import { parseChangeVector } from "../change-vector.ts";
-import type { DatabaseState } from "../database-state.ts";
+import { parseChangeVector } from "../documents/change-vector.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 
 /** The etag of a stored position; 0 when it has none of this database. */
 export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {

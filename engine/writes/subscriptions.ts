@@ -5,16 +5,17 @@
  * - Names are unique regardless of case, and so are ids.
  * - A position is advanced only by an acknowledgment of the current definition, and never moves back.
  */
-import { parseChangeVector } from "../change-vector.ts";
-import { EngineError } from "../errors.ts";
+
+import { EngineError } from "../base/errors.ts";
+import { subscriptionCountMax, subscriptionQueryLengthMax } from "../base/limits.ts";
+import { checkSubscriptionName } from "../base/names.ts";
+import { parseChangeVector } from "../documents/change-vector.ts";
 import {
   type ArchivedBehavior,
   type SubscriptionTask,
   subscriptionKey,
 } from "../keyspaces/subscriptions.ts";
-import { subscriptionCountMax, subscriptionQueryLengthMax } from "../limits.ts";
-import { checkSubscriptionName } from "../names.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { etagOfPosition, newestEtag } from "./subscription-position.ts";
 
 /** The settings of a request; undefined: not given. */

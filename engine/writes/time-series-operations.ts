@@ -5,12 +5,12 @@
  * Stricter than RavenDB: boolean values and null times are refused, where it stores 0, 1 or the year 1. A null value is
  * 0, as there: clients send null for values that a typed entry lacks.
  */
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../base/errors.ts";
+import { lastMillisecond, parseTimestamp } from "../base/timestamp.ts";
+import type { Work } from "../base/work-budget.ts";
 import type { SeriesEntry } from "../keyspaces/series-segment.ts";
 import { seriesTimeText, timeMax, timeMin } from "../keyspaces/time-series.ts";
-import { lastMillisecond, parseTimestamp } from "../timestamp.ts";
-import type { Transaction } from "../transaction.ts";
-import type { Work } from "../work-budget.ts";
+import type { Transaction } from "../store/transaction.ts";
 import {
   appendToSeries,
   deleteFromSeries,

@@ -10,8 +10,10 @@
  * Invariants:
  * - Each segment written gets its own etag.
  */
-import { assert } from "../assert.ts";
-import { EngineError } from "../errors.ts";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../base/limits.ts";
+import { checkSeriesName, shown } from "../base/names.ts";
 import { Segment, type SeriesEntry } from "../keyspaces/series-segment.ts";
 import {
   isIncremental,
@@ -28,9 +30,7 @@ import {
   timeMin,
   timeOfKey,
 } from "../keyspaces/time-series.ts";
-import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../limits.ts";
-import { checkSeriesName, shown } from "../names.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Transaction } from "../store/transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 
 /** The fraction of a full segment, one sixteenth, above which single appends no longer go to the last segment. */

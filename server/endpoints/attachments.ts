@@ -5,29 +5,30 @@
  * Invariants:
  * - A browser never renders a content as a page of this server: it is always a download.
  */
-import type { BlobReader } from "../../engine/blob-store.ts";
-import type { Database } from "../../engine/database.ts";
-import { etagOf } from "../../engine/document-record.ts";
-import { EngineError } from "../../engine/errors.ts";
+
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { etagOf } from "../../engine/documents/document-record.ts";
 import {
   type Attachment,
   attachmentKey,
   revisionAttachmentKey,
 } from "../../engine/keyspaces/attachments.ts";
+import type { BlobReader } from "../../engine/log/blob-store.ts";
 import {
   checkAttachmentTarget,
   deleteAttachment,
   putAttachment,
 } from "../../engine/writes/attachments.ts";
-import { byteRangeOf } from "../byte-range.ts";
-import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import type { ReplyStream } from "../reply-stream.ts";
-import { RequestError } from "../request-error.ts";
-import { jsonContentType, type ReplyHeaders } from "../response.ts";
-import { revisionByVector } from "../revision-reading.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import { byteRangeOf } from "../http/byte-range.ts";
+import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import type { ReplyStream } from "../http/reply-stream.ts";
+import { RequestError } from "../http/request-error.ts";
+import { jsonContentType, type ReplyHeaders } from "../http/response.ts";
+import { revisionByVector } from "../replies/revision-reading.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/attachments";
 

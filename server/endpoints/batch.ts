@@ -1,17 +1,18 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
-import type { Lease } from "../../engine/blob-store.ts";
-import type { Database } from "../../engine/database.ts";
-import { EngineError } from "../../engine/errors.ts";
+
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import type { Lease } from "../../engine/log/blob-store.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
 import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
-import { joined } from "../body.ts";
-import type { HttpLimits } from "../config.ts";
-import { timeSpanText } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { multipartBoundary, multipartContents } from "../multipart.ts";
-import { bodyTooLarge } from "../request-error.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import { joined } from "../http/body.ts";
+import { timeSpanText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { multipartBoundary, multipartContents } from "../http/multipart.ts";
+import { bodyTooLarge } from "../http/request-error.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
+import type { HttpLimits } from "../settings/config.ts";
 
 export const batchRoutes: readonly Route[] = [
   {

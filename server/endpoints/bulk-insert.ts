@@ -3,8 +3,8 @@
  * operation: its progress can be queried, and it can be cancelled.
  */
 import { BulkInsert } from "../../engine/writes/bulk-insert.ts";
-import type { Exchange } from "../exchange.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 import { requiredId } from "./operations.ts";
 
 export const bulkInsertRoutes: readonly Route[] = [

@@ -7,7 +7,14 @@
  * - A private key generated here is sent once and not stored.
  */
 import { createHash, X509Certificate } from "node:crypto";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { unzonedDateText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { parseObject } from "../http/json-body.ts";
+import { forbidden } from "../http/request-error.ts";
+import { zip } from "../http/zip.ts";
+import type { Context, Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 import {
   clearanceRank,
   type DatabaseAccess,
@@ -16,16 +23,9 @@ import {
   refusalMessage,
   type SecurityClearance,
   securityClearances,
-} from "../access.ts";
-import { type RegisteredCertificate, thumbprintOf } from "../certificate-store.ts";
-import { unzonedDateText } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { parseObject } from "../json-body.ts";
-import { forbidden } from "../request-error.ts";
-import type { Context, Route } from "../route.ts";
-import type { ServerServices } from "../services.ts";
-import { StartError } from "../start-error.ts";
-import { zip } from "../zip.ts";
+} from "../security/access.ts";
+import { type RegisteredCertificate, thumbprintOf } from "../security/certificate-store.ts";
+import { StartError } from "../settings/start-error.ts";
 
 const path = "/admin/certificates";
 
@@ -116,7 +116,7 @@ async function generateCertificate(exchange: Exchange, context: Context): Promis
   checkRank(exchange.identity, terms.SecurityClearance);
   const password = typeof body.Password === "string" ? body.Password : "";
   const notAfter = readNotAfter(body.NotAfter);
-  const { makeClientPackage } = await import("../client-package.ts");
+  const { makeClientPackage } = await import("../security/client-package.ts");
   const made = await makeClientPackage(server.config, terms.Name, password, notAfter);
   await server.certificates.put(new X509Certificate(made.certificate), terms);
   const archive = await zip(

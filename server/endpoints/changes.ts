@@ -1,12 +1,12 @@
 /** Changes of a database as they happen, over web sockets; and the list of subscribed connections. */
 import type { WebSocket } from "ws";
-import type { Database } from "../../engine/database.ts";
-import { ChangeHub } from "../change-hub.ts";
-import type { ChangeWatches } from "../change-watches.ts";
-import { ChangesConnection, waitingBytesMax } from "../changes-connection.ts";
-import { timeSpanText } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import type { DatabaseContext, Route, WebSocketRoute } from "../route.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { ChangeHub } from "../changes/change-hub.ts";
+import type { ChangeWatches } from "../changes/change-watches.ts";
+import { ChangesConnection, waitingBytesMax } from "../changes/changes-connection.ts";
+import { timeSpanText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { DatabaseContext, Route, WebSocketRoute } from "../routing/route.ts";
 import { requiredId } from "./operations.ts";
 
 const path = "/databases/:database/changes";

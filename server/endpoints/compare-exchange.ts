@@ -1,6 +1,6 @@
 /** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
-import { EngineError } from "../../engine/errors.ts";
-import { DocumentParser } from "../../engine/json/json-parser.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { DocumentParser } from "../../engine/documents/document-parser.ts";
 import {
   type CompareExchangeValue,
   compareExchangeKey,
@@ -10,10 +10,10 @@ import {
   deleteCompareExchange,
   putCompareExchange,
 } from "../../engine/writes/compare-exchange.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
-import { StreamedReply } from "../streamed-reply.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonContentType } from "../http/response.ts";
+import { StreamedReply } from "../http/streamed-reply.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/cmpxchg";
 const int32Max = 2_147_483_647;

@@ -1,14 +1,14 @@
 /** Counters of documents. Values are 64-bit integers, sent as JSON numbers with all their digits. */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
+import { largeBuffer } from "../../engine/base/large-buffer.ts";
+import { runInTurns } from "../../engine/base/turns.ts";
+import type { Work } from "../../engine/base/work-budget.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { DocumentParser } from "../../engine/documents/document-parser.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
-import { DocumentParser } from "../../engine/json/json-parser.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";
-import { largeBuffer } from "../../engine/large-buffer.ts";
-import { runInTurns } from "../../engine/turns.ts";
-import type { Work } from "../../engine/work-budget.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
 import {
   applyCounters,
   type CounterSlot,
@@ -17,10 +17,10 @@ import {
   type DocumentCounterOperations,
   parseCounterRequest,
 } from "../../engine/writes/counter-operations.ts";
-import { isAllowed, refusalMessage, requirements } from "../access.ts";
-import type { Exchange } from "../exchange.ts";
-import { forbidden } from "../request-error.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { forbidden } from "../http/request-error.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
+import { isAllowed, refusalMessage, requirements } from "../security/access.ts";
 
 const path = "/databases/:database/counters";
 

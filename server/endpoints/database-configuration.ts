@@ -2,14 +2,17 @@
  * Configurations of a database's features (revisions, expiration, refresh) and of its clients, and its settings. Each
  * is a member of the database record. Shapes and texts are those of RavenDB 7.2.7.
  */
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { revisionBinIntervalSeconds, revisionBinMinutes } from "../../engine/base/limits.ts";
 import { timeSpanMicros } from "../../engine/keyspaces/revision-rules.ts";
-import { revisionBinIntervalSeconds, revisionBinMinutes } from "../../engine/limits.ts";
-import { clientConfigurationOf, keptClientConfiguration } from "../client-configuration.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import { jsonContentType, noContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import {
+  clientConfigurationOf,
+  keptClientConfiguration,
+} from "../databases/client-configuration.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { jsonContentType, noContentType } from "../http/response.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const prefix = "/databases/:database";
 

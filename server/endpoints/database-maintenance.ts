@@ -3,15 +3,15 @@
  * rules, compaction. Shapes and texts are those of RavenDB 7.2.7.
  */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
-import { humaneSize } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import { databaseMissing } from "../request-error.ts";
-import type { Context, Route } from "../route.ts";
-import type { ServerServices } from "../services.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import { humaneSize } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import { databaseMissing } from "../http/request-error.ts";
+import type { Context, Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 
 const admin = "/admin/databases";
 

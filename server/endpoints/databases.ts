@@ -2,23 +2,23 @@
  * Databases: create, delete, list, their records, states and topology. Shapes and texts are those of RavenDB 7.2.7.
  */
 
-import type { Database } from "../../engine/database.ts";
-import { checkDatabaseName } from "../../engine/database-name.ts";
+import { checkDatabaseName } from "../../engine/base/database-name.ts";
+import type { Database } from "../../engine/database/database.ts";
 import { EngineError } from "../../engine/engine.ts";
-import { hasPermission, refusalMessage } from "../access.ts";
 import {
   databaseTopology,
   fullRecord,
   type KeptRecord,
   keptRecord,
   recordOf,
-} from "../database-record.ts";
-import { dateText, humaneSize } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import { databaseMissing, forbidden, RequestError } from "../request-error.ts";
-import { interfaceVersion, noContentType } from "../response.ts";
-import type { Context, DatabaseContext, Route } from "../route.ts";
+} from "../databases/database-record.ts";
+import { dateText, humaneSize } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { databaseMissing, forbidden, RequestError } from "../http/request-error.ts";
+import { interfaceVersion, noContentType } from "../http/response.ts";
+import type { Context, DatabaseContext, Route } from "../routing/route.ts";
+import { hasPermission, refusalMessage } from "../security/access.ts";
 
 const admin = "/admin/databases";
 

@@ -2,11 +2,12 @@
  * Document streams: any number of documents, from one view, as they are read. `format=jsonl` writes one document
  * per line, any other format `{"Results":[…]}`.
  */
-import { eachListed, listingOf } from "../document-listing.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
-import { StreamedReply } from "../streamed-reply.ts";
+
+import type { Exchange } from "../http/exchange.ts";
+import { jsonContentType } from "../http/response.ts";
+import { StreamedReply } from "../http/streamed-reply.ts";
+import { eachListed, listingOf } from "../replies/document-listing.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 export const documentStreamRoutes: readonly Route[] = [
   {

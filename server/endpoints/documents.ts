@@ -4,15 +4,15 @@
  * Statuses, ETags and the shape of replies are those of RavenDB 7.2.7: a single missing document is 404 with an empty
  * body, among several it is `null`; the ETag of a single document is its change vector.
  */
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
 import { deleteDocument } from "../../engine/writes/documents.ts";
-import { expectedVector, isUnchanged, missingEtag, quoted } from "../conditional.ts";
-import { listDocuments } from "../document-listing.ts";
-import { changeVectorOfRow, loadDocuments } from "../document-loading.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import { uploadedFile } from "../multipart.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import { expectedVector, isUnchanged, missingEtag, quoted } from "../http/conditional.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import { uploadedFile } from "../http/multipart.ts";
+import { listDocuments } from "../replies/document-listing.ts";
+import { changeVectorOfRow, loadDocuments } from "../replies/document-loading.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/docs";
 

@@ -1,5 +1,5 @@
 /** Connection strings, and definitions of ETL tasks and queue sinks. Shapes and texts are those of RavenDB 7.2.7. */
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
 import {
   allDefinitions,
   connectionStringsOf,
@@ -10,11 +10,11 @@ import {
   type TaskKind,
   withDefinition,
   withoutDefinition,
-} from "../etl-definitions.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import { RequestError } from "../request-error.ts";
-import type { DatabaseContext, Method, Route } from "../route.ts";
+} from "../databases/etl-definitions.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { RequestError } from "../http/request-error.ts";
+import type { DatabaseContext, Method, Route } from "../routing/route.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 

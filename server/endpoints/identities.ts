@@ -1,11 +1,12 @@
 /** Numbers for ids: HiLo ranges that clients reserve, and identities that the server increments. */
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
-import { formatTimestamp, parseTimestamp } from "../../engine/timestamp.ts";
+
+import { EngineError } from "../../engine/base/errors.ts";
+import { formatTimestamp, parseTimestamp } from "../../engine/base/timestamp.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
 import { nextIdentity, seedIdentity } from "../../engine/writes/documents.ts";
 import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../../engine/writes/hilo.ts";
-import type { Exchange } from "../exchange.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const prefix = "/databases/:database";
 

@@ -3,16 +3,16 @@
  * those of RavenDB 7.2.7.
  */
 import { hostname } from "node:os";
-import type { Database } from "../../engine/database.ts";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
 import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/indexing/open-index.ts";
 import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
-import type { Access } from "../access.ts";
-import type { Connection } from "../connection.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import { noContentType } from "../response.ts";
-import type { DatabaseContext, Method, Route } from "../route.ts";
+import type { Connection } from "../http/connection.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import { noContentType } from "../http/response.ts";
+import type { DatabaseContext, Method, Route } from "../routing/route.ts";
+import type { Access } from "../security/access.ts";
 import { namedIndex, requireIndex } from "./indexes.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;

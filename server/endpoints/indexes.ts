@@ -1,24 +1,24 @@
 /** Indexes of a database: definitions, statistics, terms, errors. Replies are those of RavenDB 7.2.7. */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import { WorkBudget } from "../../engine/base/work-budget.ts";
+import type { Database } from "../../engine/database/database.ts";
 import { definitionJson } from "../../engine/indexing/definition-json.ts";
 import type { IndexError } from "../../engine/indexing/index-errors.ts";
 import type { OpenIndex } from "../../engine/indexing/open-index.ts";
 import { StaticIndex } from "../../engine/indexing/static-index.ts";
-import { safeHash } from "../../engine/query-rows.ts";
-import { searchEngineOf } from "../../engine/search-engine.ts";
-import { formatTimestamp } from "../../engine/timestamp.ts";
-import { WorkBudget } from "../../engine/work-budget.ts";
-import type { Access } from "../access.ts";
-import { timeSpanText } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../index-rows.ts";
-import { jsonBody } from "../json-body.ts";
-import { timeText } from "../query-reply.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Method, Route } from "../route.ts";
+import { searchEngineOf } from "../../engine/querying/search-engine-setting.ts";
+import { safeHash } from "../../engine/reading/query-rows.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import { timeSpanText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
+import { progressRow, stalenessReasons, statisticsRow, statusOf } from "../replies/index-rows.ts";
+import { timeText } from "../replies/query-reply.ts";
+import type { DatabaseContext, Method, Route } from "../routing/route.ts";
+import type { Access } from "../security/access.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 

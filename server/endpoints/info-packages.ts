@@ -9,11 +9,16 @@
  */
 import { readFile } from "node:fs/promises";
 import type { AdminPaths } from "../../certs/certificate-folder.ts";
-import type { Exchange } from "../exchange.ts";
-import { InternalExchange } from "../internal-exchange.ts";
-import { type Context, type DatabaseContext, databasePrefix, type Route } from "../route.ts";
-import type { ServerServices } from "../services.ts";
-import { type ZipEntry, zip } from "../zip.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { InternalExchange } from "../http/internal-exchange.ts";
+import { type ZipEntry, zip } from "../http/zip.ts";
+import {
+  type Context,
+  type DatabaseContext,
+  databasePrefix,
+  type Route,
+} from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 import { attachment } from "./certificates.ts";
 
 export const infoPackageRoutes: readonly Route[] = [

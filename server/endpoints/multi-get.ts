@@ -4,17 +4,17 @@
  * Where RavenDB 7.2.7 sends `null` for missing documents, official clients of both versions fail; here they get an
  * empty result, with the same status.
  */
-import { EngineError } from "../../engine/errors.ts";
-import { ReplyText } from "../../engine/reply-text.ts";
-import { turnIsOver } from "../../engine/turns.ts";
-import type { Exchange } from "../exchange.ts";
-import { type CapturedReply, InternalExchange } from "../internal-exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import { GatheringRoom } from "../reply-room.ts";
-import { noRoomForReplies } from "../request-error.ts";
-import { errorBody } from "../response.ts";
-import { type DatabaseContext, databasePrefix, type Route } from "../route.ts";
-import type { ServerServices } from "../services.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { turnIsOver } from "../../engine/base/turns.ts";
+import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import { GatheringRoom } from "../http/reply-room.ts";
+import { noRoomForReplies } from "../http/request-error.ts";
+import { errorBody } from "../http/response.ts";
+import { type DatabaseContext, databasePrefix, type Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
 
 const path = `${databasePrefix}multi_get`;
 /** Bytes of all results together: they are buffered in memory. */

@@ -1,11 +1,12 @@
 /** Operations of a database and of the server: new ids, states, the list, cancellation. */
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
-import type { Operations } from "../../engine/operations.ts";
-import type { Exchange } from "../exchange.ts";
-import { operationReply, operationStateReply } from "../operation-reply.ts";
-import { jsonContentType } from "../response.ts";
-import type { Context, DatabaseContext, Route } from "../route.ts";
+
+import { EngineError } from "../../engine/base/errors.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import type { Operations } from "../../engine/store/operations.ts";
+import { operationReply, operationStateReply } from "../databases/operation-reply.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonContentType } from "../http/response.ts";
+import type { Context, DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/operations";
 

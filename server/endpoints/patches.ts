@@ -2,19 +2,19 @@
  * Patches of one document, by a script (`PATCH docs?id=…`) or by JSON Patch (`PATCH json-patch?id=…`). Replies are
  * those of RavenDB 7.2.7.
  */
-import { assert } from "../../engine/assert.ts";
+import { assert } from "../../engine/base/assert.ts";
+import { formatTimestamp, neverText } from "../../engine/base/timestamp.ts";
 import { EngineError } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, skipValue, ValueSpan } from "../../engine/json/field-access.ts";
 import { readTree } from "../../engine/json/text-tree.ts";
-import { formatTimestamp, neverText } from "../../engine/timestamp.ts";
 import { patchByJson } from "../../engine/writes/json-patch.ts";
 import { type PatchResult, type PatchScript, patchDocument } from "../../engine/writes/patch.ts";
-import { expectedVector } from "../conditional.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBodyWithText } from "../json-body.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import { expectedVector } from "../http/conditional.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBodyWithText } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 export const patchRoutes: readonly Route[] = [
   {

@@ -1,15 +1,15 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
-import { fingerprintOf } from "../../engine/query-rows.ts";
-import type { Exchange } from "../exchange.ts";
-import { QueryReply, timeText } from "../query-reply.ts";
-import { type QueryRequest, queryOfAddress, queryOfBody } from "../query-request.ts";
-import { streamQuery } from "../query-stream.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { fingerprintOf } from "../../engine/reading/query-rows.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonContentType } from "../http/response.ts";
+import { QueryReply, timeText } from "../replies/query-reply.ts";
+import { type QueryRequest, queryOfAddress, queryOfBody } from "../replies/query-request.ts";
+import { streamQuery } from "../replies/query-stream.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/queries";
 const streamPath = "/databases/:database/streams/queries";

@@ -1,11 +1,5 @@
 /** Revisions: read by document or change vector, bin, delete, revert. Shapes are those of RavenDB 7.2.7. */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import { documentFlags } from "../../engine/document-record.ts";
-import { EngineError } from "../../engine/errors.ts";
-import type { OperationWork } from "../../engine/operations.ts";
-import { ReplyText } from "../../engine/reply-text.ts";
 import {
   adoptOrphanedRevisions,
   deleteRevisions,
@@ -13,20 +7,26 @@ import {
   type RevisionScope,
   revertToMoment,
   revertToVectors,
-} from "../../engine/revision-tasks.ts";
-import { parseTimestamp } from "../../engine/timestamp.ts";
-import { isUnchanged, quoted, StateHash } from "../conditional.ts";
-import { humaneSize } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import { jsonContentType } from "../response.ts";
+} from "../../engine/background/revision-tasks.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { parseTimestamp } from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { documentFlags } from "../../engine/documents/document-record.ts";
+import { ReplyText } from "../../engine/documents/reply-text.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import type { OperationWork } from "../../engine/store/operations.ts";
+import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
+import { humaneSize } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
 import {
   type RevisionRecord,
   readRevisions,
   revisionByVector,
   rowsOf,
-} from "../revision-reading.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+} from "../replies/revision-reading.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/revisions";
 const adminPath = "/databases/:database/admin/revisions";

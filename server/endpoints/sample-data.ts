@@ -1,5 +1,5 @@
 /** Sample data for learning. Statuses and texts are those of RavenDB 7.2.7. */
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
 import {
   type DumpOptions,
   parseDumpOptions,
@@ -7,9 +7,13 @@ import {
 } from "../../engine/smuggler/dump-options.ts";
 import { importDump } from "../../engine/smuggler/import.ts";
 import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
-import type { Exchange } from "../exchange.ts";
-import type { DatabaseContext, Route } from "../route.ts";
-import { sampleDump, sampleRevisionSettings, sampleSeriesSettings } from "../sample-data.ts";
+import {
+  sampleDump,
+  sampleRevisionSettings,
+  sampleSeriesSettings,
+} from "../databases/sample-data.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 export const sampleDataRoutes: readonly Route[] = [
   {

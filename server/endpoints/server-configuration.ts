@@ -3,12 +3,12 @@ import {
   clientConfigurationKey,
   keptClientConfiguration,
   serverClientConfiguration,
-} from "../client-configuration.ts";
-import type { SettingName } from "../config.ts";
-import { settingTable } from "../config.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import type { Context, Route } from "../route.ts";
+} from "../databases/client-configuration.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import type { Context, Route } from "../routing/route.ts";
+import type { SettingName } from "../settings/config.ts";
+import { settingTable } from "../settings/config.ts";
 import { replyMetadata } from "./server-info.ts";
 
 export const serverConfigurationRoutes: readonly Route[] = [

@@ -1,13 +1,13 @@
 /** Server information: version, node, cluster of one, routes, statistics. Shapes are those of RavenDB 7.2.7. */
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { hasPermission, refusalMessage } from "../access.ts";
-import { dateText, timeSpanText } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import { databaseMissing, forbidden } from "../request-error.ts";
-import { interfaceVersion } from "../response.ts";
-import { type Context, databasePrefix, type Route } from "../route.ts";
-import type { ServerServices } from "../services.ts";
+import { dateText, timeSpanText } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { databaseMissing, forbidden } from "../http/request-error.ts";
+import { interfaceVersion } from "../http/response.ts";
+import { type Context, databasePrefix, type Route } from "../routing/route.ts";
+import type { ServerServices } from "../routing/services.ts";
+import { hasPermission, refusalMessage } from "../security/access.ts";
 
 /** The longest delay that `getDelayed` grants. */
 const delayMsMax = 60_000;

@@ -5,9 +5,10 @@
  */
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import type { Database } from "../../engine/database.ts";
-import { EngineError } from "../../engine/errors.ts";
-import { exportHeldBytesMax } from "../../engine/limits.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { exportHeldBytesMax } from "../../engine/base/limits.ts";
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
 import { defaultLimits } from "../../engine/scripting/script-values.ts";
 import {
   type DumpOptions,
@@ -18,16 +19,15 @@ import { exportDump } from "../../engine/smuggler/export.ts";
 import { importDump } from "../../engine/smuggler/import.ts";
 import { SmugglerResult } from "../../engine/smuggler/smuggler-result.ts";
 import { transformOf } from "../../engine/smuggler/transform.ts";
-import { formatTimestamp } from "../../engine/timestamp.ts";
-import { isAllowed, requirements } from "../access.ts";
-import { dumpText } from "../dump-body.ts";
-import type { Exchange } from "../exchange.ts";
-import { parseObject } from "../json-body.ts";
-import { multipartBoundary, multipartContents } from "../multipart.ts";
-import { typed } from "../operation-reply.ts";
-import type { ReplyStream } from "../reply-stream.ts";
-import type { DatabaseContext, Route } from "../route.ts";
-import { refuseLifting } from "../script-rights.ts";
+import { dumpText } from "../databases/dump-body.ts";
+import { typed } from "../databases/operation-reply.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { parseObject } from "../http/json-body.ts";
+import { multipartBoundary, multipartContents } from "../http/multipart.ts";
+import type { ReplyStream } from "../http/reply-stream.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
+import { refuseLifting } from "../routing/script-rights.ts";
+import { isAllowed, requirements } from "../security/access.ts";
 
 const path = "/databases/:database/smuggler";
 

@@ -5,9 +5,9 @@
  */
 import { EngineError, type ErrorCode } from "../../engine/engine.ts";
 import type { JsonObject } from "../../engine/json/json-object.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import type { Route } from "../route.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import type { Route } from "../routing/route.ts";
 
 interface Kind {
   readonly path: string;

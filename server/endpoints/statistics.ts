@@ -1,19 +1,19 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
 import {
   type CollectionCounts,
   type CollectionFigures,
   collectionCounts,
   collectionFigures,
   databaseCounts,
-} from "../../engine/statistics.ts";
-import { formatTimestamp } from "../../engine/timestamp.ts";
-import { humaneSize } from "../dates.ts";
-import type { Exchange } from "../exchange.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+} from "../../engine/database/statistics.ts";
+import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import { humaneSize } from "../http/dates.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const prefix = "/databases/:database";
 

@@ -3,22 +3,22 @@
  * Shapes and texts are those of RavenDB 7.2.7.
  */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
 import { archivedBehaviors, type SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
 import { closed } from "../../engine/subscriptions/subscription-set.ts";
-import { formatTimestamp } from "../../engine/timestamp.ts";
 import {
   deleteSubscription,
   type SubscriptionSettings,
 } from "../../engine/writes/subscriptions.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import { RequestError } from "../request-error.ts";
-import type { DatabaseContext, Route } from "../route.ts";
-import { StreamedReply } from "../streamed-reply.ts";
-import { includesMember } from "../subscription-messages.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { RequestError } from "../http/request-error.ts";
+import { StreamedReply } from "../http/streamed-reply.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
+import { includesMember } from "../subscriptions/subscription-messages.ts";
 import { replyMetadata } from "./server-info.ts";
 
 const path = "/databases/:database/subscriptions";

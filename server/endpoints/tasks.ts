@@ -3,10 +3,10 @@
  * definitions only. Shapes and texts are those of RavenDB 7.2.7.
  */
 
-import type { Database } from "../../engine/database.ts";
-import { nodeTag } from "../../engine/database-state.ts";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
 import type { SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
 import {
   deleteSubscription,
   requireSubscription,
@@ -20,11 +20,11 @@ import {
   taskKindOf,
   withDefinition,
   withoutDefinition,
-} from "../etl-definitions.ts";
-import type { Exchange } from "../exchange.ts";
-import type { JsonObject } from "../json-body.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
+} from "../databases/etl-definitions.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 import { replyMetadata } from "./server-info.ts";
 import { timeOf } from "./subscriptions.ts";
 

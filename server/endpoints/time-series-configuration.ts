@@ -2,12 +2,12 @@
  * The time series configuration in a database record: value names, by collection and series. Shapes and texts are those
  * of RavenDB 7.2.7. Policies (retention, rollups) are refused, since they are not implemented.
  */
-import { EngineError } from "../../engine/errors.ts";
-import type { Access } from "../access.ts";
-import type { Exchange } from "../exchange.ts";
-import { type JsonObject, jsonBody } from "../json-body.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Method, Route } from "../route.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { type JsonObject, jsonBody } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
+import type { DatabaseContext, Method, Route } from "../routing/route.ts";
+import type { Access } from "../security/access.ts";
 
 type Handle = (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
 

@@ -1,8 +1,9 @@
 /** Time series of documents: entries by range, statistics, and writes. Long ranges are streamed. */
 
-import type { Database } from "../../engine/database.ts";
-import { changeVectorOf, idOf } from "../../engine/document-record.ts";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { runInTurns } from "../../engine/base/turns.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
 import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
 import {
   committedSegments,
@@ -14,17 +15,15 @@ import {
   timeMax,
   timeMin,
 } from "../../engine/keyspaces/time-series.ts";
-import { runInTurns } from "../../engine/turns.ts";
 import {
   applySeriesOperations,
   parseSeriesOperations,
 } from "../../engine/writes/time-series-operations.ts";
-import { isUnchanged, quoted, StateHash } from "../conditional.ts";
-import type { Exchange } from "../exchange.ts";
-import { jsonBody } from "../json-body.ts";
-import { jsonContentType } from "../response.ts";
-import type { DatabaseContext, Route } from "../route.ts";
-import { StreamedReply } from "../streamed-reply.ts";
+import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonBody } from "../http/json-body.ts";
+import { jsonContentType } from "../http/response.ts";
+import { StreamedReply } from "../http/streamed-reply.ts";
 import {
   boundsOf,
   type EntryForm,
@@ -33,7 +32,8 @@ import {
   seriesStateText,
   sliceText,
   tagsOf,
-} from "../time-series-text.ts";
+} from "../replies/time-series-text.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const int32Max = 2_147_483_647;
 const path = "/databases/:database/timeseries";

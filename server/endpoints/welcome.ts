@@ -1,9 +1,9 @@
 /** Routes open to everybody, and the start page for browsers. */
 
-import type { Exchange } from "../exchange.ts";
-import { refusalPage } from "../refusal-page.ts";
-import { interfaceVersion } from "../response.ts";
-import type { Context, Route } from "../route.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { interfaceVersion } from "../http/response.ts";
+import { refusalPage } from "../routing/refusal-page.ts";
+import type { Context, Route } from "../routing/route.ts";
 
 export const welcomeRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/setup/alive", access: "open", handle: getAlive },

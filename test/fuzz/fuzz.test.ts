@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { InvariantError } from "../../engine/assert.ts";
-import { QueryString } from "../../server/request.ts";
-import { routes } from "../../server/route-table.ts";
+import { InvariantError } from "../../engine/base/assert.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
+import { QueryString } from "../../server/http/request.ts";
 import { fuzz } from "./fuzz-run.ts";
 import { mutateNode, nodeOf, textOf } from "./json-node.ts";
 import { describeRequest, randomOf, requestOf } from "./request-maker.ts";

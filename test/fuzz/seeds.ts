@@ -2,7 +2,7 @@
  * Valid requests as seeds for mutations: at least one for each route of the table, several for those with many inputs.
  * Paths are relative to the database unless they begin with a slash.
  */
-import { routes } from "../../server/route-table.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
 
 /** A body before it is text. */
 export type SeedBody =

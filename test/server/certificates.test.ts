@@ -9,9 +9,9 @@ import { createSecureContext } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { type CertificatePair, makeClientCertificate } from "../../certs/authority.ts";
-import type { Exchange } from "../../server/exchange.ts";
-import type { Route } from "../../server/route.ts";
-import { routes } from "../../server/route-table.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
+import type { Exchange } from "../../server/http/exchange.ts";
+import type { Route } from "../../server/routing/route.ts";
 import {
   noCertificate,
   type Reply,

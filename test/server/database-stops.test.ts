@@ -1,7 +1,7 @@
 /** What clients hear of a database that has stopped, and that others are served all the time. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { InvariantError } from "../../engine/assert.ts";
-import type { Database } from "../../engine/database.ts";
+import { InvariantError } from "../../engine/base/assert.ts";
+import type { Database } from "../../engine/database/database.ts";
 import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
 import { stopTestServers } from "../support/start-test-server.ts";
 

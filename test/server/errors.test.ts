@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import * as net from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "../../server/route.ts";
-import { routes } from "../../server/route-table.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
+import type { Route } from "../../server/routing/route.ts";
 import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 

@@ -4,9 +4,9 @@ import type * as http2 from "node:http2";
 import * as net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Exchange } from "../../server/exchange.ts";
-import type { Route } from "../../server/route.ts";
-import { routes } from "../../server/route-table.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
+import type { Exchange } from "../../server/http/exchange.ts";
+import type { Route } from "../../server/routing/route.ts";
 import {
   requestHttp2,
   startTestServer,

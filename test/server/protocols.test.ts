@@ -12,11 +12,11 @@ import { promisify } from "node:util";
 import * as zlib from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { EngineError } from "../../engine/errors.ts";
-import type { Exchange } from "../../server/exchange.ts";
-import { InternalExchange } from "../../server/internal-exchange.ts";
-import type { Context, Route } from "../../server/route.ts";
-import { routes } from "../../server/route-table.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
+import type { Exchange } from "../../server/http/exchange.ts";
+import { InternalExchange } from "../../server/http/internal-exchange.ts";
+import type { Context, Route } from "../../server/routing/route.ts";
 import {
   requestHttp1,
   requestHttp2,

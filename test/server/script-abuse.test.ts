@@ -1,6 +1,6 @@
 /** Scripts that never end, in every place that runs them: each is stopped with an error that names its limit. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { processMemory } from "../../engine/memory-budget.ts";
+import { processMemory } from "../../engine/base/memory-budget.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 let server: TestServer;

@@ -10,7 +10,7 @@ import { X509Certificate } from "node:crypto";
 import type { ClientHttp2Session } from "node:http2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CertificatePair } from "../../certs/authority.ts";
-import { routes } from "../../server/route-table.ts";
+import { routes } from "../../server/endpoints/route-table.ts";
 import { multipart } from "../support/endpoint-client.ts";
 import {
   noCertificate,

@@ -22,7 +22,7 @@ import {
   makeServerCertificate,
 } from "../../certs/authority.ts";
 import { writePfx } from "../../certs/pfx.ts";
-import { exitCodes } from "../../server/start-error.ts";
+import { exitCodes } from "../../server/settings/start-error.ts";
 import { requestHttp1, requestHttp2 } from "../support/start-test-server.ts";
 
 // From the source and from dist/ alike.

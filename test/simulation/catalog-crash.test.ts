@@ -1,6 +1,6 @@
 /** Power loss and failing calls while databases are created and deleted: each exists completely, or not at all. */
 import { expect, test } from "vitest";
-import { DatabaseCatalog } from "../../engine/database-catalog.ts";
+import { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
 import { countCalls, crashEverywhere, named, playWithFault } from "../support/crash-loop.ts";
 import { everyFault } from "../support/every-fault.ts";
 import { logOptions, simulatedEnvironment } from "../support/simulated-database.ts";

@@ -7,8 +7,8 @@
  * bit position within a byte.
  */
 import { describe, expect, test } from "vitest";
-import { Database } from "../../engine/database.ts";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { Database } from "../../engine/database/database.ts";
 import { describeDatabase } from "../support/database-picture.ts";
 import { put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";

@@ -4,7 +4,7 @@
  * a different start for each scenario and fault; with `npm run test:faults` every call.
  */
 import { expect, test } from "vitest";
-import { Database } from "../../engine/database.ts";
+import { Database } from "../../engine/database/database.ts";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
 import { checkRecovery, databaseScenarios, put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";

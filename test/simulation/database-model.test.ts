@@ -5,9 +5,9 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { idOf } from "../../engine/document-record.ts";
+import { idOf } from "../../engine/documents/document-record.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
-import type { DatabaseView } from "../../engine/store.ts";
+import type { DatabaseView } from "../../engine/store/store.ts";
 import type { Batch, Operation } from "../support/model-database.ts";
 import { History, SimulatedDatabase } from "../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../support/simulated-file-system.ts";

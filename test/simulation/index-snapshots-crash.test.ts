@@ -5,7 +5,7 @@
  * By default every 29th call; with `npm run test:faults` every call.
  */
 import { expect, test } from "vitest";
-import { Database } from "../../engine/database.ts";
+import { Database } from "../../engine/database/database.ts";
 import { countCalls, crashEverywhere, playWithFault } from "../support/crash-loop.ts";
 import { everyFault } from "../support/every-fault.ts";
 import { query } from "../support/open-database.ts";

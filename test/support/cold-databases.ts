@@ -2,9 +2,10 @@
  * Setup for every test file of `npm run test:cold`, see cold.ts. Released memory is overwritten, so late
  * reads of it find garbage.
  */
-import { logDefaults } from "../../engine/database-opening.ts";
+
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import { logDefaults } from "../../engine/store/database-opening.ts";
 
 logDefaults.cache = new SegmentCache(0, new ImagePool(true), 1024);
 logDefaults.segmentBytesMin = 4096;

@@ -3,9 +3,9 @@
  * prints a line on standard output for each acknowledged write. Arguments: the folder, a seed, the first number to use.
  */
 import { writeSync } from "node:fs";
-import type { Lease } from "../../engine/blob-store.ts";
-import { Database } from "../../engine/database.ts";
-import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { Database } from "../../engine/database/database.ts";
+import type { Lease } from "../../engine/log/blob-store.ts";
+import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { largeDocumentOf, operationsOf } from "./crash-writes.ts";
 import { applyTo, type Batch } from "./model-database.ts";
 

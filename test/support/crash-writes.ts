@@ -1,5 +1,5 @@
 /** The writes of the killed process by number, shared by that process and the checker. */
-import { preparedBytesMin } from "../../engine/limits.ts";
+import { preparedBytesMin } from "../../engine/base/limits.ts";
 import type { Batch } from "./model-database.ts";
 import { SeededRandom } from "./random.ts";
 

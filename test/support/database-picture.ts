@@ -3,14 +3,14 @@
  * database reopened from its files (physical layout: positions, etags, counts, bytes).
  */
 import assert from "node:assert/strict";
-import type { Database } from "../../engine/database.ts";
+import type { Database } from "../../engine/database/database.ts";
 import {
   bodyTextOf,
   changeVectorOf,
   documentFlags,
   idOf,
   shapeIdOf,
-} from "../../engine/document-record.ts";
+} from "../../engine/documents/document-record.ts";
 import { revisionAttachmentKey } from "../../engine/keyspaces/attachments.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";

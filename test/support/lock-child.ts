@@ -7,8 +7,8 @@
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { EngineError, openEngine } from "../../engine/engine.ts";
-import { ownFacts } from "../../engine/lock/holder-facts.ts";
-import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { ownFacts } from "../../engine/platform/lock/holder-facts.ts";
+import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 
 export interface LockChildOptions {
   readonly silenceMs?: number;

@@ -2,12 +2,13 @@
  * A model of the database: maps in memory. It applies the same operations, and describes as text what the database must
  * then contain.
  */
-import { compileBytePatch } from "../../engine/byte-patch.ts";
-import { bodyTextOf, idOf } from "../../engine/document-record.ts";
-import { EngineError } from "../../engine/errors.ts";
-import { scriptCache } from "../../engine/script-cache.ts";
-import type { Transaction } from "../../engine/transaction.ts";
+
+import { EngineError } from "../../engine/base/errors.ts";
+import { bodyTextOf, idOf } from "../../engine/documents/document-record.ts";
+import { scriptCache } from "../../engine/scripting/script-cache.ts";
+import type { Transaction } from "../../engine/store/transaction.ts";
 import { deleteAttachment, putAttachment } from "../../engine/writes/attachments.ts";
+import { compileBytePatch } from "../../engine/writes/byte-patch.ts";
 import { deleteCompareExchange, putCompareExchange } from "../../engine/writes/compare-exchange.ts";
 import { deleteCounter, incrementCounter } from "../../engine/writes/counters.ts";
 import { deleteDocument, nextIdentity, putParsed } from "../../engine/writes/documents.ts";

@@ -3,8 +3,8 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
-import { isLockName } from "../../engine/lock/lock-record.ts";
-import type { QueryOptions } from "../../engine/query-host.ts";
+import { isLockName } from "../../engine/platform/lock/lock-record.ts";
+import type { QueryOptions } from "../../engine/querying/query-host.ts";
 import type { QueryOutcome } from "../../engine/rql/results.ts";
 
 const engines: Engine[] = [];

@@ -6,8 +6,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { Database, type DatabaseOptions } from "../../engine/database.ts";
-import { nodeEnvironment } from "../../engine/node-environment.ts";
+import { Database, type DatabaseOptions } from "../../engine/database/database.ts";
+import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { isCold } from "./cold.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 

@@ -3,9 +3,9 @@
  * in use: by another request, an operation, a changes connection or a subscription worker. A database with stopped
  * indexes stays open, because a restart resets that, in RavenDB too.
  */
-import type { DatabaseCatalog } from "../../engine/database-catalog.ts";
-import type { Exchange } from "../../server/exchange.ts";
-import type { DatabaseContext, DatabaseRoute, Route } from "../../server/route.ts";
+import type { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
+import type { Exchange } from "../../server/http/exchange.ts";
+import type { DatabaseContext, DatabaseRoute, Route } from "../../server/routing/route.ts";
 
 type Database = DatabaseContext["database"];
 

@@ -1,5 +1,5 @@
 /** A clock that advances only when a test does so, and a little with each reading, so that time slices end. */
-import type { Clock, Timer } from "../../engine/environment.ts";
+import type { Clock, Timer } from "../../engine/base/environment.ts";
 
 interface Planned {
   readonly atMs: number;

@@ -2,15 +2,15 @@
  * A database on a simulated disk, with its model: what was submitted, in order, and how much of it was acknowledged.
  */
 import { expect } from "vitest";
-import type { Lease } from "../../engine/blob-store.ts";
-import { Database, type DatabaseOptions } from "../../engine/database.ts";
-import type { Environment } from "../../engine/environment.ts";
-import { EngineError } from "../../engine/errors.ts";
+import type { Environment } from "../../engine/base/environment.ts";
+import { EngineError } from "../../engine/base/errors.ts";
+import { finish, type Work } from "../../engine/base/work-budget.ts";
+import { Database, type DatabaseOptions } from "../../engine/database/database.ts";
 import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
+import type { Lease } from "../../engine/log/blob-store.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../engine/log/segment-cache.ts";
-import type { Transaction } from "../../engine/transaction.ts";
-import { finish, type Work } from "../../engine/work-budget.ts";
+import type { Transaction } from "../../engine/store/transaction.ts";
 import { rewriteTouched } from "../../engine/writes/documents.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 import { applyTo, type Batch, ModelDatabase, Refused } from "./model-database.ts";

@@ -14,8 +14,13 @@
  * Invariants:
  * - The same calls, faults and seeds give the same bytes.
  */
-import type { DirectoryLock, FileHandle, FileSystem, OpenMode } from "../../engine/environment.ts";
-import { EngineError } from "../../engine/errors.ts";
+import type {
+  DirectoryLock,
+  FileHandle,
+  FileSystem,
+  OpenMode,
+} from "../../engine/base/environment.ts";
+import { EngineError } from "../../engine/base/errors.ts";
 import { SeededRandom } from "./random.ts";
 
 const sectorBytes = 512;

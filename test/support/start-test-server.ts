@@ -12,12 +12,12 @@ import * as https from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CertificatePair, makeClientCertificate } from "../../certs/authority.ts";
-import type { Grant } from "../../server/access.ts";
-import { loadConfig } from "../../server/config.ts";
-import type { Route } from "../../server/route.ts";
-import { routes as allRoutes } from "../../server/route-table.ts";
-import { type RunningServer, startServer } from "../../server/run.ts";
-import { openStorage, type Storage } from "../../server/storage.ts";
+import { routes as allRoutes } from "../../server/endpoints/route-table.ts";
+import type { Route } from "../../server/routing/route.ts";
+import type { Grant } from "../../server/security/access.ts";
+import { loadConfig } from "../../server/settings/config.ts";
+import { type RunningServer, startServer } from "../../server/startup/run.ts";
+import { openStorage, type Storage } from "../../server/startup/storage.ts";
 import { isCold } from "./cold.ts";
 import { restarting } from "./restarting-routes.ts";
 

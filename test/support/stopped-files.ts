@@ -2,7 +2,12 @@
  * The files of a process that is paused right before one of its changes reaches the disk, and later resumes: that
  * change is then made late, and every further call fails, as when the folder has been lost. See `FencedFiles`.
  */
-import type { DirectoryLock, FileHandle, FileSystem, OpenMode } from "../../engine/environment.ts";
+import type {
+  DirectoryLock,
+  FileHandle,
+  FileSystem,
+  OpenMode,
+} from "../../engine/base/environment.ts";
 import { SimulatedCrash, type SimulatedFileSystem } from "./simulated-file-system.ts";
 
 export class StoppedFiles implements FileSystem {

@@ -3,8 +3,8 @@
  * state recovered after a crash is checked.
  */
 import { expect } from "vitest";
-import type { FileSystem } from "../../engine/environment.ts";
-import type { EngineError } from "../../engine/errors.ts";
+import type { FileSystem } from "../../engine/base/environment.ts";
+import type { EngineError } from "../../engine/base/errors.ts";
 import type { CompactionOptions } from "../../engine/log/compaction.ts";
 import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
 import { ImagePool } from "../../engine/log/image-pool.ts";

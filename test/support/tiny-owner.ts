@@ -5,9 +5,7 @@
  *
  * Deletions have flag 1. Changes that are appended but not yet durable are staged, as in a real owner.
  */
-import { assert } from "../../engine/assert.ts";
-import type { FileLog } from "../../engine/log/file-log.ts";
-import type { Position, RecordOwner, SnapshotSection } from "../../engine/log/log.ts";
+import { assert } from "../../engine/base/assert.ts";
 import {
   recordEtagAt,
   recordFlagsAt,
@@ -18,7 +16,9 @@ import {
   recordLengthAt,
   recordWordAt,
   sealRecord,
-} from "../../engine/log/record.ts";
+} from "../../engine/base/record.ts";
+import type { FileLog } from "../../engine/log/file-log.ts";
+import type { Position, RecordOwner, SnapshotSection } from "../../engine/log/log.ts";
 
 export interface TinyEntry {
   value: string;

@@ -5,7 +5,7 @@
  * Invariants:
  * - Errors are reported in RavenDB 7.2.7's own words where it has any, else with line and column.
  */
-import { EngineError } from "../../errors.ts";
+import { EngineError } from "../../base/errors.ts";
 import { isCSharp, type StaticDefinition } from "../static-definition.ts";
 import { type CSharpScript, csharpMap, csharpReduce } from "./csharp-script.ts";
 

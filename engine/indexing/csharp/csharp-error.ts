@@ -3,7 +3,7 @@
  *
  * The name of the index is added by the caller that deploys it.
  */
-import { EngineError } from "../../errors.ts";
+import { EngineError } from "../../base/errors.ts";
 
 /** An error in the text as a whole. */
 export function csharpRefusal(reason: string): EngineError {

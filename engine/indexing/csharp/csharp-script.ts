@@ -10,7 +10,7 @@
  *   another name.
  * - Every name is bound in the text, or is refused with its position.
  */
-import { EngineError } from "../../errors.ts";
+import { EngineError } from "../../base/errors.ts";
 import { csharpError, csharpRefusal } from "./csharp-error.ts";
 import { functionNames, methodNames, staticNames, staticValues } from "./csharp-names.ts";
 import { parseCSharp } from "./csharp-parser.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
 import {
   findAnalyzer,
   lowerInvariant,
   parseSearchText,
   standardAnalyzer,
 } from "../../../engine/indexing/analyzer.ts";
-import { FreeBudget, finish } from "../../../engine/work-budget.ts";
 
 function wordsOf(text: string): string[] {
   const words: string[] = [];

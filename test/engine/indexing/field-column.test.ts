@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
 import { FieldColumn } from "../../../engine/indexing/field-column.ts";
 import { sortByKey } from "../../../engine/indexing/packed.ts";
 import { numberKind, textKind } from "../../../engine/indexing/term-dictionary.ts";
-import { FreeBudget, finish } from "../../../engine/work-budget.ts";
 
 function addText(column: FieldColumn, text: string): void {
   const bytes = Buffer.from(text);

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { automaticIndexesMax, automaticIndexFieldsMax } from "../../../engine/base/limits.ts";
 import type { AutomaticIndex } from "../../../engine/indexing/automatic-index.ts";
 import type {
   DefinitionField,
   IndexDefinition,
 } from "../../../engine/indexing/index-definition.ts";
-import { automaticIndexesMax, automaticIndexFieldsMax } from "../../../engine/limits.ts";
 import { ArrayDatabase, rowIds } from "../rql/execute-array-host.ts";
 
 const open: ArrayDatabase[] = [];

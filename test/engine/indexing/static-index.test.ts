@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { bodyTextOf } from "../../../engine/document-record.ts";
+import { finish } from "../../../engine/base/work-budget.ts";
+import { bodyTextOf } from "../../../engine/documents/document-record.ts";
 import type { StoredRow } from "../../../engine/indexing/index-host.ts";
 import type { IndexProgram, MapResult } from "../../../engine/indexing/index-program.ts";
 import { parseStaticDefinition } from "../../../engine/indexing/static-definition.ts";
 import { StaticIndex } from "../../../engine/indexing/static-index.ts";
-import { finish } from "../../../engine/work-budget.ts";
 import { ArrayDatabase } from "../rql/execute-array-host.ts";
 
 const open: ArrayDatabase[] = [];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DocumentParser } from "../../../engine/json/json-parser.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import { slowMinify } from "./slow-minify.ts";
 
 const parser = new DocumentParser(null);

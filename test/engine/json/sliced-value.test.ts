@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { parsedText } from "../../../engine/json/raw-scan.ts";
 import { longValueBytes, parsedInSlices } from "../../../engine/json/sliced-value.ts";
 

@@ -1,7 +1,7 @@
 /** Entries in an index snapshot that is written while they change. */
 import { expect, test } from "vitest";
+import { recordKinds } from "../../../engine/base/record.ts";
 import { EntryKeyspace } from "../../../engine/keyspaces/entry-keyspace.ts";
-import { recordKinds } from "../../../engine/log/record.ts";
 
 function newKeyspace(): EntryKeyspace<string> {
   return new EntryKeyspace<string>("values", recordKinds.value, () => undefined);

@@ -1,5 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { MemoryBudget } from "../../../engine/base/memory-budget.ts";
+import { recordLengthAt, sealRecord } from "../../../engine/base/record.ts";
 import {
   BlockPool,
   Extent,
@@ -8,10 +10,8 @@ import {
   slotCountMax,
 } from "../../../engine/log/blocks.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
-import { recordLengthAt, sealRecord } from "../../../engine/log/record.ts";
 import { Segment } from "../../../engine/log/segment.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
-import { MemoryBudget } from "../../../engine/memory-budget.ts";
 import { SeededRandom } from "../../support/random.ts";
 
 const extentBytes = 1024;

@@ -1,7 +1,7 @@
 /** Files that were changed behind the log's back. Opening refuses, or what is read is right: never something else. */
 import { crc32 } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { decodeManifest } from "../../../engine/log/manifest.ts";
 import { salvage } from "../../../engine/log/salvage.ts";
 import type { Damage } from "../../../engine/log/scrub.ts";

@@ -10,7 +10,7 @@ import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { positionSegmentFactor } from "../../../engine/log/log.ts";
 import { segmentFileName } from "../../../engine/log/segment.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
-import { nodeEnvironment } from "../../../engine/node-environment.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { TinyOwner } from "../../support/tiny-owner.ts";
 
 const folders: string[] = [];

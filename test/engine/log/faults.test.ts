@@ -1,6 +1,6 @@
 /** Disks that fail or are full, at every call of the file system. */
 import { expect, test } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { countCalls, named, playWithFault } from "../../support/crash-loop.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 import { TinyDatabase } from "../../support/tiny-database.ts";

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { openLog } from "../../../engine/log/file-log.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
-import { nodeEnvironment } from "../../../engine/node-environment.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { TinyOwner } from "../../support/tiny-owner.ts";
 
 const folders: string[] = [];

@@ -1,7 +1,7 @@
 /** The text cases: each query is parsed, printed and analysed, or refused. */
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
 import type { QueryKind } from "../../../engine/rql/analyzed-query.ts";
 import { parsePatchQuery, parseQuery } from "../../../engine/rql/parser.ts";

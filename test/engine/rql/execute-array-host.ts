@@ -7,13 +7,15 @@ import {
   DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../../../engine/document-encoding.ts";
-import { MetadataWriter } from "../../../engine/document-metadata.ts";
+} from "../../../engine/documents/document-encoding.ts";
+import { MetadataWriter } from "../../../engine/documents/document-metadata.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import {
   collectionMemberOf,
   composedMetadataLength,
   composeMetadata,
-} from "../../../engine/document-text.ts";
+} from "../../../engine/documents/document-text.ts";
+import { type Shape, ShapeTable } from "../../../engine/documents/shapes.ts";
 import type {
   CollectionEtags,
   DeletionCursor,
@@ -24,8 +26,6 @@ import type {
   StoredRow,
 } from "../../../engine/indexing/index-host.ts";
 import { IndexSet } from "../../../engine/indexing/index-set.ts";
-import { DocumentParser } from "../../../engine/json/json-parser.ts";
-import { type Shape, ShapeTable } from "../../../engine/keyspaces/shapes.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
 import { automaticIndexName } from "../../../engine/rql/auto-index-name.ts";
 import { executeQuery, type QueryHost } from "../../../engine/rql/execute.ts";

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { assert } from "../../../engine/assert.ts";
+import { assert } from "../../../engine/base/assert.ts";
+import { finish } from "../../../engine/base/work-budget.ts";
 import { executeEntries, findDocuments } from "../../../engine/rql/execute.ts";
 import { QueryCompiler } from "../../../engine/rql/query.ts";
 import type { ScriptProvider, StoredRow } from "../../../engine/rql/row-source.ts";
-import { finish } from "../../../engine/work-budget.ts";
 import { ArrayDatabase, rowIds } from "./execute-array-host.ts";
 
 let database = new ArrayDatabase();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { FreeBudget } from "../../../engine/base/work-budget.ts";
 import type { AnalyzedInclude, Condition } from "../../../engine/rql/analyzed-query.ts";
 import { makeHighlighters } from "../../../engine/rql/highlight.ts";
 import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
-import { FreeBudget } from "../../../engine/work-budget.ts";
 
 const body = { name: "Body", path: [{ name: "Body", arrays: 0 }], isQuoted: false, alias: null };
 const text =

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import type { Query } from "../../../engine/rql/ast.ts";
 import { parsePatchQuery, parseQuery } from "../../../engine/rql/parser.ts";
 import { describeArgument, printQuery } from "../../../engine/rql/print.ts";

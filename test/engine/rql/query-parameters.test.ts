@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { finish, WorkBudget } from "../../../engine/base/work-budget.ts";
 import {
   jsonText,
   number,
   parseQueryParameters,
   readQueryParameters,
 } from "../../../engine/rql/query-parameters.ts";
-import { finish, WorkBudget } from "../../../engine/work-budget.ts";
 
 describe("parseQueryParameters", () => {
   it("keeps integers of 64 bits exact and tells them from doubles", () => {

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript, type Outcome } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import {

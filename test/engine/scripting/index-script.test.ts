@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import type { IndexScriptHost } from "../../../engine/scripting/index-functions.ts";
 import {
   indexMapsOf,

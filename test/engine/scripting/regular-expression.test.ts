@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { compilePattern, compileTextTest } from "../../../engine/scripting/regular-expression.ts";
 
 /** Counts work instead of refusing it. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript, resultTexts, ScriptParameters } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { fieldsRead, simpleUpdates } from "../../../engine/scripting/script-reading.ts";

@@ -1,7 +1,7 @@
 /** Documents as the database gives them to scripts: bytes in the middle of others. */
 
-import { DocumentParser } from "../../../engine/json/json-parser.ts";
-import { ShapeTable } from "../../../engine/keyspaces/shapes.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
+import { ShapeTable } from "../../../engine/documents/shapes.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import type { ShapeHint } from "../../../engine/scripting/shape-hint.ts";
 

@@ -1,6 +1,6 @@
 /** A host of scripts without a database: nothing is there, everything is noted. */
 
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import type { ScriptHost } from "../../../engine/scripting/script-host.ts";
 

@@ -2,7 +2,7 @@
  * The automaton of a pattern is compared with the machine that walks all threads, over patterns and texts made at random.
  */
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { compilePattern, compileTextTest } from "../../../engine/scripting/regular-expression.ts";
 import { AutomatonSpace } from "../../../engine/scripting/text-automaton.ts";
 import { SeededRandom } from "../../support/random.ts";

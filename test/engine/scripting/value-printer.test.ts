@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { defaultLimits, Run, ScriptObject } from "../../../engine/scripting/script-values.ts";

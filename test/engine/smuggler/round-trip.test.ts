@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { Decompress } from "fzstd";
 import { describe, expect, test } from "vitest";
-import type { Database } from "../../../engine/database.ts";
-import { EngineError } from "../../../engine/errors.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
+import type { Database } from "../../../engine/database/database.ts";
 import {
   type DumpOptions,
   parseDumpOptions,

@@ -3,7 +3,7 @@
  * acknowledged of each document.
  */
 import { afterEach, expect, test } from "vitest";
-import type { Database } from "../../../engine/database.ts";
+import type { Database } from "../../../engine/database/database.ts";
 import type { SubscriptionBatch } from "../../../engine/subscriptions/subscription.ts";
 import type { SubscriptionWorker } from "../../../engine/subscriptions/subscription-worker.ts";
 import {

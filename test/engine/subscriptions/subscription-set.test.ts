@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Database } from "../../../engine/database.ts";
-import type { EngineError } from "../../../engine/errors.ts";
+import type { EngineError } from "../../../engine/base/errors.ts";
+import type { Database } from "../../../engine/database/database.ts";
 import type { SubscriptionBatch } from "../../../engine/subscriptions/subscription.ts";
 import type {
   SubscriptionWorker,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { nameBytesMax } from "../../../engine/limits.ts";
+import { nameBytesMax } from "../../../engine/base/limits.ts";
 import { IdSlab } from "../../../engine/tree/id-slab.ts";
 import { ByteReader } from "../../../engine/tree/sections.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EngineError } from "../../../engine/errors.ts";
-import { DocumentParser } from "../../../engine/json/json-parser.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import { parseBatch } from "../../../engine/writes/batch-parser.ts";
 
 const documentParser = new DocumentParser(null);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Database } from "../../../engine/database.ts";
+import type { Database } from "../../../engine/database/database.ts";
 import { putParsed, putText } from "../../../engine/writes/documents.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 

@@ -1,10 +1,10 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bodyTextOf } from "../../../engine/document-record.ts";
-import { preparedBytesMin } from "../../../engine/limits.ts";
-import { combinedCrc, crcAround } from "../../../engine/log/crc-combine.ts";
-import { recordLengthAt, verifyRecord } from "../../../engine/log/record.ts";
+import { combinedCrc, crcAround } from "../../../engine/base/crc-combine.ts";
+import { preparedBytesMin } from "../../../engine/base/limits.ts";
+import { recordLengthAt, verifyRecord } from "../../../engine/base/record.ts";
+import { bodyTextOf } from "../../../engine/documents/document-record.ts";
 import { putParsed } from "../../../engine/writes/documents.ts";
 import { prepareDocument, withParsed } from "../../../engine/writes/prepared-document.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Database } from "../../../engine/database.ts";
+import { Database } from "../../../engine/database/database.ts";
 import type { SeriesEntry } from "../../../engine/keyspaces/series-segment.ts";
 import {
   committedSegments,

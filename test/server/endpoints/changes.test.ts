@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { waitingBytesMax } from "../../../server/changes-connection.ts";
+import { waitingBytesMax } from "../../../server/changes/changes-connection.ts";
 import { ChangesSocket } from "../../support/changes-socket.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
@@ -455,7 +455,7 @@ test("what goes wrong for one connection ends that one; writers and others go on
   const broken = await ChangesSocket.open(client.server);
   const other = await ChangesSocket.open(client.server);
   for (const socket of [broken, other]) await socket.command("watch-doc", "told/1");
-  const { ChangesConnection } = await import("../../../server/changes-connection.ts");
+  const { ChangesConnection } = await import("../../../server/changes/changes-connection.ts");
   const real = ChangesConnection.prototype.sendOfDocument;
   const spy = vi.spyOn(ChangesConnection.prototype, "sendOfDocument");
   spy.mockImplementationOnce(() => {

@@ -5,9 +5,9 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Database } from "../../../engine/database.ts";
-import { nameBytesMax } from "../../../engine/limits.ts";
-import { nodeEnvironment } from "../../../engine/node-environment.ts";
+import { nameBytesMax } from "../../../engine/base/limits.ts";
+import { Database } from "../../../engine/database/database.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { pictureOf } from "../../support/database-picture.ts";
 import {
   type EndpointClient,

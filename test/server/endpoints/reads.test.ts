@@ -1,8 +1,8 @@
 /** Statistics, several reads in one request, and streams of documents. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { InternalExchange } from "../../../server/internal-exchange.ts";
-import type { Route } from "../../../server/route.ts";
-import { routes } from "../../../server/route-table.ts";
+import { routes } from "../../../server/endpoints/route-table.ts";
+import { InternalExchange } from "../../../server/http/internal-exchange.ts";
+import type { Route } from "../../../server/routing/route.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 

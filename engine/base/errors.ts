@@ -1,0 +1,97 @@
+/**
+ * Every error with a cause outside this code: the caller's mistake, or the environment's.
+ *
+ * The list of codes is closed. `server/http/error-status.ts` gives each its HTTP status and the type name that clients of
+ * the interface know; a code without both does not compile.
+ */
+
+/** What went wrong, grouped by when it can happen. */
+export type ErrorCode =
+  // a value in a request
+  | "invalid-argument" // a parameter or field is missing, empty or of the wrong form
+  | "out-of-range" // a value that is not one of those allowed
+  | "invalid-format" // text that should be a date, an enum member, ... is not
+  | "invalid-operation" // the request makes no sense in the present state
+  | "bad-request" // the request as a whole is incomplete
+  | "not-supported" // understood, but refused
+  | "access-refused" // valid, but not allowed here or for this caller
+  | "too-large" // over a limit of size, depth or count
+  // JSON text
+  | "json-invalid" // not JSON; the message has line and column
+  | "json-truncated" // ends too early, or is empty
+  | "json-not-object" // JSON, but not an object where one is needed
+  | "json-escape" // a backslash followed by a character that cannot be escaped
+  // documents
+  | "concurrency" // the expected change vector is not the current one
+  | "document-missing"
+  | "collection-mismatch" // a write would move a document to another collection
+  | "attachment-missing"
+  | "counter-overflow"
+  | "series-value-invalid" // an entry of a time series has a value that is not a number (NaN)
+  | "series-out-of-range" // an entry of a time series has too many values or too long a tag
+  | "compare-exchange-key-too-big"
+  | "cluster-concurrency" // a cluster-wide batch met a newer atomic guard or compare-exchange value
+  | "command-invalid" // a batch has a command of an unknown type
+  | "compare-exchange-key-invalid" // a key that only the database itself may use
+  | "raft-apply" // a cluster-wide command that cannot be applied
+  // databases
+  | "database-missing"
+  | "database-exists"
+  | "database-disabled"
+  | "database-name-invalid"
+  | "database-damaged" // its files are damaged; the message names file and offset
+  | "database-locked" // another process has its folder
+  | "folder-lost" // another process took the folder while this one was silent
+  | "database-stopped" // a sync failed, or an invariant did not hold: it serves nothing until it is reopened
+  | "disk-full" // writes are refused until there is space; deletes and compaction go on
+  | "record-damaged" // one record's checksum is wrong; the message names the document
+  | "read-failed" // a transient read error: the content is unknown, and a retry may succeed
+  // work
+  | "work-limit" // the request exceeds its limit of work or memory; the message names the setting
+  | "memory-full" // the memory for work is in use by other requests
+  // queries and scripts
+  | "query-syntax"
+  | "query-invalid"
+  | "index-missing"
+  | "index-invalid"
+  | "index-creation"
+  | "index-deletion"
+  | "index-compilation"
+  | "index-stale"
+  | "sorter-missing"
+  | "sorter-compilation"
+  | "analyzer-compilation"
+  | "script-failed"
+  | "script-syntax"
+  | "script-recursion"
+  | "method-missing" // a script calls a function of an old version; the message has its new name
+  | "regex-invalid"
+  | "operation-missing"
+  | "operation-cancelled"
+  // subscriptions
+  | "subscription-missing"
+  | "subscription-in-use"
+  | "subscription-closed"
+  | "subscription-invalid"
+  | "subscription-name-invalid"
+  | "subscription-changed" // its definition is not the one that the worker knows
+  // waiting
+  | "overloaded" // not enough memory beside other work; a retry may succeed
+  | "timeout";
+
+/** An error for the caller. `details` are extra fields of an error reply (ids, change vectors, ...). */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options?: { cause?: unknown; details?: Readonly<Record<string, unknown>> },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.details = options?.details;
+  }
+}

@@ -1,0 +1,419 @@
+/**
+ * The set of databases in one data folder (or in memory): create, list, open on first use, delete.
+ *
+ *   <folder>/<name>/            a database
+ *   <folder>/.creating-<hex>/   one being created; left by a crash, removed at the next start
+ *   <folder>/.deleted-<hex>/    one being deleted; likewise
+ *
+ * Invariants:
+ * - A database exists while a folder has its name: one rename creates it, after all of it is durable, and one rename
+ *   deletes it.
+ * - Names are compared case-insensitively, and keep the spelling of their creation.
+ * - Requests to create, open or delete one database are carried out in order of arrival.
+ * - An existing database is never created again: a folder without its content is an error.
+ * - A stopped database is closed and reopened from its folder, a few times an hour at most; meanwhile requests for it
+ *   fail with the reason. One that is in memory only stays stopped.
+ * - With `IdleOptions`, a database without requests or activity is closed; a request that arrives meanwhile waits for
+ *   that, and opens it again.
+ */
+
+import { checkDatabaseName } from "../base/database-name.ts";
+import type { Environment, Timer } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { reopeningsMax } from "../base/limits.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import { makeDurableDirectory } from "../platform/durable-directory.ts";
+import { stoppedError } from "../store/stopped-error.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
+import { Reopenings } from "./reopenings.ts";
+
+const creatingPrefix = ".creating-";
+const deletedPrefix = ".deleted-";
+
+/** When idle databases are closed. */
+export interface IdleOptions {
+  /** Milliseconds since the last request for it. */
+  readonly idleMs: number;
+  /** Milliseconds between two checks. */
+  readonly checkMs: number;
+}
+
+interface Slot {
+  readonly name: string;
+  /** Monotonic time of the last request for it, in milliseconds. */
+  usedMs: number;
+  /** Its `servedCount` at the last check. */
+  servedCount: number;
+  /** Set while it is open. */
+  database: Database | undefined;
+  /** The last queued task for it: creating, opening or deleting. They run one after another. */
+  turn: Promise<unknown> | undefined;
+  /** It was deleted, or could not be created. */
+  isGone: boolean;
+  /** Its deletion has been requested. */
+  isLeaving: boolean;
+  /** Why it has stopped, until it is open again. */
+  stopCause: Error | undefined;
+  readonly reopenings: Reopenings;
+}
+
+function newSlot(name: string): Slot {
+  return {
+    name,
+    usedMs: 0,
+    servedCount: 0,
+    database: undefined,
+    turn: undefined,
+    isGone: false,
+    isLeaving: false,
+    stopCause: undefined,
+    reopenings: new Reopenings(),
+  };
+}
+
+export class DatabaseCatalog {
+  readonly #environment: Environment;
+  /** Null: all databases are in memory. */
+  readonly #folder: string | null;
+  readonly #options: DatabaseOptions;
+  readonly #slots = new Map<string, Slot>();
+  readonly #idle: IdleOptions | null;
+  #idleTimer: Timer | null = null;
+  #isClosed = false;
+
+  private constructor(
+    environment: Environment,
+    folder: string | null,
+    options: DatabaseOptions,
+    idle: IdleOptions | null,
+  ) {
+    this.#environment = environment;
+    this.#folder = folder;
+    this.#options = options;
+    this.#idle = idle;
+  }
+
+  /** Lists the databases and removes what a crash left behind; opens none of them. */
+  static async open(
+    environment: Environment,
+    folder: string | null,
+    options: DatabaseOptions = {},
+    idle: IdleOptions | null = null,
+  ): Promise<DatabaseCatalog> {
+    const catalog = new DatabaseCatalog(environment, folder, options, idle);
+    if (folder === null) return catalog;
+    const { files } = environment;
+    await makeDurableDirectory(files, folder);
+    for (const name of await files.list(folder)) {
+      if (name.startsWith(creatingPrefix) || name.startsWith(deletedPrefix)) {
+        await files.removeTree(`${folder}/${name}`);
+      } else if (!name.startsWith(".")) {
+        catalog.#slots.set(name.toLowerCase(), newSlot(name));
+      }
+    }
+    catalog.#lookLater();
+    return catalog;
+  }
+
+  /** Names as they were created, sorted case-insensitively. */
+  names(): string[] {
+    return [...this.#slots.entries()]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, slot]) => slot.name);
+  }
+
+  has(name: string): boolean {
+    return this.#slots.has(name.toLowerCase());
+  }
+
+  /** Databases that are open now. */
+  opened(): Database[] {
+    return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
+  }
+
+  /**
+   * The database of that name, in any letter case; a promise when it must be opened first.
+   * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
+   */
+  find(name: string): Database | undefined | Promise<Database | undefined> {
+    const slot = this.#slots.get(name.toLowerCase());
+    if (slot === undefined) return undefined;
+    slot.usedMs = this.#environment.clock.monotonicMs();
+    if (slot.database !== undefined && slot.turn === undefined) return slot.database;
+    if (slot.stopCause !== undefined) return this.#findStopped(slot, slot.stopCause);
+    return this.#inTurn(slot, () => this.#open(slot));
+  }
+
+  /**
+   * Creates a database with its settings record; durable when it resolves. If one of that name is being deleted, waits
+   * for that.
+   * @throws EngineError database-name-invalid, database-exists
+   */
+  async create(name: string, record: JsonObject): Promise<Database> {
+    checkDatabaseName(name);
+    const key = name.toLowerCase();
+    for (;;) {
+      this.#assertOpen();
+      const present = this.#slots.get(key);
+      if (present === undefined) break;
+      if (!present.isLeaving) {
+        throw new EngineError("database-exists", `Database '${name}' already exists!`);
+      }
+      await present.turn?.catch(() => undefined);
+    }
+    const slot = newSlot(name);
+    this.#slots.set(key, slot);
+    return await this.#inTurn(slot, async () => {
+      try {
+        slot.database = this.#kept(slot, await this.#make(name, record));
+        return slot.database;
+      } catch (error) {
+        this.#forget(slot);
+        throw error;
+      }
+    });
+  }
+
+  /** Deletes a database with all its files. @returns false when it does not exist. */
+  async delete(name: string): Promise<boolean> {
+    const slot = this.#slots.get(name.toLowerCase());
+    if (slot === undefined) return false;
+    slot.isLeaving = true;
+    return await this.#inTurn(slot, () => this.#remove(slot));
+  }
+
+  /** Closes a database until its next use. Nobody may be using it. */
+  async unload(name: string): Promise<void> {
+    const slot = this.#slots.get(name.toLowerCase());
+    if (slot === undefined || this.#folder === null) return;
+    await this.#inTurn(slot, async () => {
+      const { database } = slot;
+      slot.database = undefined;
+      await database?.close();
+    });
+  }
+
+  /** Closes the databases that have been idle for long enough. @returns how many. */
+  async closeIdle(): Promise<number> {
+    const idle = this.#idle;
+    if (idle === null) return 0;
+    const { clock } = this.#environment;
+    const isIdle = (slot: Slot): boolean => {
+      const { database } = slot;
+      if (database === undefined || slot.isLeaving) return false;
+      if (database.servedCount !== slot.servedCount) {
+        slot.servedCount = database.servedCount;
+        slot.usedMs = clock.monotonicMs();
+      }
+      return clock.monotonicMs() - slot.usedMs >= idle.idleMs && database.mayBeUnloaded;
+    };
+    let closed = 0;
+    for (const slot of [...this.#slots.values()]) {
+      if (this.#isClosed || slot.turn !== undefined || !isIdle(slot)) continue;
+      await this.#inTurn(slot, async () => {
+        // It may have been used since the check.
+        const { database } = slot;
+        if (database === undefined || !isIdle(slot)) return;
+        slot.database = undefined;
+        closed++;
+        await database.close();
+      });
+    }
+    return closed;
+  }
+
+  #lookLater(): void {
+    if (this.#idle === null || this.#isClosed) return;
+    this.#idleTimer = this.#environment.clock.setTimer(this.#idle.checkMs, () => {
+      // A failed close leaves damage, if any, to be found at the next opening.
+      void this.closeIdle()
+        .catch(() => undefined)
+        .finally(() => this.#lookLater());
+    });
+  }
+
+  /** Closes all databases; each is durable and has a fresh index snapshot. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#idleTimer?.cancel();
+    const slots = [...this.#slots.values()];
+    const results = await Promise.allSettled(
+      slots.map((slot) =>
+        this.#inTurn(slot, async () => {
+          const { database } = slot;
+          slot.database = undefined;
+          await database?.close();
+        }),
+      ),
+    );
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  /** Runs `work` when all earlier tasks of the slot are done. */
+  #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
+    const turn = (slot.turn ?? Promise.resolve()).then(work, work);
+    slot.turn = turn;
+    const settled = (): void => {
+      if (slot.turn === turn) slot.turn = undefined;
+    };
+    turn.then(settled, settled);
+    return turn;
+  }
+
+  async #open(slot: Slot): Promise<Database | undefined> {
+    if (slot.isGone || slot.database !== undefined) return slot.database;
+    this.#assertOpen();
+    const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
+    const folder = `${this.#folder}/${slot.name}`;
+    const database = await Database.open(this.#environment, slot.name, folder, options);
+    slot.database = this.#kept(slot, database);
+    slot.stopCause = undefined;
+    return slot.database;
+  }
+
+  /** Watches the database for stopping. */
+  #kept(slot: Slot, database: Database): Database {
+    database.whenStopped = (error) => this.#stopped(slot, database, error);
+    return database;
+  }
+
+  #stopped(slot: Slot, database: Database, error: Error): void {
+    if (slot.database !== database || this.#isClosed) return;
+    if (this.#folder === null) {
+      this.#report(
+        `Database '${slot.name}' has stopped. It is in memory only and cannot be opened again`,
+        error,
+      );
+      return;
+    }
+    this.#report(`Database '${slot.name}' has stopped and is opened again from the disk`, error);
+    slot.stopCause = error;
+    this.#inTurn(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
+      this.#report(`Database '${slot.name}' could not be opened again`, cause),
+    );
+  }
+
+  /** Abandons a stopped database, and reopens it unless that has happened too often. */
+  async #reopen(slot: Slot, stopped: Database): Promise<void> {
+    if (slot.database !== stopped || slot.isLeaving) return;
+    slot.database = undefined;
+    await stopped
+      .abandon()
+      .catch((cause: unknown) => this.#report(`Database '${slot.name}' did not end well`, cause));
+    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    if (waitMs > 0) {
+      this.#report(
+        `Database '${slot.name}' was opened again ${reopeningsMax} times within an hour and stays closed for ${seconds(waitMs)} s`,
+      );
+      return;
+    }
+    await this.#openAgain(slot);
+  }
+
+  async #openAgain(slot: Slot): Promise<Database | undefined> {
+    if (slot.isGone) return undefined;
+    const beganMs = this.#nowMs();
+    slot.reopenings.note(beganMs);
+    try {
+      const database = await this.#open(slot);
+      const tookMs = Math.round(this.#nowMs() - beganMs);
+      this.#report(`Database '${slot.name}' is open again, after ${tookMs} ms`);
+      return database;
+    } finally {
+      // If that failed, the next request opens it in the usual way and gets the error.
+      slot.stopCause = undefined;
+    }
+  }
+
+  /**
+   * For a database that is being reopened, or was reopened too often; once its waiting time is over, the next request
+   * opens it.
+   */
+  #findStopped(slot: Slot, cause: Error): Promise<Database | undefined> {
+    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    if (slot.turn === undefined && waitMs === 0) {
+      return this.#inTurn(slot, () => this.#openAgain(slot));
+    }
+    const isUnderWay = slot.turn !== undefined;
+    return Promise.reject(stoppedError(slot.name, cause, isUnderWay ? undefined : waitMs));
+  }
+
+  #nowMs(): number {
+    return this.#environment.clock.monotonicMs();
+  }
+
+  #report(message: string, cause?: unknown): void {
+    this.#options.report?.(message, cause);
+  }
+
+  async #remove(slot: Slot): Promise<boolean> {
+    if (slot.isGone) return false;
+    this.#assertOpen();
+    try {
+      await slot.database?.abandon();
+    } finally {
+      slot.database = undefined;
+      slot.isLeaving = false;
+    }
+    await this.#removeFolder(slot);
+    return true;
+  }
+
+  #forget(slot: Slot): void {
+    slot.isGone = true;
+    slot.database = undefined;
+    this.#slots.delete(slot.name.toLowerCase());
+  }
+
+  async #make(name: string, record: JsonObject): Promise<Database> {
+    const folder = this.#folder;
+    if (folder === null) {
+      const database = await Database.open(this.#environment, name, null, this.#options);
+      await database.putSettings(record);
+      return database;
+    }
+    const { files } = this.#environment;
+    const making = `${folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
+    let database: Database | null = null;
+    try {
+      database = await Database.open(this.#environment, name, making, this.#options);
+      await database.putSettings(record);
+      await database.close();
+      await files.rename(making, `${folder}/${name}`);
+    } catch (error) {
+      await database?.abandon().catch(() => undefined);
+      await files.removeTree(making).catch(() => undefined);
+      throw error;
+    }
+    try {
+      await files.syncDirectory(folder);
+      return await Database.open(this.#environment, name, `${folder}/${name}`, this.#options);
+    } catch (error) {
+      await files.rename(`${folder}/${name}`, making).catch(() => undefined);
+      await files.removeTree(making).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #removeFolder(slot: Slot): Promise<void> {
+    if (this.#folder === null) {
+      this.#forget(slot);
+      return;
+    }
+    const { files } = this.#environment;
+    const trash = `${this.#folder}/${deletedPrefix}${this.#environment.random(8).toString("hex")}`;
+    await files.rename(`${this.#folder}/${slot.name}`, trash);
+    this.#forget(slot);
+    await files.syncDirectory(this.#folder);
+    // The rest is removed at the next start.
+    await files.removeTree(trash).catch(() => undefined);
+  }
+
+  #assertOpen(): void {
+    if (this.#isClosed) throw new EngineError("database-stopped", "The server is stopping.");
+  }
+}
+
+function seconds(ms: number): number {
+  return Math.ceil(ms / 1000);
+}

@@ -1,0 +1,116 @@
+/**
+ * Statistics of a database. The names are those of RavenDB 7.2.7's replies, and so are the rules of counting
+ * (measured): counters count once per document that has some, deletions of attachments are tombstones too.
+ */
+
+import { sliceMs } from "../base/limits.ts";
+import { documentFlags } from "../documents/document-record.ts";
+import { emptyCollectionId } from "../keyspaces/collections.ts";
+import { seriesKey } from "../keyspaces/time-series.ts";
+import type { Database } from "./database.ts";
+
+/** Counts that several replies share, in their order. */
+export interface DatabaseCounts {
+  readonly CountOfIndexes: number;
+  readonly CountOfDocuments: number;
+  readonly CountOfRevisionDocuments: number;
+  readonly CountOfTombstones: number;
+  readonly CountOfDocumentsConflicts: number;
+  readonly CountOfConflicts: number;
+  readonly CountOfAttachments: number;
+  readonly CountOfCounterEntries: number;
+  readonly CountOfTimeSeriesSegments: number;
+}
+
+/** Cost: constant. */
+export function databaseCounts({ state, queries }: Database): DatabaseCounts {
+  const { documents, keyspaces } = state;
+  return {
+    CountOfIndexes: queries.indexes.all().length,
+    CountOfDocuments: documents.documentCount,
+    CountOfRevisionDocuments: keyspaces.revisions.count,
+    CountOfTombstones: keyspaces.tombstones.count,
+    CountOfDocumentsConflicts: 0,
+    CountOfConflicts: 0,
+    CountOfAttachments: keyspaces.attachments.count,
+    CountOfCounterEntries: keyspaces.counterOwners.count,
+    CountOfTimeSeriesSegments: keyspaces.timeSeriesSegments.count,
+  };
+}
+
+/** One collection that has documents, revisions, or tombstones of documents. */
+export interface CollectionCounts {
+  readonly id: number;
+  readonly name: string;
+  readonly documents: number;
+  readonly tombstones: number;
+  readonly revisions: number;
+}
+
+/** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
+export function collectionCounts({ state }: Database): CollectionCounts[] {
+  const { documents, keyspaces } = state;
+  const { collections, tombstones } = keyspaces;
+  const deleted = new Map<string, number>();
+  for (const [, { type, collection }] of tombstones.records.withPrefix("")) {
+    if (type === "document") deleted.set(collection, (deleted.get(collection) ?? 0) + 1);
+  }
+  const rows: CollectionCounts[] = [];
+  for (let id = emptyCollectionId; id < collections.count; id++) {
+    const name = collections.nameOf(id);
+    const count = documents.countOfCollection(id);
+    const gone = deleted.get(name) ?? 0;
+    const kept = keyspaces.revisions.countOfCollection(id);
+    if (count > 0 || gone > 0 || kept > 0) {
+      rows.push({ id, name, documents: count, tombstones: gone, revisions: kept });
+    }
+  }
+  return rows;
+}
+
+/** Figures that need a scan of a collection's documents. */
+export interface CollectionFigures {
+  /** Bytes of its documents' records. */
+  readonly bytes: number;
+  /** Documents that have counters. */
+  readonly counterOwners: number;
+  readonly seriesSegments: number;
+  readonly seriesSegmentBytes: number;
+}
+
+/** Yields to the event loop. Cost: O(documents of the collection). */
+export async function collectionFigures(
+  database: Database,
+  collectionId: number,
+): Promise<CollectionFigures> {
+  const { timeSeriesSegments } = database.state.keyspaces;
+  const view = database.view();
+  try {
+    const cursor = view.documents.byEtag(collectionId, 0);
+    const batch = new Uint32Array(256);
+    let bytes = 0;
+    let counterOwners = 0;
+    let seriesSegments = 0;
+    let seriesSegmentBytes = 0;
+    let sliceEnd = performance.now() + sliceMs;
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const document of batch.subarray(0, count)) {
+        bytes += view.documents.lengthOf(document);
+        if ((view.documents.flagsOf(document) & documentFlags.HasCounters) !== 0) counterOwners++;
+        if ((view.documents.flagsOf(document) & documentFlags.HasTimeSeries) === 0) continue;
+        const prefix = seriesKey(view.documents.lowerIdOf(document), "");
+        for (const [, { length }] of timeSeriesSegments.range(prefix, prefix)) {
+          seriesSegments++;
+          seriesSegmentBytes += length;
+        }
+      }
+      if (performance.now() < sliceEnd) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      sliceEnd = performance.now() + sliceMs;
+    }
+    return { bytes, counterOwners, seriesSegments, seriesSegmentBytes };
+  } finally {
+    view.release();
+  }
+}

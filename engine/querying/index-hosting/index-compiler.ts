@@ -1,0 +1,633 @@
+/**
+ * Compiles the JavaScript and the C# of deployed indexes and runs it for the stages of indexing/: input comes from
+ * stored documents, output goes out as JSON texts.
+ *
+ * Invariants:
+ * - Every document that a map loads is in the result's references, whether or not it exists.
+ * - The functions of an index keep no state for long: their own variables are reset every `runsPerDeclaration` runs.
+ */
+
+import type { Clock } from "../../base/environment.ts";
+import { EngineError } from "../../base/errors.ts";
+import { indexEntriesPerDocumentMax } from "../../base/limits.ts";
+import { collectionIdOf, idOf } from "../../documents/document-record.ts";
+import { type CSharpScript, compileCSharp } from "../../indexing/csharp/csharp-definition.ts";
+import type { StoredRow } from "../../indexing/index-host.ts";
+import {
+  type DynamicFieldOptions,
+  type IndexProgram,
+  type ItemFailure,
+  type MappedEntry,
+  type MappedField,
+  type MappedItems,
+  type MapResult,
+  type MapSource,
+  RecordAwaited,
+  type ReducedValue,
+} from "../../indexing/index-program.ts";
+import {
+  type FieldIndexing,
+  fieldIndexings,
+  isCSharpIndex,
+  type StaticDefinition,
+} from "../../indexing/static-definition.ts";
+import { type Attachment, attachmentKey } from "../../keyspaces/attachments.ts";
+import { counterKey } from "../../keyspaces/counters.ts";
+import type { EntryKeyspace } from "../../keyspaces/entry-keyspace.ts";
+import { nextTurn, QueryRows } from "../../reading/query-rows.ts";
+import { ReadingScriptHost } from "../../reading/query-scripts.ts";
+import type { AttachmentScriptHost } from "../../scripting/attachment-functions.ts";
+import { listedText, resultText } from "../../scripting/csharp-values.ts";
+import type { IndexScriptHost } from "../../scripting/index-functions.ts";
+import {
+  type IndexMap,
+  type IndexReduce,
+  indexMapsOf,
+  indexReduceOf,
+  readIndexText,
+} from "../../scripting/index-script.ts";
+import { scriptDocumentOf } from "../../scripting/record-document.ts";
+import { type CompiledScript, compileScript, type RunInput } from "../../scripting/script.ts";
+import { valueText } from "../../scripting/script-document.ts";
+import { parseBody } from "../../scripting/script-parser.ts";
+import {
+  defaultLimits,
+  getOwn,
+  isArray,
+  isFunction,
+  isObject,
+  memoryExceeded,
+  newObject,
+  ownKeys,
+  type Run,
+  ScriptArray,
+  type ScriptFunction,
+  ScriptLate,
+  type ScriptLimits,
+  type ScriptObject,
+  setOwn,
+  type Value,
+} from "../../scripting/script-values.ts";
+import { ShapeHint } from "../../scripting/shape-hint.ts";
+import { valueOfText } from "../../scripting/text-source.ts";
+import type { Store } from "../../store/store.ts";
+import { RecordNotResident } from "../../store/transaction.ts";
+import { ContentAwaited, IndexContents } from "./index-contents.ts";
+
+/** Runs after which the functions are declared anew. */
+const runsPerDeclaration = 1_024;
+/** C# maps have no statement limit; this bounds their work instead. */
+const csharpStepsMax = 1_000_000;
+/** Timed-out runs of a map before its document counts as failed. */
+const lateRunsMax = 4;
+/** Cost of an index entry, and of each of its fields: terms are extracted, looked up and counted. */
+const entryUnits = 60;
+const fieldUnits = 60;
+/** Share of a script's memory that the values of one reduce may take: they are JSON texts still to be parsed. */
+const reducedShare = 1 / 8;
+/** Steps allowed for each further value of a reduce. */
+const stepsPerValue = 200;
+
+/**
+ * Compiles a definition.
+ * @throws EngineError index-compilation, index-creation, not-supported, invalid-operation
+ */
+export function compileIndex(
+  definition: StaticDefinition,
+  database: Store,
+  clock: Clock,
+): IndexProgram {
+  return new ScriptProgram(definition, database, clock);
+}
+
+/** A compiled script with its declarations, which are renewed periodically. */
+class Declared<Declaration> {
+  readonly script: CompiledScript;
+  readonly #read: (script: CompiledScript) => Declaration;
+  #declaration: Declaration;
+  #runCount = 0;
+
+  constructor(script: CompiledScript, read: (script: CompiledScript) => Declaration) {
+    this.script = script;
+    this.#read = read;
+    this.#declaration = read(script);
+  }
+
+  get current(): Declaration {
+    if (++this.#runCount % runsPerDeclaration === 0) this.#declaration = this.#read(this.script);
+    return this.#declaration;
+  }
+}
+
+class ScriptProgram implements IndexProgram {
+  readonly collections: readonly (string | null)[];
+  readonly referencedCollections: readonly (string | null)[];
+  readonly fieldNames: ReadonlySet<string> | null;
+  readonly isReduce: boolean;
+  readonly source: MapSource;
+  readonly #database: Store;
+  readonly #host: MapScriptHost;
+  readonly #maps: readonly Declared<readonly IndexMap[]>[];
+  readonly #reduce: Declared<IndexReduce> | null;
+  readonly #hint = new ShapeHint();
+  /** Writes the results of functions; in C# a missing value differs from null. */
+  readonly #writer: ValueWriter;
+  readonly #limits: ScriptLimits;
+  /** Of the document being mapped: its maps, and the keys of their results, share one account. */
+  #account: Run | null = null;
+  /** The last row whose maps timed out, and how often. */
+  #late = { docNum: -1, etag: 0, count: 0 };
+  /** Whether missing values are found as null; an entry without fields is then kept. */
+  readonly #keepsEmpty: boolean;
+
+  constructor(definition: StaticDefinition, database: Store, clock: Clock) {
+    const { name, reduce } = definition;
+    this.#database = database;
+    this.#host = new MapScriptHost(database, clock);
+    const isCSharp = isCSharpIndex(definition);
+    const texts = isCSharp ? csharpTexts(definition) : scriptTexts(definition);
+    this.#writer = isCSharp ? csharpWriter : scriptWriter;
+    this.#limits = isCSharp ? { ...defaultLimits, stepsMax: csharpStepsMax } : defaultLimits;
+    this.#keepsEmpty = keepsEmpty(definition, database);
+    this.#maps = texts.maps.map(
+      (script, number) => new Declared(script, (one) => indexMapsOf(name, number, one, this.#host)),
+    );
+    this.isReduce = reduce !== null;
+    this.#reduce =
+      texts.reduce === null
+        ? null
+        : new Declared(texts.reduce, (one) => indexReduceOf(name, one, this.#host));
+    const declared = this.#maps.flatMap(({ current }) => current);
+    this.collections = declared.map(({ collection }) => collection);
+    this.source = declared[0]?.source ?? "Documents";
+    if (declared.some(({ source }) => source !== this.source)) {
+      throw new EngineError(
+        "invalid-operation",
+        "Index definition cannot contain Maps with different source types.",
+      );
+    }
+    this.referencedCollections = [...texts.loads];
+    this.fieldNames = texts.fields;
+  }
+
+  map(row: StoredRow): MapResult {
+    const host = this.#host;
+    host.begin();
+    this.#account = null;
+    const entries: MappedEntry[] = [];
+    const values: ReducedValue[] = [];
+    let failure: EngineError | null = null;
+    let items: MappedItems | undefined;
+    const { keyspaces } = this.#database.state;
+    const collection = keyspaces.collections.nameOf(collectionIdOf(row.bytes, row.start));
+    try {
+      if (this.source === "Counters") {
+        items = this.#mapCounters(row, collection, entries, values);
+      } else {
+        for (const declared of this.#maps) {
+          for (const map of declared.current) {
+            if (map.collection !== null && !isSameName(map.collection, collection)) continue;
+            this.#runMap(declared.script, map.map, this.#documentInput(row), entries, values);
+          }
+        }
+      }
+    } catch (error) {
+      if (error instanceof RecordNotResident) throw this.#awaited(error);
+      if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
+      if (!(error instanceof EngineError)) throw error;
+      if (error instanceof ScriptLate && this.#mayTryAgain(row)) throw new RecordAwaited(nextTurn);
+      failure = error;
+    }
+    host.contents.clear();
+    host.fetched.clear();
+    this.#account = null;
+    const { references, compareExchangeKeys } = host;
+    if (failure !== null)
+      return { entries: [], values: [], references, compareExchangeKeys, failure };
+    const result = { entries, values, references, compareExchangeKeys, failure };
+    return items === undefined ? result : { ...result, items };
+  }
+
+  /** Whether a timed-out map may be retried in a later turn of the event loop. */
+  #mayTryAgain({ docNum, etag }: StoredRow): boolean {
+    const late = this.#late;
+    if (late.docNum !== docNum || late.etag !== etag) this.#late = { docNum, etag, count: 1 };
+    else late.count++;
+    return this.#late.count < lateRunsMax;
+  }
+
+  /** Maps each counter of a document; a failing one does not affect the others. */
+  #mapCounters(
+    row: StoredRow,
+    collection: string,
+    entries: MappedEntry[],
+    values: ReducedValue[],
+  ): MappedItems {
+    const id = idOf(row.bytes, row.start).toLowerCase();
+    const { counters } = this.#database.state.keyspaces;
+    const maps = this.#maps.flatMap(({ script, current }) =>
+      current
+        .filter((map) => map.collection === null || isSameName(map.collection, collection))
+        .map((map) => ({ ...map, script })),
+    );
+    const failures: ItemFailure[] = [];
+    let attempts = 0;
+    let outputsMax = 0;
+    if (maps.length === 0) return { attempts, failures, outputsMax };
+    for (const [, { name, value }] of counters.withPrefix(counterKey(id, ""))) {
+      const found = maps.filter(({ item }) => item === null || isSameName(item, name));
+      if (found.length === 0) continue;
+      attempts++;
+      const [entryCount, valueCount] = [entries.length, values.length];
+      try {
+        for (const { map, script } of found) {
+          const input = { host: this.#host, args: [counterObject(id, name, value)] };
+          this.#runMap(script, map, input, entries, values);
+        }
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        entries.length = entryCount;
+        values.length = valueCount;
+        failures.push({ item: name.toLowerCase(), error });
+      }
+      const count = entries.length - entryCount + values.length - valueCount;
+      outputsMax = Math.max(outputsMax, count);
+    }
+    return { attempts, failures, outputsMax };
+  }
+
+  reduce(key: string, values: readonly string[]): string | null {
+    const declared = this.#reduce as Declared<IndexReduce>;
+    const length = values.reduce((sum, text) => sum + text.length, 0);
+    if (length > this.#limits.bytesMax * reducedShare) throw memoryExceeded(this.#limits);
+    const group = newObject();
+    setOwn(group, "key", valueOfText(key));
+    setOwn(group, "values", new ScriptArray(values.map(valueOfText)));
+    const limits = limitsFor(this.#limits, values.length);
+    const input: RunInput = { host: this.#host, args: [group], limits };
+    const { value, run } = declared.script.call(declared.current.aggregate, input);
+    if (value === null || value === undefined) return null;
+    if (isObject(value)) return this.#writer.objectText(run, value);
+    throw new EngineError("script-failed", "The reduce must return an object.");
+  }
+
+  fieldsOf(text: string): readonly MappedField[] {
+    const value = valueOfText(text);
+    if (!isObject(value)) return [];
+    return ownKeys(value).map((name) => ({
+      name,
+      text: valueText(null, getOwn(value, name)),
+      dynamic: null,
+    }));
+  }
+
+  #runMap(
+    script: CompiledScript,
+    map: ScriptFunction,
+    input: RunInput,
+    entries: MappedEntry[],
+    values: ReducedValue[],
+  ): void {
+    const limits = this.#limits;
+    const { value, run } = script.call(map, { ...input, limits, after: this.#account });
+    this.#account = run;
+    const outputs = isArray(value) ? value.items : [value];
+    if (entries.length + values.length + outputs.length > indexEntriesPerDocumentMax) {
+      throw new EngineError(
+        "too-large",
+        `The map gives more than ${indexEntriesPerDocumentMax} entries of one document.`,
+      );
+    }
+    for (const output of outputs as Value[]) {
+      run.burn(entryUnits);
+      if (output === null || output === undefined) continue;
+      if (!isObject(output)) {
+        throw new EngineError(
+          "script-failed",
+          "The map must return an object, or a list of objects.",
+        );
+      }
+      const { value: object, factor } = unboosted(output);
+      if (!isObject(object)) continue;
+      if (this.#reduce === null) {
+        const entry = mappedEntry(run, object, factor, this.#writer);
+        if (entry.fields.length === 0 && !this.#keepsEmpty) continue;
+        const isWhole = this.source === "Counters";
+        entries.push(isWhole ? { ...entry, text: shownText(run, object) } : entry);
+      } else values.push(this.#keyed(run, object));
+    }
+  }
+
+  #documentInput(row: StoredRow): RunInput {
+    const document = scriptDocumentOf(this.#database.state, row.bytes, row.start, this.#hint);
+    return { host: this.#host, document, args: [document.root] };
+  }
+
+  #keyed(run: Run, output: ScriptObject): ReducedValue {
+    const { script, current } = this.#reduce as Declared<IndexReduce>;
+    const value = script.continue(run, current.groupBy, [output]);
+    // A missing key counts as null.
+    const { plainText, objectText } = this.#writer;
+    const key = isObject(value) ? objectText(run, value) : plainText(run, value);
+    return { key, text: objectText(run, output) };
+  }
+
+  #awaited(error: RecordNotResident): RecordAwaited {
+    const { fetched } = this.#host;
+    return new RecordAwaited(async () => {
+      fetched.set(error.position, await this.#database.fetchRecord(error));
+    });
+  }
+}
+
+/** The host of index functions; records what they read. */
+class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, AttachmentScriptHost {
+  isTracking = true;
+  references = new Set<string>();
+  compareExchangeKeys = new Set<string>();
+  readonly contents: IndexContents;
+  readonly #attachments: EntryKeyspace<Attachment>;
+
+  constructor(database: Store, clock: Clock) {
+    super(database.state, new QueryRows(database, clock));
+    this.contents = new IndexContents(database.blobs);
+    this.#attachments = database.state.keyspaces.attachments;
+  }
+
+  begin(): void {
+    this.references = new Set();
+    this.compareExchangeKeys = new Set();
+    this.isTracking = true;
+  }
+
+  override load(id: string, hint?: ShapeHint): ReturnType<ReadingScriptHost["load"]> {
+    if (this.isTracking) this.references.add(id.toLowerCase());
+    return super.load(id, hint);
+  }
+
+  attachmentsOf(id: string): readonly Attachment[] {
+    return [...this.#attachments.withPrefix(attachmentKey(id, ""))].map(([, one]) => one);
+  }
+
+  contentOf(hash: string, size: number): Buffer {
+    return this.contents.get(hash, size);
+  }
+
+  override compareExchange(key: string): string | null {
+    this.compareExchangeKeys.add(key.toLowerCase());
+    return super.compareExchange(key);
+  }
+}
+
+function keepsEmpty({ configuration }: StaticDefinition, { settings }: Store): boolean {
+  const name = "Indexing.IndexMissingFieldsAsNull";
+  const shared = (settings["Settings"] ?? {}) as Record<string, unknown>;
+  return String(configuration[name] ?? shared[name]).toLowerCase() === "true";
+}
+
+function isSameName(left: string, right: string): boolean {
+  return left === right || left.toLowerCase() === right.toLowerCase();
+}
+
+function limitsFor(base: ScriptLimits, count: number): ScriptLimits {
+  return { ...base, stepsMax: base.stepsMax + count * stepsPerValue };
+}
+
+type Property = "Maps" | "Reduce" | "AdditionalSources";
+
+/** The compiled texts of a definition, and their static properties. */
+interface IndexTexts {
+  readonly maps: readonly CompiledScript[];
+  readonly reduce: CompiledScript | null;
+  /** Collections whose documents they load; null as a member: any. */
+  readonly loads: ReadonlySet<string | null>;
+  /** Null: known only at run time. */
+  readonly fields: ReadonlySet<string> | null;
+}
+
+/** @throws EngineError index-compilation, not-supported, invalid-operation */
+function scriptTexts({ name, maps, reduce, additionalSources }: StaticDefinition): IndexTexts {
+  const functions = Object.values(additionalSources);
+  const loads = new Set<string | null>();
+  let fields: Set<string> | null = new Set();
+  const compiled = (property: Property, text: string, method: "map" | "aggregate") =>
+    explained(name, property, text, () => {
+      const script = compileScript(text, { kind: "index", functions });
+      if (script.tree === null) return script;
+      const reading = readIndexText(name, script.tree, method);
+      for (const collection of reading.loads) loads.add(collection);
+      const isOutput = method === "aggregate" || reduce === null;
+      if (!isOutput) return script;
+      const known: ReadonlySet<string> | null = fields;
+      fields =
+        reading.fields === null || known === null ? null : new Set([...known, ...reading.fields]);
+      return script;
+    });
+  readFunctions(name, functions, loads);
+  return {
+    maps: maps.map((map) => compiled("Maps", map, "map")),
+    reduce: reduce === null ? null : compiled("Reduce", reduce, "aggregate"),
+    loads,
+    fields,
+  };
+}
+
+/** @throws EngineError index-compilation, not-supported */
+function csharpTexts(definition: StaticDefinition): IndexTexts {
+  const { maps, reduce, isDynamic, loads } = compileCSharp(definition);
+  const compiled = ({ script }: CSharpScript) => {
+    try {
+      return compileScript(script, { kind: "csharp-index" });
+    } catch (cause) {
+      // The C# itself is valid; only its nesting is limited.
+      if (!(cause instanceof EngineError) || cause.code !== "script-syntax") throw cause;
+      const message = `Failed to compile index '${definition.name}': It is too long or nested too deeply`;
+      throw new EngineError("index-compilation", message, { cause });
+    }
+  };
+  const names = reduce === null ? maps.flatMap((map) => map.names) : reduce.names;
+  return {
+    maps: maps.map(compiled),
+    reduce: reduce === null ? null : compiled(reduce),
+    loads,
+    fields: isDynamic ? null : new Set(names),
+  };
+}
+
+/** Reports an error in a text as the index's, with the text. */
+function explained<Result>(
+  name: string,
+  property: Property,
+  text: string,
+  work: () => Result,
+): Result {
+  try {
+    return work();
+  } catch (error) {
+    const isText =
+      error instanceof EngineError &&
+      (error.code === "script-syntax" || error.code === "index-compilation");
+    if (!isText) throw error;
+    const place = faultText(text, error);
+    const hint =
+      property === "Maps"
+        ? " The map was compiled as JavaScript because it does not start with 'from', 'docs', 'timeSeries' or 'counters'; a C# map must start its enumeration from one of these sources."
+        : "";
+    throw new EngineError(
+      "index-compilation",
+      `Failed to compile index '${name}': ${place}${hint}`,
+      {
+        cause: error,
+        details: { IndexDefinitionProperty: property, ProblematicText: text },
+      },
+    );
+  }
+}
+
+/** What is wrong with a text and where, in the wording of RavenDB 7.2.7's script engine. */
+function faultText(text: string, { message, details }: EngineError): string {
+  const { line, column, reason } = details ?? {};
+  if (typeof reason !== "string" || typeof line !== "number" || typeof column !== "number") {
+    return message;
+  }
+  const rest = text
+    .split("\n")
+    .slice(line - 1)
+    .join("\n")
+    .slice(column - 1);
+  const token = /^[\p{L}\p{N}_$]+|^./u.exec(rest)?.[0];
+  const isToken = reason === "Unexpected token";
+  const what = token === undefined ? "Unexpected end of input" : `${reason} '${token}'`;
+  return `${isToken ? what : reason} (<anonymous>:${line}:${column})`;
+}
+
+/** Scans the additional functions: documents they load are tracked, too. */
+function readFunctions(
+  name: string,
+  functions: readonly string[],
+  loads: Set<string | null>,
+): void {
+  for (const text of functions) {
+    explained(name, "AdditionalSources", text, () => {
+      for (const collection of readIndexText(name, parseBody(text), "map").loads) {
+        loads.add(collection);
+      }
+    });
+  }
+}
+
+/** Undoes `boost(value, factor)`; factor 1: there was none. */
+function unboosted(value: Value): { readonly value: Value; readonly factor: number } {
+  const factor = isObject(value) ? getOwn(value, "$boost") : undefined;
+  if (typeof factor !== "number" || !isObject(value)) return { value, factor: 1 };
+  return { value: getOwn(value, "$value"), factor };
+}
+
+/** One entry. An undefined value is no field; a value with `$name` is a field of that name. */
+function mappedEntry(
+  run: Run,
+  output: ScriptObject,
+  entryFactor: number,
+  writer: ValueWriter,
+): MappedEntry {
+  const fields: MappedField[] = [];
+  const boosts = new Map<string, number>();
+  if (entryFactor !== 1) boosts.set("", entryFactor);
+  for (const key of ownKeys(output)) {
+    const { value, factor } = unboosted(getOwn(output, key));
+    if (factor !== 1) boosts.set(key, factor);
+    const dynamic = dynamicFields(value);
+    if (dynamic !== null) {
+      for (const one of dynamic) addDynamic(run, one, fields, writer);
+    } else if (value !== undefined && !isFunction(value)) {
+      run.burn(fieldUnits);
+      fields.push({ name: key, text: writer.fieldText(run, value), dynamic: null });
+    }
+  }
+  return { fields, boosts: boosts.size === 0 ? null : boosts };
+}
+
+/** The dynamically named values that a value is or lists, or null when it is neither. */
+function dynamicFields(value: Value): ScriptObject[] | null {
+  if (isDynamic(value)) return [value];
+  if (!isArray(value) || value.items.length === 0) return null;
+  const items = value.items as Value[];
+  return items.every(isDynamic) ? (items as ScriptObject[]) : null;
+}
+
+function isDynamic(value: Value): value is ScriptObject {
+  return isObject(value) && typeof getOwn(value, "$name") === "string";
+}
+
+function addDynamic(
+  run: Run,
+  field: ScriptObject,
+  fields: MappedField[],
+  writer: ValueWriter,
+): void {
+  const value = getOwn(field, "$value");
+  if (value === undefined) return;
+  run.burn(fieldUnits);
+  fields.push({
+    name: String(getOwn(field, "$name")),
+    text: writer.fieldText(run, value),
+    dynamic: dynamicOptions(getOwn(field, "$options")),
+  });
+}
+
+function dynamicOptions(options: Value): DynamicFieldOptions {
+  if (!isObject(options)) return { indexing: null, isStored: false };
+  const asked = String(getOwn(options, "indexing") ?? "").toLowerCase();
+  const storage = getOwn(options, "storage");
+  const isStored = storage === true || String(storage).toLowerCase() === "yes";
+  const indexing: FieldIndexing | undefined = fieldIndexings.find(
+    (one) => one.toLowerCase() === asked,
+  );
+  return { indexing: indexing ?? null, isStored };
+}
+
+/** The argument of a counter map. */
+function counterObject(documentId: string, name: string, value: string): ScriptObject {
+  const counter = newObject();
+  setOwn(counter, "Value", Number(value));
+  setOwn(counter, "Name", name);
+  setOwn(counter, "DocumentId", documentId);
+  return counter;
+}
+
+/** The result of a map as rows show it: values only, without their indexing options. */
+function shownText(run: Run, object: ScriptObject): string {
+  const shown = newObject();
+  for (const key of ownKeys(object)) {
+    const { value } = unboosted(getOwn(object, key));
+    if (dynamicFields(value) === null) setOwn(shown, key, value);
+  }
+  return objectText(run, shown);
+}
+
+/** An object with all members: undefined is written as null. */
+function objectText(run: Run, object: ScriptObject): string {
+  const members = ownKeys(object).map(
+    (key) => `${JSON.stringify(key)}:${plainText(run, getOwn(object, key))}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+function plainText(run: Run, value: Value): string {
+  return value === undefined || isFunction(value) ? "null" : valueText(run, value);
+}
+
+/** Writes the results of functions as JSON texts. */
+interface ValueWriter {
+  /** The value of one field of an entry. */
+  fieldText(run: Run, value: Value): string;
+  objectText(run: Run, object: ScriptObject): string;
+  plainText(run: Run, value: Value): string;
+}
+
+const scriptWriter: ValueWriter = { fieldText: valueText, objectText, plainText };
+const csharpWriter: ValueWriter = {
+  fieldText: listedText,
+  objectText: resultText,
+  plainText: resultText,
+};

@@ -1,0 +1,330 @@
+/**
+ * Stores the reduced objects of one index as documents of a collection, together with documents that refer to them.
+ * They are artificial: they get no revisions, and are left out of dumps. Behaves as RavenDB 7.2.7 does, except for the
+ * hash in the ids and for patterns, which format dates.
+ *
+ * Invariants:
+ * - A document whose text already equals that of its object is not written again.
+ * - Objects that could not be stored for lack of space are stored later.
+ * - A document of another collection that has such an id is left untouched.
+ */
+import { createHash } from "node:crypto";
+import { EngineError } from "../../base/errors.ts";
+import { outputDocumentsPerWrite } from "../../base/limits.ts";
+import { checkDocumentId } from "../../base/names.ts";
+import { bodyTextOf, documentFlags } from "../../documents/document-record.ts";
+import {
+  type OutputSink,
+  type ReduceOutput,
+  referenceId,
+  referencesCollection,
+} from "../../indexing/reduce-output.ts";
+import {
+  type PartReader,
+  type PartWriter,
+  restoredTexts,
+  savedTexts,
+} from "../../indexing/saved-parts.ts";
+import { restoreStride } from "../../indexing/store-column.ts";
+import { collectionIdNamed } from "../../reading/query-rows.ts";
+import type { Store } from "../../store/store.ts";
+import type { Transaction } from "../../store/transaction.ts";
+import { deleteDocument, putParsed } from "../../writes/documents.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Milliseconds before retrying a write that had no space; other indexes continue meanwhile. */
+const retryMs = 1_000;
+const artificial = documentFlags.Artificial | documentFlags.FromIndex;
+
+export class ReduceOutputs implements OutputSink {
+  readonly #database: Store;
+  readonly #output: ReduceOutput;
+  readonly #wake: () => void;
+  readonly #prefix: string;
+  /** Objects still to be stored, by id: the text, null when deleted. */
+  #changed = new Map<string, string | null>();
+  /** Lower-cased ids of all objects, with the referring document of each. */
+  readonly #live = new Map<string, string | null>();
+  /** By id of a referring document: the ids of the objects. */
+  readonly #references = new Map<string, Set<string>>();
+  #touched = new Set<string>();
+  /** Lower-cased ids of objects whose documents were written after the restored state, or are missing. */
+  readonly #doubtful = new Set<string>();
+  #isClean = false;
+  /** A write is in progress; what it writes is in none of these lists. */
+  #isStoring = false;
+  #isResting = false;
+
+  /** @param wake resumes indexing: called when a failed write may be retried */
+  constructor(database: Store, output: ReduceOutput, wake: () => void) {
+    this.#database = database;
+    this.#wake = wake;
+    this.#output = output;
+    this.#prefix = `${output.collection}/${output.number}/`;
+  }
+
+  get isSettled(): boolean {
+    const isStored = this.#changed.size === 0 && this.#touched.size === 0;
+    return this.#isClean && isStored && !this.#isStoring;
+  }
+
+  get isStoring(): boolean {
+    return this.#isStoring;
+  }
+
+  get isResting(): boolean {
+    return this.#isResting;
+  }
+
+  changed(key: string, text: string | null): void {
+    this.#changed.set(this.#idOf(key), text);
+  }
+
+  #idOf(key: string): string {
+    const hash = createHash("sha256").update(key).digest().readBigUInt64LE();
+    return this.#prefix + hash;
+  }
+
+  get hasDoubts(): boolean {
+    return this.#doubtful.size > 0;
+  }
+
+  isInDoubt(key: string): boolean {
+    return this.#doubtful.has(this.#idOf(key).toLowerCase());
+  }
+
+  save(parts: PartWriter): void {
+    parts.add("live", ...savedTexts(this.#live.keys()));
+    parts.add("references", ...savedTexts(this.#live.values()));
+    parts.add("changed", ...savedTexts(this.#changed.keys()));
+    parts.add("texts", ...savedTexts(this.#changed.values()));
+    parts.add("touched", ...savedTexts(this.#touched));
+    parts.set("etag", this.#database.state.committedEtag);
+  }
+
+  *restore(parts: PartReader): Generator<void> {
+    const references = restoredTexts(parts.bytes("references"));
+    let count = 0;
+    for (const lowerId of restoredTexts(parts.bytes("live"))) {
+      const reference = references.next().value ?? null;
+      const key = lowerId as string; // none is null
+      this.#live.set(key, reference);
+      if (reference !== null) {
+        const outputs = this.#references.get(reference) ?? new Set();
+        this.#references.set(reference, outputs.add(this.#prefix + key.slice(this.#prefix.length)));
+      }
+      if (++count % restoreStride === 0) yield;
+    }
+    const texts = restoredTexts(parts.bytes("texts"));
+    for (const id of restoredTexts(parts.bytes("changed"))) {
+      this.#changed.set(id as string, texts.next().value ?? null);
+    }
+    for (const id of restoredTexts(parts.bytes("touched"))) this.#touched.add(id as string);
+    yield* this.#doubt(parts.get<number>("etag"));
+  }
+
+  /** Finds the objects whose documents have changed since this etag. */
+  *#doubt(etag: number): Generator<void> {
+    const { documents } = this.#database.state;
+    for (const id of this.#writtenSince(this.#output.collection, etag)) this.#doubtful.add(id);
+    let count = 0;
+    for (const id of this.#live.keys()) {
+      if (documents.find(id) < 0) this.#doubtful.add(id);
+      if (++count % restoreStride === 0) yield;
+    }
+    if (this.#references.size === 0) return;
+    const written = new Set(this.#writtenSince(referencesCollection(this.#output), etag));
+    for (const id of this.#references.keys()) {
+      if (written.has(id.toLowerCase()) || documents.find(id) < 0) this.#touched.add(id);
+      if (++count % restoreStride === 0) yield;
+    }
+  }
+
+  /** Lower-cased ids of the documents of a collection that were written after this etag. */
+  #writtenSince(collection: string, etag: number): string[] {
+    const { state } = this.#database;
+    const { documents } = state;
+    const found: string[] = [];
+    const cursor = documents.byEtag(collectionIdNamed(state, collection), etag + 1);
+    const batch = new Uint32Array(outputDocumentsPerWrite);
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const document of batch.subarray(0, count)) found.push(documents.lowerIdOf(document));
+    }
+    return found;
+  }
+
+  async store(isWhole: boolean): Promise<void> {
+    this.#isStoring = true;
+    try {
+      while (this.#changed.size > 0) await this.#storeSome();
+      await this.#storeReferences();
+      if (!isWhole || this.#isClean) return;
+      await this.#deleteOthers();
+      this.#isClean = true;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      this.#isResting = true;
+      if (this.#database.hasEnded) return;
+      this.#database.clock.setTimer(retryMs, () => {
+        this.#isResting = false;
+        this.#wake();
+      });
+    } finally {
+      this.#isStoring = false;
+    }
+  }
+
+  async #storeSome(): Promise<void> {
+    const some = [...this.#changed].slice(0, outputDocumentsPerWrite);
+    for (const [id] of some) this.#changed.delete(id);
+    try {
+      await this.#database.write((transaction) => {
+        const { collection } = this.#output;
+        for (const [id, text] of some) {
+          if (text === null) deleteDocument(transaction, id);
+          else putArtificial(transaction, id, text, collection);
+        }
+      });
+    } catch (error) {
+      for (const [id, text] of some) if (!this.#changed.has(id)) this.#changed.set(id, text);
+      throw error;
+    }
+    for (const [id, text] of some) this.#refer(id, text);
+  }
+
+  /** Records which document refers to an object. */
+  #refer(id: string, text: string | null): void {
+    const key = id.toLowerCase();
+    const { pattern } = this.#output;
+    const next = text === null || pattern === null ? null : referenceOf(pattern, text);
+    const last = this.#live.get(key) ?? null;
+    if (text === null) this.#live.delete(key);
+    else this.#live.set(key, next);
+    if (last !== null && last !== next) {
+      this.#references.get(last)?.delete(id);
+      this.#touched.add(last);
+    }
+    if (next === null) return;
+    const outputs = this.#references.get(next) ?? new Set();
+    if (outputs.has(id)) return;
+    this.#references.set(next, outputs.add(id));
+    this.#touched.add(next);
+  }
+
+  async #storeReferences(): Promise<void> {
+    const collection = referencesCollection(this.#output);
+    while (this.#touched.size > 0) {
+      const some = [...this.#touched].slice(0, outputDocumentsPerWrite);
+      await this.#database.write((transaction) => {
+        for (const id of some) {
+          const ReduceOutputs = [...(this.#references.get(id) ?? [])];
+          if (ReduceOutputs.length === 0) {
+            if (artificialBody(transaction, id) !== null) deleteDocument(transaction, id);
+          } else putArtificial(transaction, id, JSON.stringify({ ReduceOutputs }), collection);
+        }
+      });
+      for (const id of some) {
+        this.#touched.delete(id);
+        if (this.#references.get(id)?.size === 0) this.#references.delete(id);
+      }
+    }
+  }
+
+  /** Deletes documents of earlier definitions, and of objects that vanished since the last start. */
+  async #deleteOthers(): Promise<void> {
+    const { collection, formerCollection } = this.#output;
+    for (const name of [collection, formerCollection]) {
+      if (name === null) continue;
+      const made = new RegExp(`^${escaped(name.toLowerCase())}/\\d+/\\d+$`);
+      await this.#deleteOf(name, (id) => made.test(id) && !this.#live.has(id));
+    }
+    if (this.#output.pattern === null) return;
+    const live = new Set([...this.#references.keys()].map((id) => id.toLowerCase()));
+    await this.#deleteOf(
+      referencesCollection(this.#output),
+      (id) => !live.has(id),
+      (body) => {
+        const { ReduceOutputs: outputs } = body;
+        const isOurs = (one: unknown) =>
+          typeof one === "string" && one.startsWith(`${collection}/`);
+        return Array.isArray(outputs) && outputs.every(isOurs);
+      },
+    );
+  }
+
+  /** Deletes artificial documents of a collection. `isBody`: the test that their bodies must pass. */
+  async #deleteOf(
+    collection: string,
+    isId: (lowerId: string) => boolean,
+    isBody: (body: Json) => boolean = () => true,
+  ): Promise<void> {
+    const { state } = this.#database;
+    const { documents } = state;
+    const found: string[] = [];
+    const cursor = documents.byEtag(collectionIdNamed(state, collection), 0);
+    const batch = new Uint32Array(outputDocumentsPerWrite);
+    for (let count = batch.length; count === batch.length; ) {
+      count = cursor.fill(batch, batch.length);
+      for (const document of batch.subarray(0, count)) {
+        const isMade = (documents.flagsOf(document) & artificial) === artificial;
+        if (isMade && isId(documents.lowerIdOf(document)))
+          found.push(documents.lowerIdOf(document));
+      }
+    }
+    for (let from = 0; from < found.length; from += outputDocumentsPerWrite) {
+      await this.#database.write((transaction) => {
+        for (const id of found.slice(from, from + outputDocumentsPerWrite)) {
+          const body = artificialBody(transaction, id);
+          if (body !== null && isBody(JSON.parse(body) as Json)) deleteDocument(transaction, id);
+        }
+      });
+    }
+  }
+}
+
+/**
+ * The id of the document that refers to an object. Null: the object has none, or its values form no valid document id
+ * (too long, or one that requests a generated id).
+ */
+function referenceOf(pattern: string, text: string): string | null {
+  const id = referenceId(pattern, JSON.parse(text) as Json);
+  if (id === null || id.endsWith("/") || id.endsWith("|")) return null;
+  try {
+    checkDocumentId(id);
+    return id;
+  } catch {
+    return null;
+  }
+}
+
+/** The body of a document created by an index, or null. @throws RecordNotResident */
+function artificialBody(transaction: Transaction, id: string): string | null {
+  const document = transaction.find(id);
+  if (document < 0 || (transaction.flagsOf(document) & artificial) !== artificial) return null;
+  const { bytes, start } = transaction.recordOf(document);
+  return bodyTextOf(bytes, start);
+}
+
+function putArtificial(
+  transaction: Transaction,
+  id: string,
+  text: string,
+  collection: string,
+): void {
+  if (artificialBody(transaction, id) === text) return;
+  const document = transaction.find(id);
+  if (document >= 0) {
+    const { collections } = transaction.keyspaces;
+    const present = collections.nameOf(transaction.collectionOf(document));
+    if (present.toLowerCase() !== collection.toLowerCase()) return;
+  }
+  const metadata = `"@metadata":{"@collection":${JSON.stringify(collection)}}}`;
+  transaction.state.parseText(`${text.slice(0, -1)}${text === "{}" ? "" : ","}${metadata}`);
+  putParsed(transaction, id, undefined, undefined, { addedFlags: artificial, skipsRevision: true });
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}

@@ -1,0 +1,473 @@
+/**
+ * Queries of one database: wires rql/, indexing/ and scripting/ to its documents.
+ *
+ * Invariants:
+ * - A reply's etag is taken before the first document is read: it may be older than the rows, never newer.
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import { sliceMs } from "../base/limits.ts";
+import { WorkBudget } from "../base/work-budget.ts";
+import { AutomaticIndex } from "../indexing/automatic-index.ts";
+import { covers, type IndexDefinition, isMergeable } from "../indexing/index-definition.ts";
+import type { IndexSet } from "../indexing/index-set.ts";
+import type { OpenIndex } from "../indexing/open-index.ts";
+import { allCollections } from "../keyspaces/document-table.ts";
+import {
+  collectionIdNamed,
+  fingerprintOf,
+  nextTurn,
+  QueryRows,
+  safeHash,
+} from "../reading/query-rows.ts";
+import { DatabaseScripts, withCallsAsScript } from "../reading/query-scripts.ts";
+import type { AnalyzedQuery, Condition, QueryKind } from "../rql/analyzed-query.ts";
+import {
+  type EntriesOutcome,
+  executeEntries,
+  executeQuery,
+  type QueryRequest,
+} from "../rql/execute.ts";
+import { parseQuery } from "../rql/parser.ts";
+import { printServerSide } from "../rql/print-server-side.ts";
+import { QueryCompiler } from "../rql/query.ts";
+import type { QueryParameters } from "../rql/query-parameters.ts";
+import type { ProjectionBehavior, QueryOutcome, RowSink } from "../rql/results.ts";
+import type { IndexProvider, QueryIndex } from "../rql/row-source.ts";
+import type { Store } from "../store/store.ts";
+import { IndexAdministration } from "./index-hosting/index-administration.ts";
+import { searchEngineOf } from "./search-engine-setting.ts";
+
+/** The options of a query besides its text. */
+export interface QueryOptions {
+  /** JSON text of the parameters' object; null: none. Longs in it are exact. */
+  readonly parametersText?: string | null;
+  readonly start?: number | undefined;
+  readonly pageSize?: number | undefined;
+  readonly waitForNonStale?: boolean;
+  /** Milliseconds; 15,000 when omitted. */
+  readonly timeoutMs?: number | undefined;
+  readonly metadataOnly?: boolean;
+  readonly projectionBehavior?: ProjectionBehavior | undefined;
+  readonly skipDuplicateChecking?: boolean;
+  /** The etag of the caller's cached answer: while it is valid, the query does not run. */
+  readonly unlessEtag?: number | undefined;
+  /** Aborted when the caller no longer wants the answer; the query then ends. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
+  readonly onEtag?: (etag: number) => void;
+}
+
+/** The index that fits a query best, and why others do not. */
+export interface IndexExplanation {
+  readonly indexName: string;
+  readonly reasons: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/** Thrown to stop a query whose answer the caller already has. */
+class NotModified extends Error {
+  readonly etag: number;
+
+  constructor(etag: number) {
+    super("not modified");
+    this.etag = etag;
+  }
+}
+
+const defaultTimeoutMs = 15_000;
+
+export class DatabaseQueries {
+  readonly administration: IndexAdministration;
+  readonly #database: Store;
+  readonly #clock: Clock;
+  readonly #compiler: QueryCompiler;
+  /** Makes the etags of stale answers unique. */
+  #staleCount = 0;
+
+  /** `place` and `options`: see `IndexAdministration`. */
+  constructor(
+    database: Store,
+    clock: Clock,
+    place: ConstructorParameters<typeof IndexAdministration>[2],
+    options: ConstructorParameters<typeof IndexAdministration>[3],
+  ) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#compiler = new QueryCompiler(() => clock.nowMicros());
+    this.administration = new IndexAdministration(database, clock, place, options);
+  }
+
+  get indexes(): IndexSet {
+    return this.administration.indexes;
+  }
+
+  /** Parses and analyzes. @throws query-syntax, query-invalid, not-supported, invalid-argument, json-invalid */
+  compile(
+    text: string,
+    kind: QueryKind,
+    parameters: QueryParameters | null,
+    paging: Pick<QueryOptions, "start" | "pageSize"> = {},
+  ): AnalyzedQuery {
+    const { start, pageSize } = paging;
+    return this.#compiler.compile(text, kind, parameters, { start, pageSize });
+  }
+
+  /** As `compile` with the parameters from `options`, in slices. */
+  async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
+    const { parametersText = null, start, pageSize, signal } = options;
+    const budget = new WorkBudget(signal);
+    const paging = { start, pageSize };
+    try {
+      return await budget.run(
+        this.#compiler.compileInSlices(text, kind, parametersText, budget, paging),
+      );
+    } finally {
+      budget.close();
+    }
+  }
+
+  /** As `prepare` and `execute`. */
+  async query(text: string, options: QueryOptions, sink: RowSink): Promise<QueryOutcome | null> {
+    return await this.execute(await this.prepare(text, "read", options), options, sink);
+  }
+
+  /**
+   * Runs a query; rows go to `sink`, each the JSON text of an object.
+   * @returns null when `options.unlessEtag` is still valid: no rows were sent.
+   * @throws index-missing, query-invalid, not-supported, script-failed, record-damaged
+   */
+  async execute(
+    analyzed: AnalyzedQuery,
+    options: QueryOptions,
+    sink: RowSink,
+  ): Promise<QueryOutcome | null> {
+    const hold = this.#database.state.documents.hold();
+    try {
+      return await this.#execute(analyzed, options, sink);
+    } finally {
+      hold.release();
+    }
+  }
+
+  async #execute(
+    analyzed: AnalyzedQuery,
+    options: QueryOptions,
+    sink: RowSink,
+  ): Promise<QueryOutcome | null> {
+    const query = withCallsAsScript(analyzed);
+    await this.#settle(query);
+    const request = this.#requestOf(options);
+    const rows = new QueryRows(this.#database, this.#clock);
+    const marker = new EtagMarker(this, query, options, () => ++this.#staleCount);
+    try {
+      if (query.access.kind === "collection") marker.mark(null);
+      const host = { source: rows, indexes: marker, scripts: this.#scriptsOver(rows) };
+      const outcome = await executeQuery(query, host, request, sink);
+      return { ...outcome, resultEtag: marker.etag };
+    } catch (error) {
+      if (error instanceof NotModified) return null;
+      throw error;
+    } finally {
+      rows.close();
+    }
+  }
+
+  #scriptsOver(rows: QueryRows): DatabaseScripts {
+    const { state } = this.#database;
+    return new DatabaseScripts(state, rows, (missing) => this.#database.fetchRecord(missing));
+  }
+
+  /**
+   * Numbers of the documents on the query's page, each once, in its order. An index query does not wait, however stale
+   * the index is. The caller holds the numbers.
+   * @throws index-missing, query-invalid, not-supported
+   */
+  async findNumbers(query: AnalyzedQuery): Promise<Uint32Array> {
+    await this.#settle(query);
+    const { access, paging } = query;
+    const numbers =
+      access.kind === "collection"
+        ? collectionNumbers(this.#database, query)
+        : await this.#indexNumbers(query);
+    return Uint32Array.from(numbers.slice(paging.skip, paging.skip + paging.take));
+  }
+
+  #requestOf(options: QueryOptions): QueryRequest {
+    const { settings } = this.#database;
+    return {
+      waitForNonStale: options.waitForNonStale === true,
+      waitTimeoutMs: options.timeoutMs ?? defaultTimeoutMs,
+      isMetadataOnly: options.metadataOnly === true,
+      projectionBehavior: options.projectionBehavior,
+      keepsDuplicates: options.skipDuplicateChecking === true,
+      signal: options.signal,
+      tellsScores: ({ name }) => {
+        const index = this.indexes.byName(name);
+        return index !== undefined && searchEngineOf(settings, index) === "Lucene";
+      },
+    };
+  }
+
+  async #indexNumbers(query: AnalyzedQuery): Promise<number[]> {
+    const rows = new NumberRows(this.#database, this.#clock);
+    const plain: AnalyzedQuery = {
+      ...query,
+      load: [],
+      isDistinct: false,
+      projection: { kind: "document", alias: null, key: null },
+      paging: { skip: 0, take: Number.MAX_SAFE_INTEGER, filterTake: null, inText: null },
+    };
+    try {
+      const scripts = this.#scriptsOver(rows);
+      const host = { source: rows, indexes: this.indexes, scripts };
+      await executeQuery(plain, host, this.#requestOf({}), { add: () => null });
+      return rows.numbers;
+    } finally {
+      rows.close();
+    }
+  }
+
+  /** A hash of the state that the query reads; changes when that state does. */
+  fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
+    const read = query.moments.reduce(safeHash, this.#readBy(query));
+    // The index may have been replaced, and its maps may have read compare-exchange values, whose changes are counted
+    // since the database was opened.
+    if (index?.isStatic !== true) return read;
+    const { compareExchangeChanges } = this.administration.documents;
+    const mapped = safeHash(safeHash(read, index.openedAtMicros), compareExchangeChanges);
+    // Counters change without their documents.
+    return index.source === "Counters"
+      ? safeHash(mapped, this.#database.state.commitStamp)
+      : mapped;
+  }
+
+  #readBy(query: AnalyzedQuery): number {
+    const { include, load, source, projection, where } = query;
+    const hasMore =
+      projection.kind === "script" ||
+      projection.kind === "call" ||
+      (projection.kind === "fields" &&
+        projection.fields.some(
+          ({ value }) => value.kind === "counter" || value.kind === "compare-exchange",
+        )) ||
+      (where !== null && readsCompareExchange(where)) ||
+      include.counters.length > 0 ||
+      include.compareExchange.length > 0 ||
+      include.revisions.length > 0 ||
+      include.series.length > 0;
+    const { state } = this.#database;
+    // Counters, series and compare-exchange values change without their documents.
+    if (hasMore) return safeHash(state.commitStamp, 0);
+    const hasOthers = load.length > 0 || include.paths.length > 0;
+    const isWide = hasOthers || source.isAllDocuments || source.form === "index";
+    return fingerprintOf(state, isWide ? null : source.name);
+  }
+
+  /**
+   * `debug=entries`: the index entries of the documents that a query finds.
+   * @throws index-missing when no index fits: none is created for it
+   */
+  async entries(text: string, options: QueryOptions): Promise<EntriesOutcome> {
+    const query = await this.prepare(text, "read", options);
+    const { access } = query;
+    if (access.kind === "collection") {
+      throw new EngineError(
+        "not-supported",
+        "Collection query is handled directly by documents storage so index entries aren't created underneath",
+      );
+    }
+    if (access.kind === "automatic-index" && this.#fitting(access.definition) === undefined) {
+      throw new EngineError("index-missing", "No Auto Index matching the given query was found.");
+    }
+    await this.#settle(query);
+    const rows = new QueryRows(this.#database, this.#clock);
+    const hold = this.#database.state.documents.hold();
+    try {
+      const scripts = this.#scriptsOver(rows);
+      const host = { source: rows, indexes: this.indexes, scripts };
+      return await executeEntries(query, host, this.#requestOf(options));
+    } finally {
+      hold.release();
+      rows.close();
+    }
+  }
+
+  #automatics(): AutomaticIndex[] {
+    return this.indexes.all().filter((index) => index instanceof AutomaticIndex);
+  }
+
+  #fitting(definition: IndexDefinition): AutomaticIndex | undefined {
+    return this.#automatics().find((index) => covers(index.definition, definition));
+  }
+
+  /** The query in canonical form. @throws query-syntax, query-invalid */
+  canonicalText(text: string): string {
+    return printServerSide(parseQuery(text));
+  }
+
+  /**
+   * Which index a query would use, and why others do not fit. Creates none. A query that names its index is refused.
+   * @throws query-syntax, query-invalid, not-supported, invalid-argument, invalid-operation
+   */
+  async explain(text: string, options: QueryOptions): Promise<IndexExplanation> {
+    const { access, source } = await this.prepare(text, "read", options);
+    if (access.kind === "index") {
+      throw new EngineError("invalid-operation", "Explain can only work on dynamic indexes");
+    }
+    if (access.kind === "collection") return this.#explainCollection(source.name);
+    const { definition } = access;
+    const candidates = this.#automatics().filter((index) =>
+      isMergeable(index.definition, definition),
+    );
+    const fitting = this.#fitting(definition);
+    if (fitting !== undefined) return { indexName: fitting.name, reasons: [] };
+    const reasons = candidates.map(({ name, definition: existing }) => {
+      const has = new Set(existing.fields.map((field) => field.name));
+      const missing = definition.fields.find((field) => !has.has(field.name));
+      const reason =
+        missing === undefined
+          ? "A field is indexed in another way than the query needs"
+          : `The following field is missing: ${missing.name}`;
+      return { name, reason };
+    });
+    return { indexName: candidates[0]?.name ?? "Failure/None", reasons };
+  }
+
+  /** As RavenDB 7.2.7 answers: the widest index of the collection, although no index is needed. */
+  #explainCollection(collection: string): IndexExplanation {
+    const lower = collection.toLowerCase();
+    const [widest, ...others] = this.#automatics()
+      .filter(({ definition }) => definition.groupBy === null)
+      .filter(({ definition }) => definition.collection.toLowerCase() === lower)
+      .sort((left, right) => right.definition.fields.length - left.definition.fields.length);
+    const reason = "Wasn't the widest index matching this query";
+    return {
+      indexName: widest?.name ?? "Failure/None",
+      reasons: others.map(({ name }) => ({ name, reason })),
+    };
+  }
+
+  /** Stops the indexes; `withSnapshots`: their contents are saved. */
+  async close(withSnapshots: boolean): Promise<void> {
+    await this.administration.close(withSnapshots);
+  }
+
+  /** Waits for the query's prerequisites: indexes being restored, and new documents sorted by id. */
+  async #settle({ access }: AnalyzedQuery): Promise<void> {
+    if (access.kind !== "collection") await this.administration.restored;
+    if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
+    while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
+  }
+}
+
+/**
+ * Provides indexes, and computes the reply's etag each time: the last time is right before the entry lookup, in the
+ * same turn.
+ */
+class EtagMarker implements IndexProvider {
+  etag = 0;
+  readonly #queries: DatabaseQueries;
+  readonly #query: AnalyzedQuery;
+  readonly #options: QueryOptions;
+  readonly #nextStale: () => number;
+
+  constructor(
+    queries: DatabaseQueries,
+    query: AnalyzedQuery,
+    options: QueryOptions,
+    nextStale: () => number,
+  ) {
+    this.#queries = queries;
+    this.#query = query;
+    this.#options = options;
+    this.#nextStale = nextStale;
+  }
+
+  automatic(definition: IndexDefinition): QueryIndex {
+    const index = this.#queries.indexes.automatic(definition);
+    this.mark(index);
+    return index;
+  }
+
+  byName(name: string): QueryIndex | undefined {
+    const index = this.#queries.indexes.byName(name);
+    if (index !== undefined) this.mark(index);
+    return index;
+  }
+
+  waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
+    return this.#queries.indexes.waitForNonStale(name, timeoutMs);
+  }
+
+  /** @throws NotModified */
+  mark(index: OpenIndex | null): void {
+    const fingerprint = this.#queries.fingerprintOf(this.#query, index);
+    const isRandom = this.#query.orderBy.some(({ kind }) => kind === "random");
+    if (isRandom || index?.isStale === true) {
+      this.etag = safeHash(fingerprint, -this.#nextStale());
+      return;
+    }
+    this.etag = fingerprint;
+    if (this.#options.unlessEtag === fingerprint) throw new NotModified(fingerprint);
+    this.#options.onEtag?.(fingerprint);
+  }
+}
+
+/** Records the numbers of the documents that an index query visits, and returns none of the documents. */
+class NumberRows extends QueryRows {
+  readonly numbers: number[] = [];
+
+  override readListed(docNums: Uint32Array, at: number): boolean {
+    this.numbers.push(docNums[at] as number); // at < length
+    return false;
+  }
+
+  override pending(): null {
+    return null;
+  }
+}
+
+/** Whether a field is compared with the value of a compare-exchange key. */
+function readsCompareExchange(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "and":
+    case "or":
+    case "intersect":
+      return condition.operands.some(readsCompareExchange);
+    case "not":
+    case "boost":
+      return readsCompareExchange(condition.operand);
+    case "comparison":
+      return condition.value.type === "compare-exchange";
+    default:
+      return false;
+  }
+}
+
+/** Documents of a collection, all or by an id condition, in the order of the query's rows. */
+function collectionNumbers(database: Store, { access, source }: AnalyzedQuery): number[] {
+  assert(access.kind === "collection", "it is a query of a collection");
+  const { documents } = database.state;
+  const id = source.isAllDocuments ? null : collectionIdNamed(database.state, source.name);
+  const isWanted = (docNum: number) =>
+    docNum >= 0 && (id === null || documents.collectionOf(docNum) === id);
+  if (access.ids?.kind === "ids") {
+    const found = new Set(access.ids.ids.map((one) => documents.find(one)).filter(isWanted));
+    return [...found].sort((left, right) => documents.compareIds(left, right));
+  }
+  const cursor =
+    access.ids === null
+      ? documents.byEtag(id ?? allCollections, 0)
+      : documents.byId(access.ids.prefix);
+  const numbers: number[] = [];
+  const batch = new Uint32Array(1024);
+  for (let count = batch.length; count === batch.length; ) {
+    count = cursor.fill(batch, batch.length);
+    for (let i = 0; i < count; i++) {
+      const docNum = batch[i] as number; // i < count
+      if (isWanted(docNum)) numbers.push(docNum);
+    }
+  }
+  return numbers;
+}

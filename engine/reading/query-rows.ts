@@ -1,0 +1,299 @@
+/**
+ * The documents of a database as a query reads them: by number, by id, in the order of etags or ids. Created for one
+ * query and closed after it.
+ *
+ * A walk over a collection sees the documents of one moment, through a view. Single documents are read in their current
+ * version. Rows point into images of segments, or into blocks (record-reader.ts): no object is allocated for each.
+ *
+ * Hot: bench/query.bench.ts.
+ */
+
+import type { Clock } from "../base/environment.ts";
+import { changeVectorOf, collectionIdOf } from "../documents/document-record.ts";
+import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
+import type { Shape } from "../documents/shapes.ts";
+import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+import { counterKey } from "../keyspaces/counters.ts";
+import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
+import { xxHash64 } from "../rql/auto-index-name.ts";
+import type { RowCursor, RowSource, StoredRow } from "../rql/row-source.ts";
+import type { DatabaseState } from "../store/database-state.ts";
+import type { DatabaseView, Store } from "../store/store.ts";
+import { RecordReader } from "./record-reader.ts";
+
+export { nextTurn } from "../base/turns.ts";
+
+const noExtra = Buffer.alloc(0);
+const metadataOpen = '"@metadata":'.length;
+const batchRows = 256;
+/** A source of document numbers in some order, a batch at a time. */
+interface NumberCursor {
+  fill(batch: Uint32Array, limit: number): number;
+}
+
+/** A walk over documents. Each is read in the version that `reader` has when the walk reaches it. */
+export class DocumentCursor implements RowCursor {
+  readonly row: StoredRow;
+  pending: Promise<void> | null = null;
+  readonly #documents: DocumentReader;
+  readonly #records: RecordReader;
+  readonly #numbers: NumberCursor;
+  readonly #batch = new Uint32Array(batchRows);
+  #at = 0;
+  #count = 0;
+  #isLast = false;
+
+  /** `row`: reused from an earlier, finished walk of the same reader. */
+  constructor(
+    documents: DocumentReader,
+    numbers: NumberCursor,
+    records: RecordReader,
+    row = newRow(),
+  ) {
+    this.row = row;
+    this.#documents = documents;
+    this.#numbers = numbers;
+    this.#records = records;
+  }
+
+  next(): boolean {
+    this.pending = null;
+    const documents = this.#documents;
+    const { row } = this;
+    for (;;) {
+      if (this.#at === this.#count && !this.#fill()) {
+        this.end();
+        return false;
+      }
+      const docNum = this.#batch[this.#at] as number; // #at < #count
+      const etag = documents.etagOf(docNum);
+      if (etag === 0) {
+        this.#at++;
+        continue;
+      }
+      const position = documents.positionOf(docNum);
+      if (!this.#records.tryPlace(position, documents.lengthOf(docNum), row)) {
+        this.pending = this.#records.gather(documents, this.#batch, this.#at, this.#count);
+        return false;
+      }
+      row.docNum = docNum;
+      row.etag = etag;
+      this.#at++;
+      return true;
+    }
+  }
+
+  /** Releases its pins. Required when a walk ends early. */
+  end(): void {
+    this.#records.rest();
+    this.row.block?.release();
+    this.row.block = null;
+  }
+
+  #fill(): boolean {
+    if (this.#isLast) return false;
+    this.#count = this.#numbers.fill(this.#batch, batchRows);
+    this.#isLast = this.#count < batchRows;
+    this.#at = 0;
+    return this.#count > 0;
+  }
+}
+
+export function newRow(): StoredRow {
+  return { docNum: 0, etag: 0, bytes: noExtra, start: 0, block: null };
+}
+
+const noNumbers: NumberCursor = { fill: () => 0 };
+
+export class QueryRows implements RowSource {
+  readonly #database: Store;
+  readonly #state: DatabaseState;
+  readonly #clock: Clock;
+  readonly #records: RecordReader;
+  readonly #views: DatabaseView[] = [];
+  #pending: Promise<void> | null = null;
+
+  constructor(database: Store, clock: Clock) {
+    this.#database = database;
+    this.#state = database.state;
+    this.#clock = clock;
+    this.#records = new RecordReader(database);
+  }
+
+  /** Releases what the walks used. No cursor may be used afterward. */
+  close(): void {
+    this.#records.close();
+    for (const view of this.#views) view.release();
+    this.#views.length = 0;
+  }
+
+  countOf(collection: string | null): number {
+    const { documents } = this.#state;
+    return collection === null
+      ? documents.documentCount
+      : documents.countOfCollection(this.#collectionId(collection));
+  }
+
+  resultEtagOf(collection: string | null): number {
+    return fingerprintOf(this.#state, collection);
+  }
+
+  findDocument(id: string): number {
+    return this.#state.documents.find(id);
+  }
+
+  isIn(docNum: number, collection: string | null): boolean {
+    const { documents } = this.#state;
+    if (documents.etagOf(docNum) === 0) return false;
+    return collection === null || documents.collectionOf(docNum) === this.#collectionId(collection);
+  }
+
+  lowerIdOf(docNum: number): string {
+    return this.#state.documents.lowerIdOf(docNum);
+  }
+
+  compareIds(left: number, right: number): number {
+    return this.#state.documents.compareIds(left, right);
+  }
+
+  read(docNum: number, row: StoredRow): boolean {
+    this.#pending = null;
+    const { documents } = this.#state;
+    const etag = documents.etagOf(docNum);
+    if (etag === 0) return false;
+    const position = documents.positionOf(docNum);
+    if (!this.#records.place(docNum, position, documents.lengthOf(docNum), row)) {
+      this.#pending = this.#records.pending;
+      return false;
+    }
+    row.docNum = docNum;
+    row.etag = etag;
+    return true;
+  }
+
+  readListed(docNums: Uint32Array, at: number, row: StoredRow): boolean {
+    this.#pending = null;
+    const { documents } = this.#state;
+    const docNum = docNums[at] as number; // at < length
+    const etag = documents.etagOf(docNum);
+    if (etag === 0) return false;
+    if (!this.#records.tryPlace(documents.positionOf(docNum), documents.lengthOf(docNum), row)) {
+      const to = Math.min(docNums.length, at + batchRows);
+      this.#pending = this.#records.gather(documents, docNums, at, to);
+      return false;
+    }
+    row.docNum = docNum;
+    row.etag = etag;
+    return true;
+  }
+
+  pending(): Promise<void> | null {
+    return this.#pending;
+  }
+
+  rows(collection: string | null): RowCursor {
+    const { documents } = this.#view();
+    const id = collection === null ? allCollections : this.#collectionId(collection);
+    const numbers = id === missingCollection ? noNumbers : documents.byEtag(id, 0);
+    return new DocumentCursor(documents, numbers, this.#records);
+  }
+
+  rowsByPrefix(prefix: string): RowCursor {
+    const { documents } = this.#view();
+    return new DocumentCursor(documents, documents.byId(prefix), this.#records);
+  }
+
+  shapeOf(shapeId: number): Shape {
+    return this.#state.shapes.get(shapeId);
+  }
+
+  metadataOf(row: StoredRow, extra: Buffer): Buffer {
+    return metadataTextOf(this.#state, row, extra);
+  }
+
+  changeVectorOf(row: StoredRow): string {
+    return changeVectorOf(row.bytes, row.start, this.#state.databaseHash);
+  }
+
+  counterOf(documentId: string, name: string): bigint | null {
+    const counter = this.#state.keyspaces.counters.get(counterKey(documentId, name));
+    return counter === undefined ? null : BigInt(counter.value);
+  }
+
+  rawCounterOf(documentId: string, name: string): string | null {
+    const value = this.counterOf(documentId, name);
+    return value === null ? null : `{"A-${this.#state.databaseHash}":${value}}`;
+  }
+
+  counterNamesOf(documentId: string): readonly string[] {
+    const names: string[] = [];
+    const { counters } = this.#state.keyspaces;
+    for (const [, { name }] of counters.withPrefix(counterKey(documentId, ""))) names.push(name);
+    return names;
+  }
+
+  compareExchangeOf(key: string): string | null {
+    const stored = this.#state.keyspaces.compareExchange.get(compareExchangeKey(key));
+    if (stored === undefined) return null;
+    return JSON.stringify((JSON.parse(stored.text) as { Object?: unknown }).Object ?? null);
+  }
+
+  monotonicMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  #collectionId(collection: string): number {
+    return collectionIdNamed(this.#state, collection);
+  }
+
+  #view(): DatabaseView {
+    const view = this.#database.view();
+    this.#views.push(view);
+    return view;
+  }
+}
+
+/** No collection has this number: those in rows have 16 bits. */
+export const missingCollection = 0x1_0000;
+
+/** The number of a collection, or `missingCollection`. */
+export function collectionIdNamed(state: DatabaseState, name: string): number {
+  const id = state.keyspaces.collections.find(name);
+  return id < 0 ? missingCollection : id;
+}
+
+/** A row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
+export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buffer): Buffer {
+  const { bytes, start } = row;
+  const member = state.collectionMember(collectionIdOf(bytes, start));
+  const hash = state.databaseHashBytes;
+  const target = Buffer.allocUnsafe(composedMetadataLength(bytes, start, member, hash, extra));
+  composeMetadata(target, 0, bytes, start, member, hash, extra);
+  return target.subarray(metadataOpen);
+}
+
+/**
+ * A safe integer that identifies the state of a collection's documents (null: all documents): as long as it is equal,
+ * so are they. It combines the greatest etag ever assigned in the collection with the number of documents: without a
+ * write, documents can only become fewer.
+ */
+export function fingerprintOf(state: DatabaseState, collection: string | null): number {
+  const { documents } = state;
+  const id = collection === null ? allCollections : collectionIdNamed(state, collection);
+  const count = collection === null ? documents.documentCount : documents.countOfCollection(id);
+  return safeHash(documents.newestEtagOf(id), count);
+}
+
+const hashed = Buffer.alloc(16);
+const safeMask = 2n ** 53n - 1n;
+
+/** 53 bits of a hash of two whole numbers. */
+export function safeHash(first: number, second: number): number {
+  hashed.writeDoubleLE(first, 0);
+  hashed.writeDoubleLE(second, 8);
+  return Number(xxHash64(hashed) & safeMask);
+}

@@ -1,0 +1,118 @@
+/** The documents, entries and attachments of a database that were found damaged. The others remain usable. */
+
+import { damagedListMax } from "../base/limits.ts";
+import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
+import type { Position } from "../log/log.ts";
+import type { Damage } from "../log/scrub.ts";
+import type { Throttle } from "../log/throttle.ts";
+import type { DatabaseState } from "./database-state.ts";
+
+/** Something with damaged stored bytes. */
+export interface Damaged {
+  /** "entry": a counter, an identity or the like, whose value is still in memory, or a revision. */
+  readonly kind: "document" | "entry" | "attachment";
+  /** The lower-cased id of a document; the name of the keyspace and the key of an entry; the hash of an attachment. */
+  readonly id: string;
+  /** The place of the damage, as far as it is known. */
+  readonly file: string;
+  readonly offset: number;
+}
+
+export class DamageList {
+  #found = new Map<string, Damaged>();
+
+  /** In the order of discovery; at most `damagedListMax`. */
+  get all(): readonly Damaged[] {
+    return [...this.#found.values()];
+  }
+
+  /** Adds a document whose record a read has found damaged. */
+  addDocument(id: string, file: string, offset: number): void {
+    add(this.#found, { kind: "document", id, file, offset });
+  }
+
+  /** Replaces the list by the result of a scrub. Cost: O(documents) when there is damage, else O(1). */
+  async replace(
+    state: DatabaseState,
+    damages: readonly Damage[],
+    hashes: readonly string[],
+    throttle: Throttle,
+  ): Promise<void> {
+    const found = new Map<string, Damaged>();
+    for (const hash of hashes) add(found, { kind: "attachment", id: hash, file: "", offset: 0 });
+    if (damages.length > 0) {
+      const places = new Places(damages);
+      await findDocuments(state, places, found, throttle);
+      findEntries(state, places, found);
+    }
+    this.#found = found;
+  }
+}
+
+function add(found: Map<string, Damaged>, damaged: Damaged): void {
+  if (found.size < damagedListMax) found.set(`${damaged.kind} ${damaged.id}`, damaged);
+}
+
+/** Damaged ranges of the log, searchable by position. */
+class Places {
+  readonly #sorted: readonly Damage[];
+
+  constructor(damages: readonly Damage[]) {
+    this.#sorted = [...damages].sort((one, other) => one.position - other.position);
+  }
+
+  /** The damage that overlaps the record at `position`. */
+  at(position: Position, length: number): Damage | undefined {
+    let low = 0;
+    let high = this.#sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const damage = this.#sorted[middle] as Damage; // low <= middle < high
+      if (damage.position + damage.length <= position) low = middle + 1;
+      else high = middle;
+    }
+    const damage = this.#sorted[low];
+    return damage !== undefined && damage.position < position + length ? damage : undefined;
+  }
+}
+
+async function findDocuments(
+  { documents }: DatabaseState,
+  places: Places,
+  found: Map<string, Damaged>,
+  throttle: Throttle,
+): Promise<void> {
+  for (let document = 0; document < documents.docCount; document++) {
+    if (document % 1024 === 1023 && throttle.isDue()) await throttle.yield();
+    const length = documents.lengthOf(document);
+    if (length === 0) continue;
+    const damage = places.at(documents.positionOf(document), length);
+    if (damage === undefined) continue;
+    const { file, offset } = damage;
+    add(found, { kind: "document", id: documents.lowerIdOf(document), file, offset });
+  }
+}
+
+function findEntries(
+  { documents, keyspaces }: DatabaseState,
+  places: Places,
+  found: Map<string, Damaged>,
+): void {
+  for (const keyspace of keyspaces.all) {
+    if (!(keyspace instanceof EntryKeyspace)) continue;
+    for (const [key, entry] of keyspace.newestWithPrefix("")) {
+      const damage = places.at(entry.position, entry.length);
+      if (damage === undefined) continue;
+      const { file, offset } = damage;
+      add(found, { kind: "entry", id: `${keyspace.name}/${key}`, file, offset });
+    }
+  }
+  const { revisions } = keyspaces;
+  for (const row of revisions.rowsFrom(0)) {
+    const damage = places.at(revisions.positionOfRow(row), revisions.lengthOf(row));
+    if (damage === undefined) continue;
+    const { file, offset } = damage;
+    const id = `${revisions.name}/${documents.lowerIdOf(revisions.documentOf(row))}`;
+    add(found, { kind: "entry", id, file, offset });
+  }
+}

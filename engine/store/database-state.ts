@@ -1,0 +1,161 @@
+/** The parts of one open database, and the counters that only its writer advances: etags, change vectors, times. */
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../base/environment.ts";
+import {
+  formatChangeVector,
+  mergeChangeVectors,
+  parseChangeVector,
+} from "../documents/change-vector.ts";
+import { MetadataWriter } from "../documents/document-metadata.ts";
+import type { DocumentParser } from "../documents/document-parser.ts";
+import { collectionMemberOf } from "../documents/document-text.ts";
+import type { ShapeTable } from "../documents/shapes.ts";
+import { TextInput } from "../json/text-input.ts";
+import type { DocumentTable } from "../keyspaces/document-table.ts";
+import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
+import type { CommitLog } from "../log/log.ts";
+import type { ChangeFeed } from "./changes.ts";
+
+/** The one-letter tag that identifies a cluster node. There is one node. */
+export const nodeTag = "A";
+
+/** A large document that was parsed before its transaction: see writes/prepared-document.ts. */
+export interface PreparedDocument {
+  /** Has parsed the document, and nothing since. */
+  readonly parser: DocumentParser;
+  readonly bytes: Buffer;
+  /** The body is in `bytes[bodyStart, bodyStart + parser.bodyLength)`. */
+  readonly bodyStart: number;
+  /** CRC-32 of the body. */
+  readonly bodyCrc: number;
+}
+
+export class DatabaseState {
+  readonly name: string;
+  /** 22 characters of base64: 128 bits that identify this database on this node. */
+  readonly databaseHash: string;
+  /** Likewise, for its cluster-wide transactions: the `RAFT` entries of change vectors. */
+  readonly clusterHash: string;
+  /** Likewise, for those of them that have guards: the `TRXN` entries. */
+  readonly transactionHash: string;
+  /** `databaseHash` in ASCII. */
+  readonly databaseHashBytes: Buffer;
+  readonly log: CommitLog;
+  readonly documents: DocumentTable;
+  readonly shapes: ShapeTable;
+  /** Holds the document to be stored; for the use of another parser see `withParsed` (writes/prepared-document.ts). */
+  parser: DocumentParser;
+  /** The document in `parser`, when it was parsed before the transaction. */
+  prepared: PreparedDocument | null = null;
+  readonly keyspaces: KeyspaceTable;
+  readonly feed: ChangeFeed;
+  readonly metadata = new MetadataWriter();
+  readonly #clock: Clock;
+  readonly #collectionMembers: (Buffer | undefined)[] = [];
+  /** The newest etag assigned. */
+  lastEtag = 0;
+  /** The newest etag of a transaction that is durable. */
+  committedEtag = 0;
+  /** Different after every commit of any kind, and after every opening. */
+  commitStamp: number;
+  /** Microseconds since 1970 of the newest change. */
+  lastModified = 0;
+  /** Has the clock been read since the transaction began? */
+  #hasTime = false;
+  readonly #input = new TextInput();
+
+  constructor(parts: {
+    name: string;
+    databaseHash: string;
+    clusterHash: string;
+    transactionHash: string;
+    log: CommitLog;
+    documents: DocumentTable;
+    shapes: ShapeTable;
+    parser: DocumentParser;
+    keyspaces: KeyspaceTable;
+    feed: ChangeFeed;
+    clock: Clock;
+  }) {
+    this.name = parts.name;
+    this.databaseHash = parts.databaseHash;
+    this.clusterHash = parts.clusterHash;
+    this.transactionHash = parts.transactionHash;
+    this.databaseHashBytes = Buffer.from(parts.databaseHash, "latin1");
+    this.log = parts.log;
+    this.documents = parts.documents;
+    this.shapes = parts.shapes;
+    this.parser = parts.parser;
+    this.keyspaces = parts.keyspaces;
+    this.feed = parts.feed;
+    this.#clock = parts.clock;
+    // The next opening's stamp is higher, as there are fewer commits than microseconds until then.
+    this.commitStamp = parts.clock.nowMicros();
+  }
+
+  nextEtag(): number {
+    this.lastEtag += 1;
+    return this.lastEtag;
+  }
+
+  /** The metadata member of a collection's documents when no metadata is stored. */
+  collectionMember(collectionId: number): Buffer {
+    let member = this.#collectionMembers[collectionId];
+    if (member === undefined) {
+      member = collectionMemberOf(this.keyspaces.collections.nameOf(collectionId));
+      this.#collectionMembers[collectionId] = member;
+    }
+    return member;
+  }
+
+  /** A transaction failed: the collection numbers that only it used may be assigned again. */
+  forgetCollections(): void {
+    const { collections } = this.keyspaces;
+    if (collections.forgetUnused()) this.#collectionMembers.length = collections.count;
+  }
+
+  changeVectorAt(etag: number): string {
+    return `${nodeTag}:${etag}-${this.databaseHash}`;
+  }
+
+  /**
+   * The change vector of a write at `etag` after cluster-wide transactions, or over a state that had a change vector of
+   * its own: it includes both. @param current that vector, or "".
+   */
+  mergedChangeVector(current: string, etag: number): string {
+    const count = this.keyspaces.clusterCount;
+    const entries = [{ tag: nodeTag, etag, hash: this.databaseHash }];
+    if (count > 0) entries.push({ tag: "RAFT", etag: count, hash: this.clusterHash });
+    return formatChangeVector(mergeChangeVectors(parseChangeVector(current), entries));
+  }
+
+  nowMicros(): number {
+    return this.#clock.nowMicros();
+  }
+
+  /** A new GUID in lower case, for documents that are stored without an id. */
+  newGuid(): string {
+    return randomUUID();
+  }
+
+  beginTransaction(): void {
+    this.#hasTime = false;
+  }
+
+  /**
+   * The time of a change: the clock at the first change of its transaction, but always later than the previous change.
+   * (Reading the clock for each document costs more than comparing its id.)
+   */
+  nextModified(): number {
+    const now = this.#hasTime ? 0 : this.#clock.nowMicros();
+    this.#hasTime = true;
+    this.lastModified = now > this.lastModified ? now : this.lastModified + 1;
+    return this.lastModified;
+  }
+
+  /** Parses a document's text with `parser`. @throws EngineError json-…, too-large */
+  parseText(text: string): void {
+    const length = this.#input.set(text);
+    this.parser.parse(this.#input.bytes, 0, length);
+  }
+}

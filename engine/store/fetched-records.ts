@@ -1,0 +1,40 @@
+/**
+ * Records read from disk for one transaction, so that each of its runs finds them: those that a run missed one by one,
+ * and those that a scan's reader has fetched.
+ */
+import type { RecordPlace } from "../log/blocks.ts";
+import type { Position } from "../log/log.ts";
+
+/** Finds records that it holds in memory. */
+export interface RecordSource {
+  locate(position: Position, length: number, target: RecordPlace): boolean;
+}
+
+export class FetchedRecords implements RecordSource {
+  readonly #base: RecordSource | null;
+  #own: Map<Position, Buffer> | null = null;
+
+  /** `base` is searched first. */
+  constructor(base: RecordSource | null) {
+    this.#base = base;
+  }
+
+  /** Keeps a record, whose bytes must not change. */
+  set(position: Position, bytes: Buffer): void {
+    this.#own ??= new Map();
+    this.#own.set(position, bytes);
+  }
+
+  /** Valid as long as this object is. Hot: most often there is nothing. */
+  locate(position: Position, length: number, target: RecordPlace): boolean {
+    if (this.#base?.locate(position, length, target)) return true;
+    const bytes = this.#own === null ? undefined : this.#own.get(position);
+    if (bytes === undefined) return false;
+    target.bytes = bytes;
+    target.start = 0;
+    target.block = null;
+    return true;
+  }
+}
+
+export const nothingFetched = new FetchedRecords(null);

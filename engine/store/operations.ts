@@ -1,0 +1,363 @@
+/**
+ * Operations: work that outlives the request that started it, such as patching by query. Each has an id, reports its
+ * progress, can be cancelled, and its outcome can be queried.
+ *
+ *   values["operations/next"]   the first id that no run may have assigned yet
+ *   values["operations/<id>"]   the state of one operation
+ *
+ * Knows nothing of what operations do, nor how replies show them.
+ *
+ * Invariants:
+ * - Ids are unique over all restarts: they are reserved on disk in blocks, before they are used.
+ * - A record on disk says "running" from before the work begins until after it has ended. If it still says so when the
+ *   database is opened, the operation was interrupted: what it had made durable is kept, and it is reported as
+ *   interrupted.
+ * - At most `finishedOperationsMax` ended operations are kept.
+ */
+import { InvariantError } from "../base/assert.ts";
+import type { Report } from "../base/environment.ts";
+import { EngineError, type ErrorCode } from "../base/errors.ts";
+import { finishedOperationsMax } from "../base/limits.ts";
+import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
+import { tellAll } from "./changes.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Progress or result of an operation: JSON for clients. */
+export type OperationFigures = Readonly<Record<string, unknown>>;
+
+/** Counts of a bulk operation, by kind. */
+export interface BulkCounts {
+  readonly total: number;
+  readonly documents?: number;
+  readonly attachments?: number;
+  readonly counters?: number;
+  readonly timeSeries?: number;
+}
+
+/** The result of a bulk operation, in the shape of RavenDB's replies. `details`: a row per item, when requested. */
+export function bulkResult(
+  counts: BulkCounts,
+  details: readonly unknown[] = [],
+  query: string | null = null,
+): OperationFigures {
+  return {
+    Total: counts.total,
+    Message: `Processed ${counts.total.toLocaleString("en-US")} items.`,
+    Details: details,
+    Query: query,
+    DocumentsProcessed: counts.documents ?? 0,
+    AttachmentsProcessed: counts.attachments ?? 0,
+    CountersProcessed: counts.counters ?? 0,
+    TimeSeriesProcessed: counts.timeSeries ?? 0,
+  };
+}
+
+/** Why an operation failed. `code` undefined: an unexpected error. */
+export interface OperationFailure {
+  readonly code: ErrorCode | undefined;
+  readonly message: string;
+}
+
+export type OperationState =
+  | { readonly status: "running"; readonly progress: OperationFigures | null }
+  | { readonly status: "completed"; readonly result: OperationFigures }
+  | { readonly status: "failed"; readonly failure: OperationFailure }
+  | { readonly status: "cancelled" };
+
+/** The public state of an operation. */
+export interface OperationInfo {
+  readonly id: number;
+  /** An identifier for programs, such as `UpdateByQuery`. */
+  readonly kind: string;
+  /** For people: what it does, and to what. */
+  readonly description: string;
+  /** The query that it executes, and its parameters. */
+  readonly query?: string;
+  /** Microseconds since 1970. */
+  readonly startedAt: number;
+  /** Null while it runs. */
+  readonly endedAt: number | null;
+  readonly state: OperationState;
+}
+
+/**
+ * The work. It reports its progress through `progress`, stops soon after `signal` is aborted, and makes its writes
+ * durable itself. @returns its result. @throws what made it fail, or anything once it is aborted
+ */
+export type OperationWork = (
+  progress: (figures: OperationFigures) => void,
+  signal: AbortSignal,
+) => Promise<OperationFigures>;
+
+export type OperationListener = (info: OperationInfo) => void;
+
+/** What operations need of their database. */
+export interface OperationHost {
+  readonly values: EntryKeyspace<unknown>;
+  nowMicros(): number;
+  write(change: (transaction: Transaction) => void): Promise<unknown>;
+  readonly report: Report;
+}
+
+/** A started operation. */
+export interface StartedOperation {
+  readonly id: number;
+  /** Resolves, never rejects, when it has ended and that is durable. */
+  readonly ended: Promise<OperationEnd>;
+}
+
+export interface OperationEnd {
+  readonly info: OperationInfo;
+  /** What the work threw; undefined when it succeeded. */
+  readonly error: unknown;
+}
+
+interface Slot {
+  info: OperationInfo;
+  readonly abort: AbortController;
+  ended: Promise<OperationEnd>;
+}
+
+const prefix = "operations/";
+const nextKey = `${prefix}next`;
+const idsPerBlock = 64;
+
+export class Operations {
+  readonly #host: OperationHost;
+  readonly #slots = new Map<number, Slot>();
+  /** Ids of ended operations, oldest first. */
+  readonly #finished: number[] = [];
+  readonly #listeners = new Set<OperationListener>();
+  #nextId: number;
+  /** Ids below it are reserved on disk. */
+  #idsEnd: number;
+  #reserving: Promise<unknown> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(host: OperationHost) {
+    this.#host = host;
+    const next = host.values.get(nextKey);
+    this.#nextId = typeof next === "number" ? next : 1;
+    this.#idsEnd = this.#nextId;
+    for (const [key, value] of host.values.withPrefix(prefix)) {
+      if (key !== nextKey) this.#recall(value as OperationInfo);
+    }
+  }
+
+  /** Is any operation running? */
+  get isRunning(): boolean {
+    return [...this.#slots.values()].some(({ info }) => info.state.status === "running");
+  }
+
+  /** A new id, for an operation that will be started with it. */
+  async nextId(): Promise<number> {
+    for (;;) {
+      while (this.#nextId >= this.#idsEnd) {
+        this.#reserving = this.#reserving.catch(() => undefined).then(() => this.#reserve());
+        await this.#reserving;
+      }
+      const id = this.#nextId++;
+      if (!this.#slots.has(id)) return id; // else the id was used without being reserved
+    }
+  }
+
+  /**
+   * Starts an operation; resolves when its record is durable, so that a client that received the id can query it after
+   * a crash too. `details.id`: one returned by `nextId`.
+   */
+  async start(
+    kind: string,
+    description: string,
+    work: OperationWork,
+    details: { readonly id?: number | undefined; readonly query?: string } = {},
+  ): Promise<StartedOperation> {
+    const id = details.id ?? (await this.nextId());
+    this.#assertRunning();
+    const slot = this.#open(id, kind, description, details.query);
+    await this.#record(slot.info);
+    return { id, ended: this.#run(slot, work) };
+  }
+
+  /**
+   * Starts an operation at once under an id chosen before. An ended operation with that id is forgotten.
+   * @throws EngineError invalid-operation while one with that id runs
+   */
+  startWithId(
+    id: number,
+    kind: string,
+    description: string,
+    work: OperationWork,
+  ): StartedOperation {
+    this.#assertRunning();
+    if (this.#slots.get(id)?.info.state.status === "running") {
+      throw new EngineError("invalid-operation", `Operation ${id} is running already.`);
+    }
+    const slot = this.#open(id, kind, description);
+    const recorded = this.#record(slot.info);
+    recorded.catch(() => undefined); // the work's own writes fail too, and report why
+    return { id, ended: this.#run(slot, work) };
+  }
+
+  /** The state of an operation; undefined when it never existed, or ended long ago. */
+  get(id: number): OperationInfo | undefined {
+    return this.#slots.get(id)?.info;
+  }
+
+  /** All known operations, in id order. */
+  list(): OperationInfo[] {
+    return [...this.#slots.values()].map(({ info }) => info).sort((a, b) => a.id - b.id);
+  }
+
+  /** Cancels a running operation; does nothing to an ended one. @throws EngineError operation-missing */
+  kill(id: number): void {
+    const slot = this.#slots.get(id);
+    if (slot === undefined) {
+      throw new EngineError("operation-missing", `Operation ${id} was not registered`);
+    }
+    slot.abort.abort();
+  }
+
+  /** Calls `listener` for every change of every operation. @returns a function that removes it. */
+  listen(listener: OperationListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Cancels the running operations, and waits until they have ended. No further ones can be started. Never rejects. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const running = [...this.#slots.values()].filter(({ info }) => info.state.status === "running");
+    for (const { abort } of running) abort.abort();
+    await Promise.all(running.map(({ ended }) => ended));
+    if (this.#idsEnd > this.#nextId) await this.#giveBackIds().catch(() => undefined);
+  }
+
+  /** Returns the rest of the reserved block, so that the next run can assign it. */
+  async #giveBackIds(): Promise<void> {
+    const next = this.#nextId;
+    this.#idsEnd = next;
+    await this.#host.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, nextKey, next);
+    });
+  }
+
+  #assertRunning(): void {
+    if (!this.#isStopped) return;
+    throw new EngineError(
+      "database-stopped",
+      "The database is closing: nothing is started any more.",
+    );
+  }
+
+  #open(id: number, kind: string, description: string, query?: string): Slot {
+    const startedAt = this.#host.nowMicros();
+    const state: OperationState = { status: "running", progress: null };
+    const known = { id, kind, description, startedAt, endedAt: null, state };
+    const info: OperationInfo = query === undefined ? known : { ...known, query };
+    const slot: Slot = { info, abort: new AbortController(), ended: neverStarted(info) };
+    const at = this.#finished.indexOf(id);
+    if (at >= 0) this.#finished.splice(at, 1);
+    this.#slots.set(id, slot);
+    this.#tell(info);
+    return slot;
+  }
+
+  #run(slot: Slot, work: OperationWork): Promise<OperationEnd> {
+    slot.ended = this.#work(slot, work);
+    return slot.ended;
+  }
+
+  async #work(slot: Slot, work: OperationWork): Promise<OperationEnd> {
+    const { signal } = slot.abort;
+    let state: OperationState;
+    let thrown: unknown;
+    try {
+      const result = await work(
+        (progress) => this.#change(slot, { status: "running", progress }),
+        signal,
+      );
+      state = { status: "completed", result };
+    } catch (error) {
+      thrown = error;
+      state = signal.aborted
+        ? { status: "cancelled" }
+        : { status: "failed", failure: failureOf(error) };
+      // The caller may not wait for the result. Other failures are caused by the sender or receiver of its bytes.
+      if (error instanceof InvariantError || error instanceof TypeError) {
+        this.#host.report(`Operation ${slot.info.id} (${slot.info.kind}) failed`, error);
+      }
+    }
+    this.#change(slot, state);
+    await this.#finish(slot.info).catch(() => undefined); // after a crash it is then reported as interrupted
+    return { info: slot.info, error: thrown };
+  }
+
+  #change(slot: Slot, state: OperationState): void {
+    if (slot.info.state.status !== "running") return;
+    const endedAt = state.status === "running" ? null : this.#host.nowMicros();
+    slot.info = { ...slot.info, endedAt, state };
+    this.#tell(slot.info);
+  }
+
+  #tell(info: OperationInfo): void {
+    tellAll(this.#listeners, info, (listener, error) => {
+      this.#listeners.delete(listener);
+      this.#host.report("A listener to operations failed, and is told nothing more", error);
+    });
+  }
+
+  async #record(info: OperationInfo): Promise<void> {
+    await this.#host.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, prefix + info.id, info);
+    });
+  }
+
+  /** Records the end, and forgets the oldest ended operations when there are too many. */
+  async #finish(info: OperationInfo): Promise<void> {
+    this.#finished.push(info.id);
+    const forgotten: number[] = [];
+    while (this.#finished.length > finishedOperationsMax) {
+      forgotten.push(this.#finished.shift() as number); // its length was just checked
+    }
+    for (const id of forgotten) this.#slots.delete(id);
+    await this.#host.write((transaction) => {
+      const { values } = transaction.keyspaces;
+      transaction.putEntry(values, prefix + info.id, info);
+      for (const id of forgotten) transaction.putEntry(values, prefix + id, undefined);
+    });
+  }
+
+  /** Reserves the next block of ids on disk. */
+  async #reserve(): Promise<void> {
+    if (this.#nextId < this.#idsEnd) return;
+    const end = this.#nextId + idsPerBlock;
+    await this.#host.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, nextKey, end);
+    });
+    this.#idsEnd = end;
+  }
+
+  /** Restores an operation of an earlier run of the process. */
+  #recall(info: OperationInfo): void {
+    let recalled = info;
+    if (info.state.status === "running") {
+      const failure: OperationFailure = {
+        code: "operation-cancelled",
+        message: `Operation ${info.id} (${info.description}) was interrupted when the server ended. What it had done until then stands.`,
+      };
+      recalled = { ...info, endedAt: info.startedAt, state: { status: "failed", failure } };
+    }
+    const abort = new AbortController();
+    this.#slots.set(info.id, { info: recalled, abort, ended: neverStarted(recalled) });
+    this.#finished.push(info.id);
+  }
+}
+
+function neverStarted(info: OperationInfo): Promise<OperationEnd> {
+  return Promise.resolve({ info, error: undefined });
+}
+
+function failureOf(error: unknown): OperationFailure {
+  if (error instanceof EngineError) return { code: error.code, message: error.message };
+  return { code: undefined, message: "An unexpected error." };
+}

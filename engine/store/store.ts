@@ -1,0 +1,882 @@
+/**
+ * The committed state of one database and its single writer: the log, the keyspaces and the blobs wired together. The
+ * semantics of writes are in writes/, those of records in record-owner.ts; the services on top of it (queries,
+ * subscriptions, tasks) are in database.ts.
+ *
+ * Invariants:
+ * - A transaction is visible exactly from the moment it is durable, in the order of the log.
+ * - `write` resolves after its transaction is visible.
+ * - While a transaction is made in more than one turn of the event loop, no other begins.
+ * - What goes wrong before a transaction is staged fails that transaction alone. After a failed sync, or what goes wrong
+ *   later, nothing is written any more: what is in memory may not be what the log says. Whoever keeps the database is
+ *   told, and opens it again from the disk (database-catalog.ts).
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock, Report } from "../base/environment.ts";
+import { EngineError } from "../base/errors.ts";
+import {
+  scriptWorkPerMs,
+  sliceMs,
+  unsyncedBytesMax,
+  unsyncedShareOfMemory,
+} from "../base/limits.ts";
+import { processMemory } from "../base/memory-budget.ts";
+import { nextTurn } from "../base/turns.ts";
+import type { Work } from "../base/work-budget.ts";
+import { bodyTextOf } from "../documents/document-record.ts";
+import type { JsonObject } from "../json/json-object.ts";
+import type { DocumentReader } from "../keyspaces/document-table.ts";
+import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
+import { databaseRecordKey } from "../keyspaces/revision-rules.ts";
+import { checkSeries } from "../keyspaces/time-series.ts";
+import type { BlobStore } from "../log/blob-store.ts";
+import { newPlace } from "../log/blocks.ts";
+import type { CompactionReport } from "../log/compaction.ts";
+import type { FileLog, LogMetrics } from "../log/file-log.ts";
+import type { LogListener, Pin, Position, SnapshotSection } from "../log/log.ts";
+import type { ChangeFeed } from "./changes.ts";
+import { type Damaged, DamageList } from "./damage-list.ts";
+import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
+import type { DatabaseState } from "./database-state.ts";
+import { FetchedRecords, nothingFetched } from "./fetched-records.ts";
+import { stoppedError } from "./stopped-error.ts";
+import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+import type { TransactionDocuments } from "./transaction-documents.ts";
+/** How a transaction is written. */
+export interface WriteOptions {
+  /** The transaction deletes: it is accepted even when the disk is nearly full. */
+  readonly isDeletion?: boolean;
+  /** Records that the transaction will read and that are not in memory, by position. */
+  readonly fetched?: FetchedRecords;
+}
+
+/** How many entries of a keyspace a transaction has. */
+interface EntryCount {
+  readonly keyspace: EntryKeyspace<unknown>;
+  count: number;
+}
+
+/** What one transaction staged, until it is durable, and who waits for that. */
+interface PendingTransaction {
+  readonly documents: number;
+  /** Revisions added or removed. */
+  readonly revisions: number;
+  /** Of the staged entries. */
+  readonly entries: readonly EntryCount[];
+  /** Position and length, in turn, of records that only say that something is gone. */
+  readonly deletions: readonly number[];
+  readonly changes: Transaction["changes"];
+  readonly lastEtag: number;
+  readonly shapeCount: number;
+  /** Bytes in the log. */
+  readonly length: number;
+  readonly result: unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A consistent view of all documents; it pins their records in the log. Release it. */
+export interface DatabaseView {
+  readonly documents: DocumentReader;
+  /** The newest etag in it. */
+  readonly lastEtag: number;
+  release(): void;
+}
+
+const maximumReruns = 10_000;
+/** Entries of a transaction from which on they are staged in slices. */
+const entriesAheadMin = 256;
+/** Work of scripts after which a transaction that is made in turns pauses. */
+const scriptWorkOfSlice = sliceMs * scriptWorkPerMs;
+const none: readonly never[] = [];
+
+export abstract class Store implements LogListener {
+  readonly name: string;
+  readonly state: DatabaseState;
+  readonly blobs: BlobStore;
+  readonly feed: ChangeFeed;
+  readonly isInMemory: boolean;
+  readonly clock: Clock;
+  readonly report: Report;
+  protected readonly damages = new DamageList();
+  /**
+   * Incremented by each get, query and write, so that background work can detect foreground traffic. Reads by indexes
+   * that are catching up are not counted.
+   */
+  servedCount = 0;
+  /** Called once, when the store stops for a reason other than being closed. Set by its owner. */
+  whenStopped: ((error: Error) => void) | null = null;
+  readonly #log: FileLog;
+  readonly #scratch = new Scratch();
+  #pending: PendingTransaction[] = [];
+  /** Number of transactions removed from `#pending` so far: the sequence number of the first one left. */
+  #settled = 0;
+  #durableShapeCount: number;
+  /** Why requests are refused: the store has stopped, or is closing. */
+  #failure: Error | null = null;
+  /** Why it has stopped; null while it runs and after an ordinary close. */
+  #stopCause: Error | null = null;
+  #isEnding = false;
+  /** Resolves when the transaction that is being made in several turns has been appended, or has failed; null: there is none. */
+  #long: Promise<void> | null = null;
+  /** Its entries, when some are staged before it is appended, and how many are: they are many. */
+  #ahead: Transaction["entries"] = none;
+  #stagedAhead = 0;
+  /** Why staged transactions were dropped last, another object each time. */
+  #lostBy: { readonly error: Error } | null = null;
+  /** One snapshot at a time. */
+  #snapshot: Promise<void> = Promise.resolve();
+
+  protected constructor(parts: DatabaseParts) {
+    this.name = parts.name;
+    this.#log = parts.log;
+    this.state = parts.state;
+    this.feed = parts.state.feed;
+    this.blobs = parts.blobs;
+    this.isInMemory = parts.isInMemory;
+    this.#durableShapeCount = parts.state.shapes.count;
+    this.clock = parts.environment.clock;
+    this.report = parts.report;
+    this.blobs.host = {
+      isDiskFull: () => this.isDiskFull,
+      hasStopped: () => this.#failure !== null,
+      failed: (error) => this.#stop(error),
+    };
+  }
+
+  /**
+   * Appends the writes that follow from a transaction's changes, after its last change. @throws RecordNotResident,
+   * EngineError
+   */
+  protected abstract complete(transaction: Transaction): void;
+
+  /** As `complete`, in steps. */
+  protected abstract completeInTurns(transaction: Transaction): Work<void>;
+
+  /** Transactions of so many bytes in the log are visible; did one of them change documents? */
+  protected abstract committed(bytes: number, hasDocuments: boolean): void;
+
+  /** The settings record was replaced. */
+  protected abstract settingsChanged(): void;
+
+  // Writing
+
+  /**
+   * Runs `change` over the newest state and commits its writes atomically. `change` is called synchronously, and again
+   * from its beginning when it needs a record that is not in memory: it must have no effects but on its transaction.
+   *
+   * @returns what `change` returned, once its writes are durable and visible.
+   * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
+   */
+  write<Result>(
+    change: (transaction: Transaction) => Result,
+    options?: WriteOptions,
+  ): Promise<Result> {
+    if (this.#isEnding) return Promise.reject(this.#refusal());
+    this.servedCount++;
+    return this.writeWhileEnding(change, options);
+  }
+
+  /**
+   * As `write`, for what may take long: `work` may pause wherever it yields, and then others are served. Nobody else writes
+   * to this database meanwhile, and nobody sees anything of it.
+   */
+  async writeInTurns<Result>(
+    work: (transaction: Transaction) => Work<Result>,
+    options?: WriteOptions,
+  ): Promise<Result> {
+    if (this.#isEnding) throw this.#refusal();
+    this.servedCount++;
+    const isDeletion = options?.isDeletion === true;
+    const fetched = new FetchedRecords(options?.fetched ?? nothingFetched);
+    for (let run = 0; run < maximumReruns; run++) {
+      // Here, not in a function of its own: what is begun by one who waited is seen by the next.
+      while (this.#mustWait) await this.#mayWriteSoon();
+      try {
+        const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
+        return await written;
+      } catch (error) {
+        if (!(error instanceof RecordNotResident)) throw error;
+        const { document, position, length } = error;
+        fetched.set(position, await this.#readRecord(document, position, length));
+      }
+    }
+    throw new EngineError("timeout", "A write could not gather the records that it needs.");
+  }
+
+  /** Must who wants to write wait for another transaction to be made, or for room in memory? */
+  get #mustWait(): boolean {
+    return this.#long !== null || this.#log.unsyncedBytes > unsyncedBytesWithin();
+  }
+
+  /** Resolves when it is worth it to look again. */
+  #mayWriteSoon(): Promise<void> {
+    return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
+  }
+
+  /** As `write`, also for what ends while the database is closing. */
+  protected writeWhileEnding<Result>(
+    change: (transaction: Transaction) => Result,
+    options?: WriteOptions,
+  ): Promise<Result> {
+    // Not async: a write that only waits for the disk allocates one promise and no async frame.
+    const isDeletion = options?.isDeletion === true;
+    const fetched = options?.fetched ?? nothingFetched;
+    if (this.#mustWait) {
+      return this.#writeSlowly(change, isDeletion, fetched, null);
+    }
+    try {
+      return this.#attempt(change, isDeletion, fetched);
+    } catch (error) {
+      return error instanceof RecordNotResident
+        ? this.#writeSlowly(change, isDeletion, fetched, error)
+        : Promise.reject(error);
+    }
+  }
+
+  /** `write` where something must be awaited first: another transaction, room in memory, or the record that is `missing`. */
+  async #writeSlowly<Result>(
+    change: (transaction: Transaction) => Result,
+    isDeletion: boolean,
+    known: FetchedRecords,
+    missing: RecordNotResident | null,
+  ): Promise<Result> {
+    const fetched = new FetchedRecords(known);
+    let needed = missing;
+    for (let run = 0; run < maximumReruns; run++) {
+      if (needed !== null) {
+        const { document, position, length } = needed;
+        fetched.set(position, await this.#readRecord(document, position, length));
+      }
+      this.assertServing();
+      while (this.#mustWait) await this.#mayWriteSoon();
+      try {
+        return await this.#attempt(change, isDeletion, fetched);
+      } catch (error) {
+        if (!(error instanceof RecordNotResident)) throw error;
+        needed = error;
+      }
+    }
+    throw new EngineError("timeout", "A write could not gather the records that it needs.");
+  }
+
+  /** @throws RecordNotResident, and what `change` throws; then nothing has happened */
+  #attempt<Result>(
+    change: (transaction: Transaction) => Result,
+    isDeletion: boolean,
+    fetched: FetchedRecords,
+  ): Promise<Result> {
+    // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
+    const transaction = this.#begin(fetched);
+    let isKept = false;
+    try {
+      const result = change(transaction);
+      this.complete(transaction);
+      const written = this.#appendAny(transaction, isDeletion, result);
+      isKept = !transaction.isEmpty;
+      return written;
+    } finally {
+      this.#endTransaction(isKept);
+    }
+  }
+
+  /**
+   * As `#attempt`, in slices. The promise in what it gives is of the transaction being visible.
+   * @throws EngineError disk-full also when what the transaction was made over is lost meanwhile
+   */
+  async #attemptInTurns<Result>(
+    work: (transaction: Transaction) => Work<Result>,
+    isDeletion: boolean,
+    fetched: FetchedRecords,
+  ): Promise<{ readonly written: Promise<Result> }> {
+    const transaction = this.#begin(fetched);
+    const numbers = this.state.documents.hold();
+    let end: () => void = () => undefined;
+    this.#long = new Promise((resolve) => {
+      end = resolve;
+    });
+    const lostBefore = this.#lostBy;
+    let isKept = false;
+    try {
+      const steps = this.#wholeTransaction(work(transaction), transaction);
+      let result = slice(steps, transaction);
+      while (result.done !== true) {
+        await nextTurn();
+        this.assertServing();
+        // What it was made over may be gone.
+        if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
+        transaction.beginTurn();
+        result = slice(steps, transaction);
+      }
+      const written = this.#appendAny(transaction, isDeletion, result.value);
+      isKept = !transaction.isEmpty;
+      return { written };
+    } finally {
+      this.#dropStagedAhead();
+      this.#endTransaction(isKept);
+      numbers.release();
+      this.#long = null;
+      end();
+    }
+  }
+
+  /** All that a transaction does in turns, what its work leaves to its end included. */
+  *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+    const { scratch } = transaction;
+    let step = work.next();
+    while (step.done !== true) {
+      if (scratch.isTight) yield* scratch.grow();
+      yield;
+      step = work.next();
+    }
+    yield* this.completeInTurns(transaction);
+    if (transaction.isEmpty) return step.value;
+    yield* scratch.sum();
+    const { entries } = transaction;
+    if (entries.length < entriesAheadMin) return step.value;
+    this.#ahead = entries;
+    for (const { keyspace, key, entry } of entries) {
+      keyspace.stage(key, entry ?? undefined);
+      this.#stagedAhead++;
+      yield;
+    }
+    return step.value;
+  }
+
+  /** Takes back what was staged of a transaction that is not appended. */
+  #dropStagedAhead(): void {
+    while (this.#stagedAhead > 0) this.#ahead[--this.#stagedAhead]?.keyspace.discardStaged(1);
+    this.#ahead = none;
+  }
+
+  #begin(fetched: FetchedRecords): Transaction {
+    this.assertServing();
+    assert(this.#long === null, "one transaction is made at a time");
+    const transaction = new Transaction(this.state, this.#scratch, fetched);
+    this.state.documents.beginInterning();
+    return transaction;
+  }
+
+  /** `isKept`: it was appended. */
+  #endTransaction(isKept: boolean): void {
+    this.state.documents.endInterning(isKept);
+    if (!isKept) this.state.forgetCollections();
+    this.#scratch.trim();
+  }
+
+  /** Appends what the transaction did, if anything. @returns a promise of `result`, for when it is visible. */
+  #appendAny<Result>(
+    transaction: Transaction,
+    isDeletion: boolean,
+    result: Result,
+  ): Promise<Result> {
+    if (transaction.isEmpty) {
+      // It changed nothing because of what it saw, which a crash could take back until it is durable.
+      if (this.#pending.length === 0) return Promise.resolve(result);
+      return this.#log.flush().then(() => result);
+    }
+    const { shapes } = this.state;
+    if (shapes.loggedCount < shapes.count) logShapes(shapes, transaction.scratch);
+    return this.#appendOrStop(transaction, isDeletion, result);
+  }
+
+  /** Of an EngineError nothing was appended. After anything else the log ends before it writes what may be appended. */
+  #appendOrStop<Result>(
+    transaction: Transaction,
+    isDeletion: boolean,
+    result: Result,
+  ): Promise<Result> {
+    try {
+      return this.#append(transaction, isDeletion, result);
+    } catch (error) {
+      if (!(error instanceof EngineError)) this.#stop(error);
+      throw error;
+    }
+  }
+
+  /** @returns a promise of `result` that resolves when the transaction is visible. */
+  #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
+    const { shapes } = this.state;
+    const { scratch } = transaction;
+    const { bytes, length, isLarge, summed } = scratch;
+    const base = this.#log.append(bytes, length, isDeletion, isLarge, summed);
+    this.#stageDocuments(transaction.documents, base);
+    for (const { facts, at, length } of transaction.revisions) {
+      const { revisions } = this.state.keyspaces;
+      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
+      else revisions.stageAdd(facts, base + at, length);
+    }
+    let entries: EntryCount[] | undefined;
+    let deletions: number[] | undefined;
+    if (transaction.entries.length > 0) {
+      entries = [];
+      deletions = [];
+      let left = this.#stagedAhead;
+      for (const { keyspace, key, entry, at, length } of transaction.entries) {
+        if (entry === null) deletions.push(base + at, length);
+        else entry.position = base + at;
+        if (left > 0) left--;
+        else keyspace.stage(key, entry ?? undefined);
+        const known = entries.find((count) => count.keyspace === keyspace);
+        if (known === undefined) entries.push({ keyspace, count: 1 });
+        else known.count++;
+      }
+      this.#stagedAhead = 0;
+    }
+    shapes.setLoggedCount(shapes.count);
+    return new Promise((resolve, reject) =>
+      this.#pending.push({
+        documents: transaction.documents.count,
+        revisions: transaction.revisions.length,
+        entries: entries ?? none,
+        deletions: deletions ?? none,
+        changes: transaction.changes,
+        lastEtag: this.state.lastEtag,
+        shapeCount: shapes.count,
+        length: scratch.length,
+        result,
+        resolve: resolve as (result: unknown) => void,
+        reject,
+      }),
+    );
+  }
+
+  #stageDocuments(rows: TransactionDocuments, base: Position): void {
+    const { documents } = this.state;
+    for (let row = 0; row < rows.count; row++) {
+      const length = rows.recordLengthOf(row);
+      documents.stage(
+        rows.documentOf(row),
+        rows.etagOf(row),
+        length === 0 ? 0 : base + rows.offsetOf(row),
+        length,
+        rows.collectionOf(row),
+        rows.flagsOf(row),
+      );
+    }
+  }
+
+  /** From the log: the first `count` transactions are durable. */
+  durable(count: number): void {
+    const due = this.#pending.splice(0, count - this.#settled);
+    this.#settled = count;
+    let done = 0;
+    let bytes = 0;
+    let hasDocuments = false;
+    try {
+      for (; done < due.length; done++) {
+        const transaction = due[done] as PendingTransaction; // done < due.length
+        this.#commit(transaction);
+        bytes += transaction.length;
+        hasDocuments ||= transaction.documents > 0;
+      }
+    } catch (error) {
+      this.#stop(error);
+      for (const { resolve, result } of due.slice(0, done)) resolve(result);
+      // They are durable and will be replayed at the next opening; until then their outcome is unknown.
+      for (const transaction of due.slice(done)) transaction.reject(error);
+      return;
+    }
+    // Listeners are notified last, so that a failing listener cannot keep durable changes from becoming visible.
+    const { feed } = this.state;
+    try {
+      this.committed(bytes, hasDocuments);
+      for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
+      feed.tellCommit();
+    } catch (error) {
+      this.report(`Database '${this.name}' could not tell of a commit`, error);
+    }
+    for (const { resolve, result } of due) resolve(result);
+  }
+
+  #commit(transaction: PendingTransaction): void {
+    const { documents, keyspaces } = this.state;
+    for (const { keyspace, count } of transaction.entries) keyspace.commitStaged(count);
+    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
+    this.#born.length = 0;
+    documents.commitStaged(transaction.documents, this.#rowCommitted);
+    this.#dropTombstonesOfBorn();
+    const { deletions } = transaction;
+    for (let i = 0; i < deletions.length; i += 2) {
+      this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
+    }
+    this.state.committedEtag = transaction.lastEtag;
+    this.state.commitStamp += 1;
+    this.#durableShapeCount = transaction.shapeCount;
+  }
+
+  /** From the log: transactions after the first `count` are lost. If the disk was full, the store goes on. */
+  lost(count: number, error: Error): void {
+    this.#dropStagedAhead(); // the newest goes first
+    const dropped = this.#pending.splice(count - this.#settled);
+    this.#lostBy = { error };
+    if (!isDiskFull(error)) this.#failure ??= error;
+    try {
+      // A stopped store does not need to roll back, and may have staged only in part.
+      if (this.#failure === null) this.#takeBack(dropped);
+    } catch (mistake) {
+      this.#stop(mistake);
+    } finally {
+      for (const transaction of dropped) transaction.reject(error);
+    }
+  }
+
+  #takeBack(dropped: readonly PendingTransaction[]): void {
+    const { documents, shapes, keyspaces } = this.state;
+    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
+      documents.discardStaged(rows);
+      keyspaces.revisions.discardStaged(revisions);
+      for (const { keyspace, count } of entries) keyspace.discardStaged(count);
+    }
+    shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
+  }
+
+  /** From the log: it has stopped writing. */
+  stopped(error: Error): void {
+    this.#stop(error);
+  }
+
+  /** Called for each row as it is committed. A field, so that no closure is allocated per transaction. */
+  readonly #rowCommitted = (
+    document: number,
+    _etag: number,
+    position: Position,
+    length: number,
+  ): void => {
+    if (length > 0) this.#log.markReplaced(position, length);
+    else if (!this.state.keyspaces.tombstones.isEmpty) this.#born.push(document);
+  };
+
+  /** Documents that did not exist before the transaction that is being committed. */
+  readonly #born: number[] = [];
+
+  /** Scratch value of `bodyText`. */
+  readonly #place = newPlace();
+
+  #dropTombstonesOfBorn(): void {
+    const { documents, keyspaces } = this.state;
+    for (const document of this.#born) {
+      if (documents.etagOf(document) === 0) continue;
+      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
+      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
+    }
+  }
+
+  // Reading
+
+  /** @throws EngineError database-stopped with the reason, when it does not serve */
+  assertServing(): void {
+    if (this.#failure !== null) throw this.#refusal();
+  }
+
+  /** The error for a refused request. */
+  #refusal(): EngineError {
+    if (this.#stopCause === null) return this.closedError();
+    return stoppedError(this.name, this.#stopCause, this.isInMemory ? null : undefined);
+  }
+
+  /** The number of the document with this id, or -1. */
+  find(id: string): number {
+    this.servedCount++;
+    this.assertServing();
+    return this.state.documents.find(id);
+  }
+
+  /**
+   * The record of an existing document, beginning at byte 0 of the result; a promise when it must be read from disk.
+   * Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   */
+  record(document: number): Buffer | Promise<Buffer> {
+    const { documents } = this.state;
+    return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
+  }
+
+  /** As `record`, for a row of a view. */
+  recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
+    return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
+  }
+
+  /** A copy of the record that a script missed. @throws EngineError record-damaged */
+  async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
+    return Buffer.from(await this.recordAt(document, position, length));
+  }
+
+  /**
+   * A view of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records from compaction.
+   */
+  view(): DatabaseView {
+    this.assertServing();
+    const documents = this.state.documents.view();
+    const pin: Pin = this.#log.pin();
+    return {
+      documents,
+      lastEtag: this.state.committedEtag,
+      release: () => {
+        documents.release();
+        pin.release();
+      },
+    };
+  }
+  /**
+   * The stored text of a document, without `@metadata`: synchronously when its record is in memory. Null when there is
+   * no such document.
+   */
+  bodyText(id: string): string | null | Promise<string> {
+    const document = this.find(id);
+    if (document < 0) return null;
+    const { documents } = this.state;
+    const position = documents.positionOf(document);
+    const length = documents.lengthOf(document);
+    // In place: a view of the record would cost as much as the lookup.
+    const place = this.#place;
+    if (this.#log.place(position, length, place)) return bodyTextOf(place.bytes, place.start);
+    return this.#readRecord(document, position, length).then((bytes) => bodyTextOf(bytes, 0));
+  }
+
+  /** The change vector of the database: "" before the first write. */
+  get changeVector(): string {
+    const { committedEtag } = this.state;
+    if (committedEtag === 0) return "";
+    return this.state.keyspaces.clusterCount === 0
+      ? this.state.changeVectorAt(committedEtag)
+      : this.state.mergedChangeVector("", committedEtag);
+  }
+
+  /** 16 bytes, constant for the life of the database. */
+  get databaseId(): Buffer {
+    return this.#log.databaseId;
+  }
+
+  /** 22 characters: identifies the cluster transactions of this database. */
+  get clusterTransactionId(): string {
+    return this.state.clusterHash;
+  }
+
+  /** Bytes of its log, on disk or in memory. */
+  get sizeBytes(): number {
+    return this.#log.metrics().segmentBytes;
+  }
+
+  /** Sizes of its log. */
+  get logMetrics(): LogMetrics {
+    return this.#log.metrics();
+  }
+
+  /** Is it configured to refuse requests? */
+  get isDisabled(): boolean {
+    return this.settings["Disabled"] === true;
+  }
+
+  /** The database's settings record, as last put. */
+  get settings(): JsonObject {
+    return (this.state.keyspaces.values.get(databaseRecordKey) as JsonObject | undefined) ?? {};
+  }
+
+  /**
+   * Replaces the settings record with what `change` makes of the newest one; `change` must have no other effect.
+   * Resolves when the new record is durable. @returns the new record
+   */
+  async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
+    const changed = await this.write((transaction) => {
+      const { values } = transaction.keyspaces;
+      const newest = transaction.entry(values, databaseRecordKey) as JsonObject | undefined;
+      const record = change(newest ?? {});
+      transaction.putEntry(values, databaseRecordKey, record);
+      return record;
+    });
+    this.settingsChanged();
+    return changed;
+  }
+
+  /** Replaces the settings record. Resolves when it is durable. */
+  async putSettings(record: JsonObject): Promise<void> {
+    await this.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, databaseRecordKey, record);
+    });
+    this.settingsChanged();
+  }
+  // Ending
+
+  /** From now on all writes but those of `writeWhileEnding` are refused. */
+  protected startEnding(): void {
+    this.#isEnding = true;
+  }
+
+  /** Has it begun to close, or been abandoned? */
+  get hasEnded(): boolean {
+    return this.#isEnding;
+  }
+
+  /** Has it stopped serving, for whatever reason? */
+  protected get hasFailed(): boolean {
+    return this.#failure !== null;
+  }
+
+  /** From now on `assertServing` throws. */
+  protected refuseAll(): void {
+    this.#failure ??= this.closedError();
+  }
+
+  protected closedError(): EngineError {
+    return new EngineError("database-stopped", `Database '${this.name}' is closed.`);
+  }
+
+  /**
+   * Closes the log and the blobs, after all work on them has ended; writes a final snapshot if all writes could be
+   * settled.
+   */
+  protected async closeFiles(withSnapshot: boolean, isWhole: boolean): Promise<void> {
+    await this.#snapshot;
+    const isSettled = isWhole && (await this.#settleWrites());
+    let view: ReturnType<DatabaseState["documents"]["view"]> | undefined;
+    const sections = () => {
+      view = this.state.documents.view();
+      return this.#sections(view);
+    };
+    try {
+      await this.#log.close(withSnapshot && isSettled ? sections : undefined);
+    } finally {
+      view?.release();
+      await this.blobs.close();
+    }
+  }
+
+  /** @returns whether everything that was appended is durable or, when the disk was full, rolled back. */
+  async #settleWrites(): Promise<boolean> {
+    try {
+      await this.#log.flush();
+      return true;
+    } catch (error) {
+      return isDiskFull(error);
+    }
+  }
+
+  #sections(view: ReturnType<DatabaseState["documents"]["view"]>): SnapshotSection[] {
+    return snapshotSections(this.state, view, this.#durableShapeCount);
+  }
+
+  /** Writes an index snapshot concurrently with traffic, so that the next opening replays little. One at a time. */
+  async writeSnapshot(bytesPerSecond = Number.POSITIVE_INFINITY): Promise<void> {
+    const before = this.#snapshot;
+    const snapshot = before.then(async () => {
+      this.assertServing();
+      const view = this.state.documents.view();
+      try {
+        await this.#log.writeSnapshot(this.#sections(view), bytesPerSecond);
+      } finally {
+        view.release();
+      }
+    });
+    this.#snapshot = snapshot.catch(() => undefined);
+    await snapshot;
+  }
+
+  /** Resolves when everything written so far is durable. */
+  async flush(): Promise<void> {
+    await this.#log.flush();
+  }
+
+  /** Is a transaction appended but not yet durable? */
+  protected get isWriting(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  // Maintenance
+
+  /** Reclaims the space of records that are no longer needed. @throws EngineError disk-full, database-stopped */
+  async compact(): Promise<CompactionReport> {
+    this.assertServing();
+    return await this.#log.compact();
+  }
+
+  /** Resolves when no compaction is running: from then on record positions agree with the files. */
+  compactionEnded(): Promise<void> {
+    return this.#log.compactionEnded();
+  }
+
+  /** Postpones compaction while most of the documents are about to be replaced. Release it. */
+  holdCompaction(): Pin {
+    return this.#log.holdCompaction();
+  }
+
+  /** Are all writes but deletions refused because the disk is full? */
+  get isDiskFull(): boolean {
+    return this.#log.isDiskFull;
+  }
+
+  /** Damage found by reads and scrubs. */
+  get damaged(): readonly Damaged[] {
+    return this.damages.all;
+  }
+
+  /** @throws InvariantError when the parts do not agree. For tests and offline checks. */
+  checkInvariants(): void {
+    const { documents, keyspaces } = this.state;
+    documents.checkInvariants();
+    for (const keyspace of keyspaces.all) keyspace.checkInvariants();
+    checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
+    assert(
+      documents.stagedCount === 0 || this.#pending.length > 0,
+      "staged rows have a transaction",
+    );
+    let hashes = 0;
+    const seen = new Set<string>();
+    for (const [, { hash }] of keyspaces.attachments.withPrefix("")) {
+      if (!seen.has(hash)) hashes++;
+      seen.add(hash);
+    }
+    assert(this.blobs.count >= hashes, "each attachment has its content");
+  }
+
+  /** The pin keeps compaction from removing the segment before its file is open. */
+  async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+    const pin = this.#log.pin();
+    try {
+      return await this.#log.read(position, length);
+    } catch (error) {
+      this.assertServing();
+      if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
+      const id = this.state.documents.lowerIdOf(document);
+      const { file, offset } = this.#log.placeOf(position);
+      this.damages.addDocument(id, file, offset);
+      throw new EngineError(
+        "record-damaged",
+        `The stored record of document '${id}' is damaged: ${error.message}`,
+        { cause: error },
+      );
+    } finally {
+      pin.release();
+    }
+  }
+
+  /** Stops all reads and writes, because memory may no longer agree with the log. The first cause is kept. */
+  #stop(error: unknown): void {
+    if (this.#stopCause !== null || this.#isEnding) return;
+    this.#stopCause = error instanceof Error ? error : new Error(String(error));
+    this.#failure ??= this.#stopCause;
+    this.#log.stop(error);
+    this.whenStopped?.(this.#stopCause);
+  }
+}
+
+/** Unsynced bytes are held in segment images, which take that much away from the record cache. */
+function unsyncedBytesWithin(): number {
+  return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
+}
+
+/** Goes on until a turn is over, or to the end. */
+function slice<Result>(
+  work: Work<Result>,
+  transaction: Transaction,
+): IteratorResult<undefined, Result> {
+  const stopMs = performance.now() + sliceMs;
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step;
+    if (transaction.scriptWork >= scriptWorkOfSlice || performance.now() >= stopMs) return step;
+  }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof EngineError && error.code === "disk-full";
+}

@@ -1,0 +1,601 @@
+/**
+ * One transaction: changes of any kind that become durable and visible together, or not at all.
+ *
+ * It runs synchronously, or in slices between which no other is made, over the newest state (committed, staged by earlier
+ * transactions, and its own), encodes each change as a record in a scratch buffer, and has no effect until the database
+ * appends that buffer to the log. A record that it needs and that is not in memory makes it throw `RecordNotResident`; the
+ * database then reads the record and runs the whole transaction again.
+ *
+ * Knows nothing of what counters or attachments mean: see writes/.
+ *
+ * Invariants:
+ * - Etags grow from record to record; those of a failed transaction are not reused.
+ * - A document whose counters or attachments changed is rewritten after everything else.
+ */
+import { crc32 } from "node:zlib";
+import { assert } from "../base/assert.ts";
+import { EngineError } from "../base/errors.ts";
+import { largeBuffer } from "../base/large-buffer.ts";
+import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
+import { sealRecord } from "../base/record.ts";
+import type { Work } from "../base/work-budget.ts";
+import type { ShapeTable } from "../documents/shapes.ts";
+import { type Entry, EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
+import { type RevisionFacts, revisionFactsOf } from "../keyspaces/revision-table.ts";
+import { tombstoneKey } from "../keyspaces/tombstones.ts";
+import { newPlace, type RecordPlace } from "../log/blocks.ts";
+import type { Position, SummedBytes } from "../log/log.ts";
+import { BTree, type TreeCursor } from "../tree/btree.ts";
+import { compareStrings } from "../tree/compare.ts";
+import type { Change } from "./changes.ts";
+import type { DatabaseState } from "./database-state.ts";
+import type { FetchedRecords } from "./fetched-records.ts";
+import { TransactionDocuments } from "./transaction-documents.ts";
+
+/** A record that the transaction must read is only on disk. Caught by the store, never by callers. */
+export class RecordNotResident extends Error {
+  override readonly name = "RecordNotResident";
+  readonly document: number;
+  readonly position: Position;
+  readonly length: number;
+
+  constructor(document: number, position: Position, length: number) {
+    super("a record must be read first");
+    this.document = document;
+    this.position = position;
+    this.length = length;
+  }
+}
+
+interface StagedEntry {
+  readonly keyspace: EntryKeyspace<unknown>;
+  readonly key: string;
+  /** Null removes the entry; its position is set once the log has assigned one. */
+  readonly entry: Entry<unknown> | null;
+  /** Offset and length of its record in the scratch buffer. */
+  readonly at: number;
+  readonly length: number;
+}
+
+/** A revision that the transaction adds or removes. */
+export interface StagedRevision {
+  readonly facts: RevisionFacts;
+  /** Offset and length of its record in the scratch buffer; length 0 removes it. */
+  readonly at: number;
+  readonly length: number;
+}
+
+/** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
+export interface RecordSpan {
+  readonly bytes: Buffer;
+  readonly start: number;
+}
+
+const none: readonly never[] = [];
+/** What a transaction did to one key; an undefined value: removed. */
+interface OwnEntry {
+  readonly value: unknown;
+}
+
+type OwnEntries = BTree<string, OwnEntry>;
+
+/** A scratch buffer larger than this is released at the end of its transaction. */
+const scratchBytesKept = 16 * 1024 * 1024;
+/** Buffers from this size on are adopted and written in place. */
+const adoptedBytesMin = 1024 * 1024;
+
+/** Bytes from which on a buffer is grown in slices where it can be, and of such a slice. */
+const slicedGrowthBytes = 2 * 1024 * 1024;
+/** Bytes from which on they are summed up in slices. */
+const summedBytesMin = 1024 * 1024;
+/** The part of it that is used by then. */
+const tightShare = 3 / 4;
+
+/** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
+export class Scratch {
+  bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
+  length = 0;
+  readonly documents = new TransactionDocuments();
+  #isAdopted = false;
+  #summed: SummedBytes | null = null;
+
+  /** Makes room for `count` more bytes. @returns their offset. */
+  reserve(count: number): number {
+    const needed = this.length + count;
+    if (needed > transactionBytesMax) {
+      throw new EngineError(
+        "too-large",
+        `A transaction has at most ${transactionBytesMax} bytes; this one would have ${needed}.`,
+      );
+    }
+    if (needed > this.bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2));
+      this.bytes.copy(larger, 0, 0, this.length);
+      this.bytes = larger;
+    }
+    return this.length;
+  }
+
+  /** Is there so little room left that it is better to have more before the next change? */
+  get isTight(): boolean {
+    return this.bytes.length >= slicedGrowthBytes && this.length > this.bytes.length * tightShare;
+  }
+
+  /** Makes room for as much again, in slices: see `isTight`. */
+  *grow(): Work<void> {
+    const larger = largeBuffer(Math.min(2 * this.bytes.length, transactionBytesMax));
+    if (larger.length <= this.bytes.length) return;
+    for (let at = 0; at < this.length; at += slicedGrowthBytes) {
+      this.bytes.copy(larger, at, at, Math.min(at + slicedGrowthBytes, this.length));
+      yield;
+    }
+    this.bytes = larger;
+  }
+
+  /** What was summed up of it. */
+  get summed(): SummedBytes | null {
+    return this.#summed;
+  }
+
+  /** Sums up what is written, in slices, when that is much: then it need not be copied to the log in one turn. */
+  *sum(): Work<void> {
+    if (this.length < summedBytesMin) return;
+    if (this.isTight) yield* this.grow(); // what comes behind must have room
+    let crc = 0;
+    for (let at = 0; at < this.length; at += slicedGrowthBytes) {
+      crc = crc32(this.bytes.subarray(at, Math.min(at + slicedGrowthBytes, this.length)), crc);
+      yield;
+    }
+    this.#summed = { length: this.length, crc };
+  }
+
+  /**
+   * Adopts a large `bytes` as the scratch buffer, if nothing is written yet and the present one is smaller. It is
+   * released at the end of this transaction.
+   */
+  adopt(bytes: Buffer): void {
+    if (this.length > 0 || bytes.length < Math.max(adoptedBytesMin, this.bytes.length)) return;
+    this.bytes = bytes;
+    this.#isAdopted = true;
+  }
+
+  reset(): void {
+    this.length = 0;
+    this.#summed = null;
+    this.documents.reset();
+    this.trim();
+  }
+
+  /** Will its memory be released at the end of the transaction? */
+  get isLarge(): boolean {
+    return this.#isAdopted || this.#summed !== null || this.bytes.length > scratchBytesKept;
+  }
+
+  /** Releases the memory of a large transaction. */
+  trim(): void {
+    if (!this.isLarge) return;
+    this.bytes = Buffer.allocUnsafeSlow(64 * 1024);
+    this.#isAdopted = false;
+    this.#summed = null;
+  }
+}
+
+/** Adds the records of shapes that are not in the log yet to the transaction. */
+export function logShapes(shapes: ShapeTable, scratch: Scratch): void {
+  for (let id = shapes.loggedCount + 1; id <= shapes.count; id++) {
+    const at = scratch.reserve(shapes.recordLength(id));
+    scratch.length += shapes.encodeRecord(scratch.bytes, at, id);
+    sealRecord(scratch.bytes, at);
+  }
+}
+
+export class Transaction {
+  readonly state: DatabaseState;
+  readonly scratch: Scratch;
+  readonly documents: TransactionDocuments;
+  /** Units of work that its scripts took so far in the present turn of the event loop. */
+  scriptWork = 0;
+  /** Likewise, in turns before. */
+  scriptWorkBefore = 0;
+  // Made when the first one comes: most transactions write one document and nothing else.
+  #entries: StagedEntry[] | null = null;
+  #changes: Change[] | null = null;
+  #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
+  #touched: Set<number> | null = null;
+  #revisions: StagedRevision[] | null = null;
+  #revisionsOf: Map<number, StagedRevision[]> | null = null;
+  /** Etags of the revisions that it removes. */
+  #removedRevisions: Set<number> | null = null;
+  #isDiscarded = false;
+  readonly #fetched: FetchedRecords;
+
+  /** `fetched`: records that an earlier run of this transaction found missing. */
+  constructor(state: DatabaseState, scratch: Scratch, fetched: FetchedRecords) {
+    this.state = state;
+    this.scratch = scratch;
+    this.documents = scratch.documents;
+    this.#fetched = fetched;
+    scratch.reset();
+    state.beginTransaction();
+  }
+
+  get entries(): readonly StagedEntry[] {
+    return this.#entries ?? none;
+  }
+
+  get revisions(): readonly StagedRevision[] {
+    return this.#revisions ?? none;
+  }
+
+  get changes(): readonly Change[] {
+    return this.#changes ?? none;
+  }
+
+  get keyspaces(): DatabaseState["keyspaces"] {
+    return this.state.keyspaces;
+  }
+
+  /** Is there nothing to write? */
+  get isEmpty(): boolean {
+    return this.#isDiscarded || (this.scratch.length === 0 && this.#entries === null);
+  }
+
+  /** Drops everything: the transaction was only a trial. */
+  discard(): void {
+    this.#isDiscarded = true;
+  }
+
+  /** Another turn of the event loop has begun. */
+  beginTurn(): void {
+    this.scriptWorkBefore += this.scriptWork;
+    this.scriptWork = 0;
+  }
+
+  nextEtag(): number {
+    return this.state.nextEtag();
+  }
+
+  /** The change vector of a write by this database at `etag`. */
+  changeVectorAt(etag: number): string {
+    return this.state.changeVectorAt(etag);
+  }
+
+  /** Is there no listener? Then a hot caller need not make the `Change` either. */
+  get isUnwatched(): boolean {
+    return this.state.feed.isIdle;
+  }
+
+  /** Adds a change for listeners, who are notified once it is durable; dropped when there are none. */
+  changed(change: Change): void {
+    if (this.state.feed.isIdle) return;
+    this.#changes ??= [];
+    this.#changes.push(change);
+  }
+
+  // Documents
+
+  /** The number of the document that has this id in this transaction, or -1. */
+  find(id: string): number {
+    const document = this.state.documents.lookup(id);
+    return document >= 0 && this.exists(document) ? document : -1;
+  }
+
+  /** The documents whose id begins with `prefix`, as this transaction sees them, in id order. */
+  withIdPrefix(prefix: string): number[] {
+    const { documents } = this.state;
+    const lowerPrefix = prefix.toLowerCase();
+    const found = new Set(documents.newestWithPrefix(prefix));
+    for (let row = 0; row < this.documents.count; row++) {
+      const document = this.documents.documentOf(row);
+      if (documents.lowerIdOf(document).startsWith(lowerPrefix)) found.add(document);
+    }
+    return [...found]
+      .filter((document) => this.exists(document))
+      .sort((left, right) => documents.compareIds(left, right));
+  }
+
+  /** Does this document have a tombstone, made by this transaction or before? */
+  wasDeleted(id: string): boolean {
+    const document = this.state.documents.lookup(id);
+    if (document < 0 || this.exists(document)) return false;
+    return (
+      this.documents.newestOf(document) >= 0 ||
+      this.keyspaces.tombstones.hasDocument(id.toLowerCase())
+    );
+  }
+
+  exists(document: number): boolean {
+    const row = this.documents.newestOf(document);
+    if (row >= 0) return this.documents.recordLengthOf(row) > 0;
+    return this.state.documents.newestEtag(document) > 0;
+  }
+
+  etagOf(document: number): number {
+    const row = this.documents.newestOf(document);
+    return row < 0 ? this.state.documents.newestEtag(document) : this.documents.etagOf(row);
+  }
+
+  collectionOf(document: number): number {
+    const row = this.documents.newestOf(document);
+    if (row < 0) return this.state.documents.newestCollection(document);
+    return this.documents.collectionOf(row);
+  }
+
+  flagsOf(document: number): number {
+    const row = this.documents.newestOf(document);
+    return row < 0 ? this.state.documents.newestFlags(document) : this.documents.flagsOf(row);
+  }
+
+  /** The newest record of a document that exists. @throws RecordNotResident */
+  recordOf(document: number): RecordSpan {
+    const row = this.documents.newestOf(document);
+    if (row >= 0) return { bytes: this.scratch.bytes, start: this.documents.offsetOf(row) };
+    const position = this.state.documents.newestPosition(document);
+    const length = this.state.documents.newestLength(document);
+    const place = newPlace();
+    if (!this.place(position, length, place)) {
+      throw new RecordNotResident(document, position, length);
+    }
+    return place;
+  }
+
+  /** As `CommitLog.place`, including the records that were fetched for this transaction. */
+  place(position: Position, length: number, target: RecordPlace): boolean {
+    return (
+      this.#fetched.locate(position, length, target) ||
+      this.state.log.place(position, length, target)
+    );
+  }
+
+  #recordAt(document: number, position: Position, length: number): Buffer {
+    const place = newPlace();
+    if (!this.place(position, length, place)) {
+      throw new RecordNotResident(document, position, length);
+    }
+    return place.bytes.subarray(place.start, place.start + length);
+  }
+
+  /**
+   * Stages the document record of `recordLength` bytes that the caller encoded at the end of the scratch buffer; 0 is a
+   * deletion.
+   */
+  stageDocument(
+    document: number,
+    etag: number,
+    recordLength: number,
+    collectionId: number,
+    flags: number,
+  ): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + recordLength;
+    this.documents.push(document, etag, at, recordLength, collectionId, flags);
+    if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
+  }
+
+  /** The document's name lists (counters, attachments, ...) changed: it is rewritten at the end. */
+  touch(document: number): void {
+    this.#touched ??= new Set();
+    this.#touched.add(document);
+  }
+
+  /** Is the document to be rewritten? */
+  isTouched(document: number): boolean {
+    return this.#touched?.has(document) === true;
+  }
+
+  /** The document was deleted, or has just been rewritten: it is not rewritten at the end. */
+  untouch(document: number): void {
+    this.#touched?.delete(document);
+  }
+
+  /** Removes and returns the documents to rewrite. */
+  takeTouched(): readonly number[] {
+    if (this.#touched === null) return none;
+    const touched = [...this.#touched];
+    this.#touched = null;
+    return touched;
+  }
+
+  // Revisions
+
+  /** Stages the revision record of `length` bytes that the caller encoded at the end of the scratch buffer. */
+  stageRevision(document: number, length: number): void {
+    const at = this.scratch.length;
+    this.scratch.length = at + length;
+    const facts = revisionFactsOf(this.scratch.bytes, at, document);
+    this.#addRevision({ facts, at, length });
+    const { collectionId } = facts;
+    if (!this.keyspaces.collections.isRecorded(collectionId)) this.#needCollection(collectionId);
+  }
+
+  #addRevision(staged: StagedRevision): void {
+    const { document } = staged.facts;
+    this.#revisions ??= [];
+    this.#revisions.push(staged);
+    this.#revisionsOf ??= new Map();
+    const own = this.#revisionsOf.get(document);
+    if (own === undefined) this.#revisionsOf.set(document, [staged]);
+    else own.push(staged);
+  }
+
+  #ownRevisionsOf(document: number): readonly StagedRevision[] {
+    return this.#revisionsOf?.get(document) ?? none;
+  }
+
+  /** Removes the revision; the caller writes its tombstone. */
+  removeRevision(facts: RevisionFacts): void {
+    this.#removedRevisions ??= new Set();
+    assert(!this.#removedRevisions.has(facts.etag), "a transaction removes a revision once");
+    this.#removedRevisions.add(facts.etag);
+    this.#addRevision({ facts, at: 0, length: 0 });
+  }
+
+  /** Number of revisions of a document that this transaction sees. */
+  revisionCountOf(document: number): number {
+    let count = this.keyspaces.revisions.newestCountOf(document);
+    if (this.#revisionsOf === null) return count;
+    for (const { length } of this.#ownRevisionsOf(document)) count += length > 0 ? 1 : -1;
+    return count;
+  }
+
+  /** The revisions of a document that this transaction sees, oldest first. */
+  *revisionsOf(document: number): Generator<RevisionFacts> {
+    const { revisions } = this.keyspaces;
+    const own = this.#ownRevisionsOf(document);
+    const removed = new Set(
+      own.filter(({ length }) => length === 0).map(({ facts }) => facts.etag),
+    );
+    let row = revisions.oldestToWrite(document);
+    for (; row >= 0; row = revisions.newerToWrite(row)) {
+      if (!removed.has(revisions.etagOf(row))) yield revisions.factsOf(row);
+    }
+    for (const { facts, length } of own) if (length > 0 && !removed.has(facts.etag)) yield facts;
+  }
+
+  /** The record of a revision that this transaction sees. @throws RecordNotResident */
+  revisionRecord({ document, etag }: RevisionFacts): RecordSpan {
+    const own = this.#ownRevisionsOf(document).find(
+      ({ facts, length }) => facts.etag === etag && length > 0,
+    );
+    if (own !== undefined) return { bytes: this.scratch.bytes, start: own.at };
+    const { revisions } = this.keyspaces;
+    const row = revisions.find(document, etag);
+    return {
+      bytes: this.#recordAt(document, revisions.positionOfRow(row), revisions.lengthOf(row)),
+      start: 0,
+    };
+  }
+
+  // Entries of the small keyspaces
+
+  /** The value that this transaction sees. */
+  entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>)?.get(key);
+    if (own !== undefined) return own.value as Value | undefined;
+    return keyspace.newest(key);
+  }
+
+  /** The entries that this transaction sees whose keys begin with `prefix`, in key order. */
+  entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
+    return [...this.entriesFrom(keyspace, prefix, prefix)];
+  }
+
+  /** As `entriesWithPrefix`, one by one from the key `from` on. Nothing may be changed during the iteration. */
+  entriesFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    return merged(keyspace.newestRange(prefix, from), own?.cursor({ lower: from }), prefix, 1);
+  }
+
+  /** As `entriesFrom`, backward: from the key `from`, or the one before it. */
+  entriesDownFrom<Value>(
+    keyspace: EntryKeyspace<Value>,
+    prefix: string,
+    from: string,
+  ): Generator<[string, Value]> {
+    const own = this.#byKey?.get(keyspace as EntryKeyspace<unknown>);
+    const cursor = own?.cursor({ upper: from, descending: true });
+    return merged(keyspace.newestRangeDown(prefix, from), cursor, prefix, -1);
+  }
+
+  /**
+   * Sets or, with `undefined`, removes an entry. `etag` defaults to the newest one, for entries without one of their
+   * own.
+   * @throws EngineError invalid-argument for a key too long for a record, too-large
+   */
+  putEntry<Value>(
+    keyspace: EntryKeyspace<Value>,
+    key: string,
+    value: Value | undefined,
+    etag: number = this.state.lastEtag,
+  ): void {
+    const keyBytes = Buffer.from(key);
+    if (keyBytes.length > entryKeyBytesMax) {
+      throw new EngineError(
+        "invalid-argument",
+        `A name is too long: it would be stored under a key of ${keyBytes.length} bytes, and ${entryKeyBytesMax} is the most.`,
+      );
+    }
+    const text = value === undefined ? undefined : keyspace.codec.encode(value);
+    const length = EntryKeyspace.encodedLength(keyBytes.length, text?.length ?? 0);
+    const at = this.scratch.reserve(length);
+    EntryKeyspace.encode(this.scratch.bytes, at, keyspace.kind, keyBytes, text, etag);
+    sealRecord(this.scratch.bytes, at);
+    this.scratch.length += length;
+    const entry = value === undefined ? null : { value, etag, position: 0, length };
+    this.#stageEntry({ keyspace: keyspace as EntryKeyspace<unknown>, key, entry, at, length });
+  }
+
+  /** Writes a tombstone. `revision`: the etag of the deleted revision. */
+  putTombstone(
+    type: "document" | "attachment" | "revision",
+    id: string,
+    collectionId: number,
+    etag: number,
+    revision?: number,
+  ): void {
+    const { tombstones, collections } = this.keyspaces;
+    this.putEntry(
+      tombstones.records,
+      tombstoneKey(etag),
+      {
+        type,
+        id,
+        collection: collections.nameOf(collectionId),
+        etag,
+        changeVector: this.changeVectorAt(etag),
+        lastModified: this.state.nextModified(),
+        ...(revision === undefined ? {} : { revision }),
+      },
+      etag,
+    );
+  }
+
+  #stageEntry(staged: StagedEntry): void {
+    const { keyspace, key, entry } = staged;
+    this.#entries ??= [];
+    this.#entries.push(staged);
+    this.#byKey ??= new Map();
+    let own = this.#byKey.get(keyspace);
+    if (own === undefined) {
+      own = new BTree(compareStrings);
+      this.#byKey.set(keyspace, own);
+    }
+    own.set(key, { value: entry?.value });
+  }
+
+  #needCollection(collectionId: number): void {
+    const { collections } = this.keyspaces;
+    const name = collections.nameOf(collectionId);
+    const key = name.toLowerCase();
+    if (this.entry(collections.records, key) !== undefined) return;
+    this.putEntry(collections.records, key, { id: collectionId, name });
+  }
+}
+
+/**
+ * Merges the newest entries of a keyspace with a transaction's own, which take precedence, in the direction of both.
+ * `own` begins where `newest` does.
+ */
+function* merged<Value>(
+  newest: Generator<[string, Readonly<Entry<Value>>]>,
+  own: TreeCursor<string, OwnEntry> | undefined,
+  prefix: string,
+  direction: 1 | -1,
+): Generator<[string, Value]> {
+  let below = newest.next();
+  let hasOwn = own?.next() === true && own.key.startsWith(prefix);
+  while (!below.done || (hasOwn && own !== undefined)) {
+    let order = hasOwn ? 1 : -1;
+    if (!below.done && hasOwn && own !== undefined) {
+      order = compareStrings(below.value[0], own.key) * direction;
+    }
+    if (order < 0 && !below.done) yield [below.value[0], below.value[1].value];
+    else if (own?.value.value !== undefined) yield [own.key, own.value.value as Value];
+    if (order <= 0) below = newest.next();
+    if (order >= 0) hasOwn = own?.next() === true && own.key.startsWith(prefix);
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Reads the command array of a bulk insert incrementally, in pieces of any size.
+ *
+ *   body := [ command (, command)* ]      command := object, followed by raw bytes if the caller requests them
+ *
+ * Knows nothing of what commands mean: the caller must read the raw bytes of an attachment before the next command.
+ *
+ * Invariants:
+ * - The bytes of a returned command do not change.
+ * - Each byte is scanned a bounded number of times, however the pieces are split.
+ * - A command is at most `commandBytesMax` long; no more than that is buffered.
+ */
+
+import { EngineError } from "../base/errors.ts";
+import { grownBuffer } from "../base/large-buffer.ts";
+import { documentBytesMax } from "../base/limits.ts";
+import {
+  byteArrayClose,
+  byteArrayOpen,
+  byteComma,
+  byteObjectOpen,
+  skipSpace,
+} from "../json/bytes.ts";
+import { ObjectScan } from "../json/object-scan.ts";
+import { misplaced, unexpected } from "../json/raw-scan.ts";
+import { BatchCommand } from "./batch-parser.ts";
+
+const commandBytesMax = documentBytesMax + 64 * 1024;
+const noBytes = Buffer.alloc(0);
+
+export class CommandScanner {
+  /** Received but unused bytes: `#bytes[#at, #end)`. */
+  #bytes: Buffer = noBytes;
+  #at = 0;
+  #end = 0;
+  #expects: "array" | "command-or-close" | "comma-or-close" | "nothing" = "array";
+  /** Searches for the end of an incomplete command. */
+  #scan: ObjectScan | null = null;
+
+  /** Number of received but unused bytes. */
+  get heldBytes(): number {
+    return this.#end - this.#at;
+  }
+
+  /** Adds a chunk of the body. It is kept by reference: it must not change. */
+  push(chunk: Buffer): void {
+    const held = this.#end - this.#at;
+    if (held === 0) {
+      this.#bytes = chunk;
+      this.#at = 0;
+      this.#end = chunk.length;
+      return;
+    }
+    if (held > commandBytesMax) {
+      throw new EngineError("too-large", `A command has at most ${commandBytesMax} bytes.`);
+    }
+    // Returned commands are in the old buffer: only the space after its end is free.
+    if (this.#end + chunk.length > this.#bytes.length) {
+      const larger = grownBuffer(held + chunk.length, commandBytesMax);
+      this.#bytes.copy(larger, 0, this.#at, this.#end);
+      this.#bytes = larger;
+      this.#at = 0;
+      this.#end = held;
+    }
+    chunk.copy(this.#bytes, this.#end);
+    this.#end += chunk.length;
+  }
+
+  /**
+   * The next command; "more" while it is incomplete, "end" after the closing bracket.
+   * @throws EngineError json-invalid, invalid-operation
+   */
+  next(): BatchCommand | "more" | "end" {
+    for (;;) {
+      if (this.#scan !== null) return this.#restOfCommand(this.#scan);
+      if (this.#expects === "nothing") return "end";
+      this.#at = skipSpace(this.#bytes, this.#at, this.#end);
+      if (this.#at === this.#end) return "more";
+      const byte = this.#bytes[this.#at] as number;
+      switch (this.#expects) {
+        case "array":
+          if (byte !== byteArrayOpen) throw unexpected("StartArray", this.#bytes, this.#at);
+          this.#expects = "command-or-close";
+          this.#at++;
+          break;
+        case "comma-or-close":
+          if (byte === byteComma) this.#at++;
+          else if (byte !== byteArrayClose && byte !== byteObjectOpen) {
+            throw misplaced(this.#bytes, this.#at);
+          }
+          // The official client omits the comma before some commands; RavenDB 7.2.7 also accepts one before `]`.
+          this.#expects = "command-or-close";
+          break;
+        case "command-or-close":
+          if (byte === byteArrayClose) {
+            this.#expects = "nothing";
+            this.#at++;
+            break;
+          }
+          return this.#command(byte);
+      }
+    }
+  }
+
+  /** Up to `count` of the raw bytes that follow the last command; empty when more must be pushed first. */
+  raw(count: number): Buffer {
+    const to = Math.min(this.#at + count, this.#end);
+    const taken = this.#bytes.subarray(this.#at, to);
+    this.#at = to;
+    return taken;
+  }
+
+  /** Most commands are complete: these are scanned only once. */
+  #command(byte: number): BatchCommand | "more" {
+    if (byte !== byteObjectOpen) throw unexpected("StartObject", this.#bytes, this.#at);
+    try {
+      return this.#take(new BatchCommand(this.#bytes, this.#at, this.#end));
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "json-truncated") throw error;
+    }
+    this.#scan = new ObjectScan();
+    return this.#restOfCommand(this.#scan);
+  }
+
+  #restOfCommand(scan: ObjectScan): BatchCommand | "more" {
+    const endAt = scan.scan(this.#bytes, this.#at, this.#end);
+    if (endAt < 0) return "more";
+    this.#scan = null;
+    return this.#take(new BatchCommand(this.#bytes, this.#at, endAt, scan.endsFrom(this.#at)));
+  }
+
+  #take(command: BatchCommand): BatchCommand {
+    this.#expects = "comma-or-close";
+    this.#at = command.endAt;
+    return command;
+  }
+}

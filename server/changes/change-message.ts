@@ -1,0 +1,105 @@
+/**
+ * The wire form of changes, and the facts that watches filter on: computed once per change, however many connections
+ * watch. The shapes and the order of keys are those of RavenDB 7.2.7.
+ */
+
+import type { Database } from "../../engine/database/database.ts";
+import { seriesTimeText } from "../../engine/keyspaces/time-series.ts";
+import type {
+  CounterChange,
+  DocumentChange,
+  IndexChange,
+  TimeSeriesChange,
+} from "../../engine/store/changes.ts";
+import type { OperationInfo } from "../../engine/store/operations.ts";
+import { operationStateReply } from "../databases/operation-reply.ts";
+
+/** The first message of every connection: the commands that the server supports besides the oldest ones. */
+export const greeting = '{"TopologyChange":true,"AggressiveCachingChange":true}';
+
+/** "Something changed": for clients that cache replies until then. */
+export const cacheMessage = '{"Type":"AggressiveCacheChange"}';
+
+/** What watches filter document changes on. */
+export interface DocumentFacts {
+  readonly lowerId: string;
+  readonly lowerCollection: string;
+}
+
+/** What watches filter changes of counters and time series on. `lowerId`: of the document. */
+export interface PartFacts {
+  readonly lowerId: string;
+  readonly lowerName: string;
+}
+
+/** A change's facts and message. */
+export interface Told<Facts> {
+  readonly facts: Facts;
+  /** JSON text of an object. */
+  readonly message: string;
+}
+
+/** The acknowledgment of the command with that id. */
+export function confirmation(commandId: number): string {
+  return `{"CommandId":${commandId},"Type":"Confirm"}`;
+}
+
+export function documentMessage(database: Database, change: DocumentChange): Told<DocumentFacts> {
+  const collection = collectionOf(database, change.collectionId);
+  const value = JSON.stringify({
+    Type: change.type,
+    Id: change.id,
+    CollectionName: collection,
+    ChangeVector: change.changeVector,
+  });
+  return {
+    facts: { lowerId: change.id.toLowerCase(), lowerCollection: collection.toLowerCase() },
+    message: `{"Type":"DocumentChange","Value":${value}}`,
+  };
+}
+
+export function counterMessage(database: Database, change: CounterChange): Told<PartFacts> {
+  const rest = JSON.stringify({
+    DocumentId: change.documentId,
+    CollectionName: collectionOf(database, change.collectionId),
+    ChangeVector: database.state.changeVectorAt(change.etag),
+    Type: change.type,
+  });
+  // Values have 64 bits: all their digits are sent.
+  const value = `{"Name":${JSON.stringify(change.name)},"Value":${change.value},${rest.slice(1)}`;
+  return { facts: partOf(change), message: `{"Type":"CounterChange","Value":${value}}` };
+}
+
+export function timeSeriesMessage(database: Database, change: TimeSeriesChange): Told<PartFacts> {
+  const value = JSON.stringify({
+    Name: change.name,
+    From: timeOf(change.from),
+    To: timeOf(change.to),
+    DocumentId: change.documentId,
+    ChangeVector: database.state.changeVectorAt(change.etag),
+    Type: change.type,
+    CollectionName: collectionOf(database, change.collectionId),
+  });
+  return { facts: partOf(change), message: `{"Type":"TimeSeriesChange","Value":${value}}` };
+}
+
+export function indexMessage({ name, type }: IndexChange): string {
+  return `{"Type":"IndexChange","Value":${JSON.stringify({ Name: name, Type: type })}}`;
+}
+
+export function operationMessage(info: OperationInfo): string {
+  const value = JSON.stringify({ OperationId: info.id, State: operationStateReply(info) });
+  return `{"Type":"OperationStatusChange","Value":${value}}`;
+}
+
+function partOf(change: CounterChange | TimeSeriesChange): PartFacts {
+  return { lowerId: change.documentId.toLowerCase(), lowerName: change.name.toLowerCase() };
+}
+
+function timeOf(time: number | null): string | null {
+  return time === null ? null : seriesTimeText(time);
+}
+
+function collectionOf({ state }: Database, collectionId: number): string {
+  return state.keyspaces.collections.nameOf(collectionId);
+}

@@ -1,0 +1,68 @@
+/**
+ * The configuration that the server sends to clients: one for all databases, and one per database, which takes
+ * precedence unless it is disabled. Shapes are those of RavenDB 7.2.7.
+ *
+ * Invariants:
+ * - A database's ETag grows with every change of its effective configuration: clients compare by size.
+ */
+
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { type JsonObject, parseObject } from "../http/json-body.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+
+/** The key of the configuration for all databases. */
+export const clientConfigurationKey = "server/client-configuration";
+
+/** The ETag before any configuration was put. */
+const neverPut = -2;
+
+export interface EffectiveClientConfiguration {
+  /** `neverPut`: there is none. */
+  readonly etag: number;
+  readonly configuration: JsonObject | null;
+}
+
+/** The configuration to store for one that was sent. @throws EngineError invalid-argument */
+export function keptClientConfiguration(sent: JsonObject, etag: number): JsonObject {
+  const separator = sent["IdentityPartsSeparator"] ?? null;
+  if (separator !== null && (typeof separator !== "string" || !/^[^|]$/.test(separator))) {
+    throw new EngineError(
+      "invalid-argument",
+      "IdentityPartsSeparator must be one character, not '|'",
+    );
+  }
+  return {
+    Disabled: sent["Disabled"] === true,
+    Etag: etag,
+    MaxNumberOfRequestsPerSession: sent["MaxNumberOfRequestsPerSession"] ?? null,
+    ReadBalanceBehavior: sent["ReadBalanceBehavior"] ?? null,
+    LoadBalanceBehavior: sent["LoadBalanceBehavior"] ?? null,
+    LoadBalancerContextSeed: sent["LoadBalancerContextSeed"] ?? null,
+    IdentityPartsSeparator: separator,
+  };
+}
+
+/** Caches the newest parsed configuration: every client request needs it. */
+let parsed: { readonly text: string; readonly configuration: JsonObject } | undefined;
+
+/** The configuration for all databases; undefined: none was put. */
+export function serverClientConfiguration(values: ValueStore): JsonObject | undefined {
+  const text = values.get(clientConfigurationKey);
+  if (text === undefined) return undefined;
+  if (parsed?.text !== text) parsed = { text, configuration: parseObject(Buffer.from(text)) };
+  return parsed.configuration;
+}
+
+/** The effective configuration for clients of a database. Cost: two look-ups. */
+export function clientConfigurationOf(
+  database: Database,
+  values: ValueStore,
+): EffectiveClientConfiguration {
+  const own = (database.settings["Client"] ?? null) as JsonObject | null;
+  const common = serverClientConfiguration(values);
+  if (own === null && common === undefined) return { etag: neverPut, configuration: null };
+  const etag = Number(own?.["Etag"] ?? 0) + Number(common?.["Etag"] ?? 0);
+  const isOwn = common === undefined || (own !== null && own["Disabled"] !== true);
+  return { etag, configuration: isOwn ? own : common };
+}

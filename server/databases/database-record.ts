@@ -1,0 +1,257 @@
+/**
+ * The record of a database, as clients of the interface know it: what its creator sent, completed with the members that
+ * every record has. Keys and their order are those of RavenDB 7.2.7.
+ */
+
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { AutomaticIndex } from "../../engine/indexing/automatic-index.ts";
+import { definitionJson, recordedDefinitionJson } from "../../engine/indexing/definition-json.ts";
+import { type DefinitionField, indexType } from "../../engine/indexing/index-definition.ts";
+import {
+  historiesOf,
+  type IndexRevision,
+} from "../../engine/querying/index-hosting/index-history.ts";
+import type { JsonObject } from "../http/json-body.ts";
+
+/** The stored part of a record; the rest is derived. */
+export interface KeptRecord extends JsonObject {
+  DatabaseName: string;
+  /** The index of the command that created the database. */
+  CreatedIndex: number;
+  /** The index of the last change to the record: its ETag. */
+  ChangedIndex: number;
+  /** ISO time with 7 digits. */
+  CreatedAt: string;
+}
+
+/** Keys that clients cannot set, because they are derived from the database. */
+const derivedKeys: ReadonlySet<string> = new Set([
+  "DatabaseName",
+  "CreatedIndex",
+  "ChangedIndex",
+  "CreatedAt",
+  "Topology",
+  "Etag",
+  "EtagForBackup",
+  "DatabaseState",
+  "IndexesHistory",
+  "DeletionInProgress",
+  "SupportedFeatures",
+]);
+
+const defaults: Readonly<JsonObject> = {
+  Sharding: null,
+  ConflictSolverConfig: null,
+  SchemaValidation: null,
+  DocumentsCompression: null,
+  Sorters: {},
+  Analyzers: {},
+  Indexes: {},
+  IndexesHistory: {},
+  AutoIndexes: {},
+  Settings: {},
+  Revisions: null,
+  RevisionsBin: null,
+  TimeSeries: null,
+  RevisionsForConflicts: null,
+  Expiration: null,
+  Refresh: null,
+  DataArchival: null,
+  RemoteAttachments: null,
+  Integrations: null,
+  PeriodicBackups: [],
+  ExternalReplications: [],
+  SinkPullReplications: [],
+  HubPullReplications: [],
+  RavenConnectionStrings: {},
+  SqlConnectionStrings: {},
+  OlapConnectionStrings: {},
+  ElasticSearchConnectionStrings: {},
+  QueueConnectionStrings: {},
+  SnowflakeConnectionStrings: {},
+  AiConnectionStrings: {},
+  AiAgents: [],
+  RavenEtls: [],
+  SqlEtls: [],
+  ElasticSearchEtls: [],
+  OlapEtls: [],
+  QueueEtls: [],
+  QueueSinks: [],
+  CdcSinks: [],
+  SnowflakeEtls: [],
+  EmbeddingsGenerations: [],
+  GenAis: [],
+  Client: null,
+  Studio: null,
+  TruncatedClusterTransactionCommandsCount: 0,
+  UnusedDatabaseIds: [],
+};
+
+/** The record to store for one that a client sent. */
+export function keptRecord(
+  name: string,
+  sent: JsonObject,
+  previous: KeptRecord | undefined,
+  index: number,
+  now: string,
+): KeptRecord {
+  const kept: KeptRecord = {
+    DatabaseName: name,
+    CreatedIndex: previous?.CreatedIndex ?? index,
+    ChangedIndex: index,
+    CreatedAt: previous?.CreatedAt ?? now,
+  };
+  for (const [key, value] of Object.entries(sent)) {
+    if (derivedKeys.has(key) || value === null) continue;
+    kept[key] = value;
+  }
+  return kept;
+}
+
+export function recordOf(database: Database): KeptRecord {
+  return database.settings as KeptRecord;
+}
+
+/** The topology of the one node, with the keys in the order of the record, or of the creation reply. */
+export function databaseTopology(database: Database, inRecord: boolean): JsonObject {
+  const kept = recordOf(database);
+  const stamp = { Index: kept.CreatedIndex, Term: 1, LeadersTicks: -2 };
+  const ids = {
+    DatabaseTopologyIdBase64: database.state.databaseHash,
+    ClusterTransactionIdBase64: database.clusterTransactionId,
+  };
+  if (inRecord) {
+    return {
+      Members: ["A"],
+      Promotables: [],
+      Rehabs: [],
+      PredefinedMentors: {},
+      DemotionReasons: {},
+      PromotablesStatus: {},
+      Stamp: stamp,
+      DynamicNodesDistribution: false,
+      ReplicationFactor: 1,
+      PriorityOrder: [],
+      NodesModifiedAt: kept.CreatedAt,
+      ...ids,
+    };
+  }
+  return {
+    Members: ["A"],
+    Promotables: [],
+    Rehabs: [],
+    Stamp: stamp,
+    NodesModifiedAt: kept.CreatedAt,
+    PromotablesStatus: {},
+    DemotionReasons: {},
+    DynamicNodesDistribution: false,
+    ReplicationFactor: 1,
+    ...ids,
+    PriorityOrder: [],
+  };
+}
+
+/** The whole record, as returned by `GET /admin/databases?name=`. */
+export function fullRecord(database: Database): JsonObject {
+  const kept = recordOf(database);
+  const record: JsonObject = {
+    DatabaseName: database.name,
+    Disabled: kept["Disabled"] === true,
+    Encrypted: false,
+    EtagForBackup: 0,
+    DeletionInProgress: {},
+    RollingIndexes: {},
+    DatabaseState: "Normal",
+    LockMode: kept["LockMode"] ?? "Unlock",
+    Topology: databaseTopology(database, true),
+  };
+  for (const [key, value] of Object.entries(defaults)) record[key] = kept[key] ?? value;
+  const indexes = database.queries.indexes.all();
+  record["Indexes"] = Object.fromEntries(
+    indexes.filter(({ isStatic }) => isStatic).map((index) => [index.name, definitionJson(index)]),
+  );
+  record["IndexesHistory"] = historiesJson(database);
+  record["AutoIndexes"] = Object.fromEntries(
+    indexes
+      .filter((index) => index instanceof AutomaticIndex)
+      .map((index) => [index.name, automaticIndexRow(index)]),
+  );
+  record["SupportedFeatures"] = [
+    "HashedRevisionPk",
+    "PullReplicationCompositeChangeVectors",
+    "ThrowControlCharactersInIdentifier",
+  ];
+  record["Etag"] = kept.ChangedIndex;
+  return record;
+}
+
+/** As in RavenDB, the roll-out is `null` for the newest definition of all, and `{}` for the others. */
+function historiesJson(database: Database): JsonObject {
+  const histories = [...historiesOf(database.state)];
+  const newest = Math.max(...histories.map(([, [first]]) => first?.createdAtMicros ?? 0));
+  const row = ({ definition, options, commandIndex, source, createdAtMicros }: IndexRevision) => ({
+    Definition: recordedDefinitionJson(definition, options, commandIndex),
+    Source: source,
+    CreatedAt: formatTimestamp(createdAtMicros),
+    RollingDeployment: createdAtMicros === newest ? null : {},
+  });
+  return Object.fromEntries(histories.map(([name, revisions]) => [name, revisions.map(row)]));
+}
+
+function automaticIndexRow(index: AutomaticIndex): JsonObject {
+  const { definition, name, priority } = index;
+  const { fields, groupBy } = definition;
+  const aggregates = groupBy?.aggregates ?? [];
+  const keys = groupBy?.keys ?? [];
+  const sums = aggregates.map((one) => [
+    one.name,
+    fieldRow(
+      { isQuoted: one.kind === "sum" && one.isQuoted },
+      one.kind === "sum" ? "Sum" : "Count",
+    ),
+  ]);
+  return {
+    ClusterState: { LastIndex: 0, LastStateIndex: 0, LastRollingDeploymentIndex: 0 },
+    Type: indexType(definition),
+    Collection: definition.collection,
+    MapFields: Object.fromEntries([
+      ...fields.map((field) => [field.name, fieldRow(field, "None")]),
+      ...sums,
+    ]),
+    GroupByFields: Object.fromEntries(
+      keys.map((key) => [
+        key.name,
+        {
+          ...fieldRow(key, "None"),
+          GroupByArrayBehavior: key.isWholeArray ? "ByContent" : "ByIndividualValues",
+        },
+      ]),
+    ),
+    GroupByFieldNames: keys.map((key) => key.name),
+    Name: name,
+    Priority: priority,
+    State: null,
+  };
+}
+
+function fieldRow(
+  field: Partial<DefinitionField>,
+  aggregation: "None" | "Sum" | "Count",
+): JsonObject {
+  const kinds = [
+    field.hasSearch === true ? "Search" : "",
+    field.hasExact === true ? "Exact" : "",
+    field.hasHighlight === true ? "Highlighting" : "",
+  ].filter((kind) => kind !== "");
+  return {
+    Storage: "No",
+    Indexing: kinds.length === 0 ? "Default" : kinds.join(", "),
+    Aggregation: aggregation,
+    Spatial: null,
+    Vector: null,
+    GroupByArrayBehavior: "NotApplicable",
+    Suggestions: field.hasSuggest === true,
+    IsNameQuoted: field.isQuoted === true,
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * Definitions of ETL tasks and queue sinks, and of the connection strings they reference: members of a database's
+ * record, stored for clients to write and read back. Nothing here moves a document. Shapes and texts are those of
+ * RavenDB 7.2.7.
+ *
+ * Invariants:
+ * - A task's id is the index of the command that created it, so it is unique within a server.
+ */
+
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import type { JsonObject } from "../http/json-body.ts";
+
+/** Types of connection strings; each has a map in the record, e.g. `RavenConnectionStrings`. */
+export const connectionTypes = [
+  "Raven",
+  "Sql",
+  "Olap",
+  "ElasticSearch",
+  "Queue",
+  "Snowflake",
+  "Ai",
+] as const;
+export type ConnectionType = (typeof connectionTypes)[number];
+
+/** Destinations of ETL; each has a list in the record, e.g. `RavenEtls`, and a task type, e.g. `RavenEtl`. */
+const etlTypes = ["Raven", "Sql", "Olap", "ElasticSearch", "Queue", "Snowflake"] as const;
+type EtlType = (typeof etlTypes)[number];
+
+/** The tasks stored here: ETL, and queue sinks, which consume messages from a queue. */
+const taskKinds = [...etlTypes, "QueueSink"] as const;
+export type TaskKind = (typeof taskKinds)[number];
+
+function taskTypeOf(kind: TaskKind): string {
+  return kind === "QueueSink" ? kind : `${kind}Etl`;
+}
+
+function notCarriedOut(kind: TaskKind): string {
+  const what = kind === "QueueSink" ? "queue sinks are" : "ETL is";
+  return `This server keeps the definition of the task, and does not carry it out: ${what} not supported.`;
+}
+
+/** @throws EngineError not-supported */
+export function connectionTypeOf(text: string): ConnectionType {
+  const type = connectionTypes.find((known) => known.toLowerCase() === text.toLowerCase());
+  if (type !== undefined) return type;
+  throw new EngineError("not-supported", `Unknown Connection string type: ${text}`);
+}
+
+/** The ETL type of a definition. @throws EngineError not-supported */
+export function etlTypeOf(text: string): EtlType {
+  const type = etlTypes.find((known) => known.toLowerCase() === text.toLowerCase());
+  if (type !== undefined) return type;
+  throw new EngineError("not-supported", `Unknown ETL configuration type: ${text}`);
+}
+
+/** The kind for a task type (`SqlEtl`, `QueueSink`); undefined for other tasks. */
+export function taskKindOf(taskType: string): TaskKind | undefined {
+  const lower = taskType.toLowerCase();
+  return taskKinds.find((kind) => taskTypeOf(kind).toLowerCase() === lower);
+}
+
+/** The type of connection string that tasks of this kind reference. */
+export function connectionTypeOfTask(kind: TaskKind): ConnectionType {
+  return kind === "QueueSink" ? "Queue" : kind;
+}
+
+/** Connection strings by name, as they were sent. */
+export function connectionStringsOf(record: JsonObject, type: ConnectionType): JsonObject {
+  return (record[`${type}ConnectionStrings`] ?? {}) as JsonObject;
+}
+
+export function definitionsOf(record: JsonObject, kind: TaskKind): readonly JsonObject[] {
+  return (record[`${taskTypeOf(kind)}s`] ?? []) as JsonObject[];
+}
+
+/** All tasks with their kinds. */
+export function allDefinitions(record: JsonObject): readonly (readonly [TaskKind, JsonObject])[] {
+  return taskKinds.flatMap((kind) =>
+    definitionsOf(record, kind).map((definition) => [kind, definition] as const),
+  );
+}
+
+/** The record with `definition` added, replacing the one with the same id. */
+export function withDefinition(
+  record: JsonObject,
+  kind: TaskKind,
+  definition: JsonObject,
+): JsonObject {
+  const others = definitionsOf(record, kind).filter(
+    ({ TaskId }) => TaskId !== definition["TaskId"],
+  );
+  return { ...record, [`${taskTypeOf(kind)}s`]: [...others, definition] };
+}
+
+export function withoutDefinition(record: JsonObject, kind: TaskKind, id: number): JsonObject {
+  const left = definitionsOf(record, kind).filter(({ TaskId }) => TaskId !== id);
+  return { ...record, [`${taskTypeOf(kind)}s`]: left };
+}
+
+/** Finds a task by id or, without one, by name. */
+export function findDefinition(
+  database: Database,
+  kind: TaskKind,
+  id: number | undefined,
+  name: string | undefined,
+): JsonObject | undefined {
+  return definitionsOf(database.settings, kind).find(({ TaskId, Name }) =>
+    id === undefined ? Name === name : TaskId === id,
+  );
+}
+
+/** The description of a task for clients. */
+export function definitionInfo(
+  database: Database,
+  baseUrl: string,
+  kind: TaskKind,
+  definition: JsonObject,
+): JsonObject {
+  const name = String(definition["ConnectionStringName"] ?? "");
+  const known = connectionStringsOf(database.settings, connectionTypeOfTask(kind));
+  const to = (known[name] ?? {}) as JsonObject;
+  return {
+    TaskId: definition["TaskId"],
+    TaskType: taskTypeOf(kind),
+    ResponsibleNode: { NodeTag: nodeTag, NodeUrl: baseUrl, ResponsibleNode: null },
+    TaskState: definition["Disabled"] === true ? "Disabled" : "Enabled",
+    TaskConnectionStatus: "NotActive",
+    TaskName: definition["Name"],
+    MentorNode: definition["MentorNode"] ?? null,
+    PinToMentorNode: definition["PinToMentorNode"] === true,
+    Error: notCarriedOut(kind),
+    ...(kind === "QueueSink" ? { BrokerType: definition["BrokerType"] ?? null } : {}),
+    ConnectionStringName: name,
+    ...(kind === "QueueSink" ? { Url: brokerUrlOf(to) } : {}),
+    ...(kind === "Raven"
+      ? {
+          DestinationUrl: null,
+          DestinationDatabase: to["Database"] ?? null,
+          TopologyDiscoveryUrls: to["TopologyDiscoveryUrls"] ?? [],
+        }
+      : {}),
+    Configuration: definition,
+  };
+}
+
+/** The address of a queue, without credentials; null when the connection string has none. */
+function brokerUrlOf(connection: JsonObject): string | null {
+  const { KafkaConnectionSettings, RabbitMqConnectionSettings } = connection;
+  const servers = ((KafkaConnectionSettings ?? {}) as JsonObject)["BootstrapServers"];
+  const address = ((RabbitMqConnectionSettings ?? {}) as JsonObject)["ConnectionString"];
+  if (typeof servers === "string") return servers;
+  return typeof address === "string" ? address.slice(address.lastIndexOf("@") + 1) : null;
+}

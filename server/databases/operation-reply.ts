@@ -1,0 +1,85 @@
+/** The wire form of operations in replies and notifications: the shapes and type names of RavenDB 7.2.7. */
+
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import type {
+  OperationFailure,
+  OperationFigures,
+  OperationInfo,
+  OperationState,
+} from "../../engine/store/operations.ts";
+import { errorStatus } from "../http/error-status.ts";
+
+const statusNames: Readonly<Record<OperationState["status"], string>> = {
+  running: "InProgress",
+  completed: "Completed",
+  failed: "Faulted",
+  cancelled: "Canceled",
+};
+
+/** Result types by kind of operation; all others are `Operations.BulkOperationResult`. */
+const resultTypes: Readonly<Record<string, string>> = {
+  DatabaseRevert: "Operations.Revisions.RevertResult",
+  EnforceRevisionConfiguration: "Operations.Revisions.EnforceConfigurationResult",
+  AdoptOrphanedRevisions: "Operations.Revisions.AdoptOrphanedRevisionsResult",
+  DatabaseExport: "Smuggler.SmugglerResult",
+  DatabaseImport: "Smuggler.SmugglerResult",
+};
+
+/** Progress types by kind of operation; all others are `Operations.DeterminateProgress`. */
+const progressTypes: Readonly<Record<string, string>> = {
+  BulkInsert: "Operations.BulkInsertProgress",
+  DatabaseExport: "Smuggler.SmugglerResult+SmugglerProgress",
+  DatabaseImport: "Smuggler.SmugglerResult+SmugglerProgress",
+};
+
+/** `{"$type","Progress","Result","Status"}` */
+export function operationStateReply({ kind, state }: OperationInfo): OperationFigures {
+  const progressType = progressTypes[kind] ?? "Operations.DeterminateProgress";
+  const progress = state.status === "running" ? state.progress : null;
+  let result: OperationFigures | null = null;
+  if (state.status === "completed") {
+    result = typed(resultTypes[kind] ?? "Operations.BulkOperationResult", state.result);
+  } else if (state.status === "failed") result = failureReply(state.failure);
+  return typed("Operations.OperationState", {
+    Progress: progress === null ? null : typed(progressType, progress),
+    Result: result,
+    Status: statusNames[state.status],
+  });
+}
+
+/** An item of the list of operations. */
+export function operationReply(info: OperationInfo): OperationFigures {
+  return {
+    Id: info.id,
+    Description: {
+      Description: info.description,
+      TaskType: info.kind,
+      StartTime: formatTimestamp(info.startedAt),
+      EndTime: info.endedAt === null ? null : formatTimestamp(info.endedAt),
+      DetailedDescription:
+        info.query === undefined
+          ? null
+          : typed("Operations.BulkOperationResult+OperationDetails", { Query: info.query }),
+    },
+    Killable: true,
+    State: operationStateReply(info),
+  };
+}
+
+/** Errors that are 400 as replies are 500 here, where clients expect one of two: 409 or 500. */
+function failureReply({ code, message }: OperationFailure): OperationFigures {
+  const { status, type } =
+    code === undefined ? { status: 500, type: "System.Exception" } : errorStatus[code];
+  return typed("Operations.OperationExceptionResult", {
+    Type: type,
+    Message: message,
+    Error: `${type}: ${message}`,
+    StatusCode: status === 409 ? 409 : 500,
+    LimitType: null,
+  });
+}
+
+/** Adds the .NET type; `type` is relative to the namespace that they share. */
+export function typed(type: string, figures: OperationFigures): OperationFigures {
+  return { $type: `Raven.Client.Documents.${type}, Raven.Client`, ...figures };
+}

@@ -1,0 +1,82 @@
+/** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
+
+import type { Database } from "../../engine/database/database.ts";
+import {
+  type SetOperationOptions,
+  startDeleteByQuery,
+  startPatchByQuery,
+  tryPatchByQuery,
+} from "../../engine/querying/operations-by-query.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import type { StartedOperation } from "../../engine/store/operations.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { jsonContentType } from "../http/response.ts";
+import { queryOfBody, wrappedQueryOfBody } from "../replies/query-request.ts";
+import type { DatabaseContext, Route } from "../routing/route.ts";
+import { refuseLifting } from "../routing/script-rights.ts";
+
+const path = "/databases/:database/queries";
+
+const liftsParameter = "ignoreMaxStepsForScript";
+
+const timed = { kind: "database", isTimed: true } as const;
+
+export const setOperationRoutes: readonly Route[] = [
+  { ...timed, method: "PATCH", path, access: "write", handle: patchByQuery },
+  { ...timed, method: "DELETE", path, access: "write", handle: deleteByQuery },
+  { kind: "database", method: "PATCH", path: `${path}/test`, access: "write", handle: tryPatch },
+];
+
+/** PATCH queries, body `{"Query":{"Query","QueryParameters"}}`: starts an operation */
+async function patchByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  if (exchange.query.bool(liftsParameter, false)) refuseLifting(exchange, liftsParameter);
+  const options = await optionsOf(exchange, database);
+  const { text, options: asked } = await wrappedQueryOfBody(exchange);
+  const { parametersText = null } = asked;
+  reply(exchange, await startPatchByQuery(database, text, { ...options, parametersText }));
+}
+
+/** DELETE queries, body as for a query: starts an operation */
+async function deleteByQuery(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const options = await optionsOf(exchange, database);
+  const { text, options: asked } = await queryOfBody(exchange);
+  const { parametersText = null } = asked;
+  reply(exchange, await startDeleteByQuery(database, text, { ...options, parametersText }));
+}
+
+/** PATCH queries/test?id=…: a dry run of the patch on one document */
+async function tryPatch(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const id = exchange.query.required("id");
+  const { text, options } = await wrappedQueryOfBody(exchange);
+  const watched = await tryPatchByQuery(database, text, options.parametersText ?? null, id);
+  if (watched === null) {
+    exchange.reply(404, { "content-type": jsonContentType });
+    return;
+  }
+  const { isPatched, modified, original, actions } = watched;
+  const status = isPatched ? "Patched" : "NotModified";
+  exchange.replyJson(
+    200,
+    `{"Status":"${status}","ModifiedDocument":${modified},"OriginalDocument":${original},` +
+      `"Debug":{"Output":${JSON.stringify(actions.output)},"Actions":${actions.text}}}`,
+  );
+}
+
+/** A start that fails uses up an operation id, as in RavenDB 7.2.7. @throws EngineError invalid-argument */
+async function optionsOf(
+  { query }: Exchange,
+  database: Database,
+): Promise<Omit<SetOperationOptions, "parametersText">> {
+  return {
+    operationId: await database.operations.nextId(),
+    allowsStale: query.bool("allowStale", false),
+    staleTimeoutMs: query.timeSpanMs("staleTimeout", undefined),
+    operationsPerSecondMax: query.int("maxOpsPerSec", undefined),
+    hasDetails: query.bool("details", false),
+    liftsLimits: query.bool(liftsParameter, false),
+  };
+}
+
+function reply(exchange: Exchange, { id }: StartedOperation): void {
+  exchange.replyJson(200, { OperationId: id, OperationNodeTag: nodeTag });
+}

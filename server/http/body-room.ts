@@ -1,0 +1,71 @@
+/**
+ * Accounts for the process memory of one body while it is collected and processed.
+ *
+ * Invariants:
+ * - All memory held for a body is counted, except `freeBytes`.
+ * - Small bodies find room while large ones wait: they have a reserve of their own.
+ */
+import { processMemory } from "../../engine/base/memory-budget.ts";
+import { forceRoom, takeRoom } from "./reply-room.ts";
+
+/** Bytes of each body that are not counted. */
+const freeBytes = 16 * 1024;
+/** Bytes up to which a body is small, and the reserve of all small bodies, as a share of the limit for bodies. */
+const smallBytes = 1024 * 1024;
+const smallShare = 1 / 4;
+/** A body of unknown length reserves this many bytes first, then doubles, by at most `stepBytesMax` a step. */
+const firstBytes = 64 * 1024;
+const stepBytesMax = 16 * 1024 * 1024;
+
+export class BodyRoom {
+  #bytes = 0;
+  #givers: (() => void)[] = [];
+  #isReleased = false;
+
+  /** Bytes that it may hold now. */
+  get bytes(): number {
+    return freeBytes + this.#bytes;
+  }
+
+  /** Does another body wait for memory while this one holds some? */
+  get isPressed(): boolean {
+    return this.#bytes > 0 && processMemory.waitersOf("bodies") > 0;
+  }
+
+  /**
+   * Makes room for a body of `length` bytes in all. @returns undefined when there is room at once
+   * @throws RequestError 503 (in the promise) when there is none in time
+   */
+  grow(length: number, isExact: boolean, signal?: AbortSignal): Promise<void> | undefined {
+    if (length <= this.bytes) return undefined;
+    const step = Math.min(stepBytesMax, Math.max(firstBytes, this.#bytes));
+    const wanted = (isExact ? length : Math.max(length, this.#bytes + step)) - this.#bytes;
+    const held = processMemory.workBytesOf("bodies");
+    const reserve = processMemory.useBytesMax("bodies") * (1 + smallShare);
+    if (length <= smallBytes && held + wanted <= reserve) {
+      this.#add(wanted, forceRoom("bodies", wanted));
+      return undefined;
+    }
+    if (processMemory.tryTake("bodies", wanted, this.#bytes)) {
+      this.#add(wanted, () => processMemory.give("bodies", wanted));
+      return undefined;
+    }
+    return takeRoom("bodies", wanted, signal, this.#bytes).then((give) => this.#add(wanted, give));
+  }
+
+  release(): void {
+    this.#isReleased = true;
+    for (const give of this.#givers) give();
+    this.#givers = [];
+    this.#bytes = 0;
+  }
+
+  #add(bytes: number, give: () => void): void {
+    if (this.#isReleased) {
+      give();
+      return;
+    }
+    this.#bytes += bytes;
+    this.#givers.push(give);
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * One client connection: its identity, and the exchanges open on it.
+ *
+ * Invariants:
+ * - `identity` is set when the connection is made, and replaced when its certificate's rights change; exchanges that
+ *   the new identity does not allow are then aborted.
+ */
+import type { X509Certificate } from "node:crypto";
+import type { Identity } from "../security/access.ts";
+import type { Exchange } from "./exchange.ts";
+
+export class Connection {
+  identity: Identity;
+  readonly certificate: X509Certificate | undefined;
+  readonly isSecure: boolean;
+  readonly remoteAddress: string;
+  /** Exchanges from the first byte of the request to the last of the reply; web sockets while they are open. */
+  readonly open = new Set<Exchange>();
+  /** Requests that have not begun, in order of arrival. */
+  readonly waiting: Exchange[] = [];
+  /** Are replies sent in the order of the requests (HTTP/1.1)? */
+  isOrdered = false;
+  /** On an ordered connection: a request has begun, and the client has not read its reply yet. */
+  isAwaitingReader = false;
+  /** Pause and resume reading from it; undefined where the protocol has its own flow control. */
+  pause: (() => void) | undefined = undefined;
+  resume: (() => void) | undefined = undefined;
+
+  constructor(
+    identity: Identity,
+    certificate: X509Certificate | undefined,
+    isSecure: boolean,
+    remoteAddress: string,
+  ) {
+    this.identity = identity;
+    this.certificate = certificate;
+    this.isSecure = isSecure;
+    this.remoteAddress = remoteAddress;
+  }
+}

@@ -1,0 +1,349 @@
+/**
+ * One request and its reply: all that a handler sees of HTTP. Implemented by `Http2Exchange`, `Http1Exchange` and
+ * `InternalExchange` (a request made by the server itself).
+ *
+ * Invariants:
+ * - Exactly one reply: `reply`, `replyJson` or `stream`, once. They do nothing after the client has disconnected.
+ * - A reply to HEAD and the statuses 204 and 304 carry no body.
+ * - The body is read once, by `body` or `bodyStream`.
+ */
+import type { X509Certificate } from "node:crypto";
+import type { Readable, Writable } from "node:stream";
+import { assert } from "../../engine/base/assert.ts";
+import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
+import type { Identity, Requirement } from "../security/access.ts";
+import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
+import { BodyRoom } from "./body-room.ts";
+import type { Connection } from "./connection.ts";
+import { forceRoom } from "./reply-room.ts";
+import { ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
+import { QueryString } from "./request.ts";
+import { jsonTooLarge } from "./request-error.ts";
+import {
+  chooseEncoding,
+  compress,
+  compressibleBytesMin,
+  compressor,
+  compressorCount,
+  jsonContentType,
+  noContentType,
+  type ReplyEncoding,
+  type ReplyHeaders,
+} from "./response.ts";
+
+export abstract class Exchange {
+  readonly connection: Connection;
+  /** In capitals, as sent. */
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  /** The part of `target` before `?`, still percent-encoded. */
+  readonly path: string;
+  /** Arrival time, in milliseconds of `performance.now()`. */
+  readonly startedMs: number;
+  protected readonly limits: BodyLimits;
+  /** Set by the pipeline: the route's requirement, checked again when rights change. */
+  requirement: Requirement | undefined;
+  /** Set by the pipeline: the database name in the path, decoded. */
+  databaseName: string | undefined;
+  /** Set by the pipeline: headers added to those of the reply. */
+  notices: ReplyHeaders | undefined;
+  /** Set by the pipeline: the reply reports its duration. */
+  isTimed: boolean;
+  private hasReplied: boolean;
+  private isBodyTaken: boolean;
+  private lazyQuery: QueryString | undefined;
+  private abortController: AbortController | undefined;
+  private wasAborted: boolean;
+
+  constructor(connection: Connection, method: string, target: string, limits: BodyLimits) {
+    this.connection = connection;
+    this.method = method;
+    this.target = target;
+    const question = target.indexOf("?");
+    this.path = question < 0 ? target : target.slice(0, question);
+    this.startedMs = performance.now();
+    this.limits = limits;
+    this.requirement = undefined;
+    this.databaseName = undefined;
+    this.notices = undefined;
+    this.isTimed = false;
+    this.hasReplied = false;
+    this.isBodyTaken = false;
+    this.lazyQuery = undefined;
+    this.abortController = undefined;
+    this.wasAborted = false;
+  }
+
+  /** A request header; `name` in lower case. Repeated ones are joined by ", ". */
+  abstract header(name: string): string | undefined;
+  /** Host and port as the client named them; "" when it sent none. */
+  abstract get authority(): string;
+  /** The body as received, still encoded. */
+  protected abstract rawBody(): Readable;
+  /** Does the request have a body (of zero or more bytes)? */
+  abstract get hasBody(): boolean;
+  /** Sends the whole reply. `body` undefined: none, with Content-Length 0 where the status allows a body. */
+  protected abstract send(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+    body: Buffer | undefined,
+  ): void;
+  /** Sends the head. @returns the sink for the body */
+  protected abstract open(
+    status: number,
+    headers: ReplyHeaders | undefined,
+    contentType: string | undefined,
+  ): Writable;
+  /** Ends the exchange at once, without a complete reply. */
+  protected abstract destroy(): void;
+  /** Calls `onClose` once when the exchange has ended, for whatever reason. */
+  abstract whenClosed(onClose: () => void): void;
+  /** Has the underlying transport ended? */
+  abstract get isClosed(): boolean;
+
+  get query(): QueryString {
+    this.lazyQuery ??= new QueryString(
+      this.path.length === this.target.length ? "" : this.target.slice(this.path.length + 1),
+    );
+    return this.lazyQuery;
+  }
+
+  get identity(): Identity {
+    return this.connection.identity;
+  }
+
+  /** The certificate that the client presented, registered here or not. */
+  get remoteCertificate(): X509Certificate | undefined {
+    return this.connection.certificate;
+  }
+
+  /** `https://host:port` as the client addresses this server; the base of links to ourselves. */
+  get baseUrl(): string {
+    return `${this.connection.isSecure ? "https" : "http"}://${this.authority}`;
+  }
+
+  /** Whole milliseconds since the request came, for `Request-Time`. */
+  private get elapsedMs(): number {
+    return Math.round(performance.now() - this.startedMs);
+  }
+
+  get isReplied(): boolean {
+    return this.hasReplied;
+  }
+
+  /** Aborted when the client disconnects, or loses the right to the route, before the exchange is complete. */
+  get signal(): AbortSignal {
+    if (this.abortController === undefined) {
+      const controller = new AbortController();
+      this.abortController = controller;
+      if (this.wasAborted || this.isClosed) controller.abort();
+      else this.whenClosed(() => controller.abort());
+    }
+    return this.abortController.signal;
+  }
+
+  /** Ends the exchange from our side, without a complete reply. */
+  abort(): void {
+    this.wasAborted = true;
+    this.hasReplied = true;
+    this.abortController?.abort();
+    this.destroy();
+  }
+
+  /**
+   * The whole body, decoded (gzip, br, deflate, zstd).
+   * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding, 503 no room
+   */
+  body(): Promise<Buffer> {
+    if (!this.hasBody) return Promise.resolve(Buffer.alloc(0));
+    const encoding = this.header("content-encoding");
+    const length = this.header("content-length");
+    const room = new BodyRoom();
+    if (encoding === undefined && Number(length ?? Number.NaN) <= room.bytes) {
+      return collectBody(() => this.takeBody(), encoding, length, this.limits, room);
+    }
+    this.whenClosed(() => room.release());
+    return collectBody(() => this.takeBody(), encoding, length, this.limits, room, this.signal);
+  }
+
+  /**
+   * The whole body, when it holds instructions that are parsed in one turn.
+   * @throws RequestError as `body`, 413 over a limit of its own
+   */
+  async jsonBytes(): Promise<Buffer> {
+    const { jsonBytesMax } = this.limits;
+    if (Number(this.header("content-length") ?? 0) > jsonBytesMax) throw jsonTooLarge(jsonBytesMax);
+    const bytes = await this.body();
+    if (bytes.length > jsonBytesMax) throw jsonTooLarge(jsonBytesMax);
+    return bytes;
+  }
+
+  /**
+   * The decoded body in chunks, as they arrive; its size is not limited. The reply may end before the body does.
+   * @throws (while iterating) as `body`, and when the client disconnects
+   */
+  bodyStream(): AsyncIterable<Buffer> {
+    return decodeBody(this.takeBody(), this.header("content-encoding"), this.limits);
+  }
+
+  /**
+   * Replies with any body, or none. A string is sent as UTF-8; the caller sets `content-type`. A reply without a body
+   * is labeled JSON, as most of RavenDB's are, except 204; `noContentType` suppresses that.
+   */
+  reply(status: number, given?: ReplyHeaders, body?: Buffer | string): void {
+    if (!this.mayReply()) return;
+    const headers = this.withNotices(given);
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const isEmpty = bytes === undefined || isBodyless(status);
+    const givenType = headers?.["content-type"];
+    const isUsual = isEmpty && givenType === undefined && status !== 204;
+    const sent = givenType === noContentType ? withoutType(headers) : headers;
+    this.send(status, sent, isUsual ? jsonContentType : undefined, isEmpty ? undefined : bytes);
+  }
+
+  /**
+   * Replies with JSON, compressed when the client accepts it and the size is worth it. Strings and Buffers are JSON
+   * text already; any other value is stringified.
+   */
+  replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
+    if (!this.mayReply()) return;
+    const headers = this.withNotices(given);
+    let bytes: Buffer;
+    if (Buffer.isBuffer(value)) bytes = value;
+    else bytes = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
+    const encoding =
+      bytes.length < compressibleBytesMin || !this.limits.compressReplies
+        ? undefined
+        : chooseEncoding(this.header("accept-encoding"));
+    if (encoding === undefined) {
+      this.send(status, headers, jsonContentType, bytes);
+      return;
+    }
+    const marked = { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
+    const compressed = compress(bytes, encoding);
+    if (Buffer.isBuffer(compressed)) {
+      this.send(status, marked, jsonContentType, compressed);
+      return;
+    }
+    compressed.then(
+      (small) => this.send(status, marked, jsonContentType, small),
+      () => this.send(status, headers, jsonContentType, bytes),
+    );
+  }
+
+  /**
+   * Streams a reply: sends the head now, the body through the result. JSON bodies (no `content-type` set by the
+   * caller) are compressed when the client accepts it. `giveRoom` releases room already taken for `streamHeldBytes`.
+   */
+  stream(status: number, given?: ReplyHeaders, giveRoom?: () => void): ReplyStream {
+    assert(!this.hasReplied || this.wasAborted, "a request is answered once");
+    this.hasReplied = true;
+    const headers = this.withNotices(given);
+    const ownType = headers?.["content-type"] !== undefined;
+    const encoding =
+      ownType || this.method === "HEAD" || !this.limits.compressReplies
+        ? undefined
+        : this.streamEncoding();
+    const marked =
+      encoding === undefined
+        ? headers
+        : { ...headers, "content-encoding": encoding, vary: "Accept-Encoding" };
+    const sink = this.open(status, marked, ownType ? undefined : jsonContentType);
+    const give = giveRoom ?? forceRoom("replies", streamHeldBytes);
+    if (sink.destroyed) give();
+    else sink.once("close", give);
+    return new ReplyStream(
+      sink,
+      encoding === undefined ? undefined : compressor(encoding),
+      this.limits.stallMs,
+      () => this.abort(),
+    );
+  }
+
+  /**
+   * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure;
+   * compressed as by `stream`. Resolves when all of it was handed to the system, or the client has disconnected.
+   */
+  async replyPieces(
+    status: number,
+    before: string,
+    pieces: DocumentPieces,
+    behind: string,
+    given?: ReplyHeaders,
+  ): Promise<void> {
+    if (this.wasAborted || this.isClosed) return;
+    const length = before.length + pieces.length + behind.length;
+    if (this.method === "HEAD") {
+      this.reply(status, { ...given, "content-type": jsonContentType, "content-length": length });
+      return;
+    }
+    const isFolded = this.limits.compressReplies && this.streamEncoding() !== undefined;
+    const stream = this.stream(status, isFolded ? given : { ...given, "content-length": length });
+    await stream.write(before);
+    await writePieces(stream, pieces);
+    await stream.end(behind);
+  }
+
+  /** Compression uses spare processor time: beyond `compressorsMax` streams, replies are sent uncompressed. */
+  private streamEncoding(): ReplyEncoding | undefined {
+    if (compressorCount() >= compressorsMax) return undefined;
+    return chooseEncoding(this.header("accept-encoding"));
+  }
+
+  /** Has the body not been requested yet? */
+  protected get isBodyUntouched(): boolean {
+    return !this.isBodyTaken;
+  }
+
+  /** Sends a large body in slices under the client's back-pressure; a client that reads nothing is cut off. */
+  protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
+    const { open } = this.connection;
+    const stream = new ReplyStream(sink, undefined, this.limits.stallMs, () => this.abort());
+    // The handler ends before this does: `open` keeps the exchange abortable when rights change.
+    open.add(this);
+    const give = forceRoom("replies", body.length);
+    for (let start = 0; start < body.length && !stream.isClosed; start += unwatchedBytesMax) {
+      await stream.write(body.subarray(start, start + unwatchedBytesMax));
+      open.add(this);
+    }
+    await stream.end();
+    give();
+    open.delete(this);
+  }
+
+  private withNotices(headers: ReplyHeaders | undefined): ReplyHeaders | undefined {
+    const all = this.notices === undefined ? headers : { ...this.notices, ...headers };
+    return this.isTimed ? { ...all, "request-time": String(this.elapsedMs) } : all;
+  }
+
+  private takeBody(): Readable {
+    assert(!this.isBodyTaken, "a body is read once");
+    this.isBodyTaken = true;
+    return this.rawBody();
+  }
+
+  private mayReply(): boolean {
+    if (this.wasAborted || this.isClosed) return false;
+    assert(!this.hasReplied, "a request is answered once");
+    this.hasReplied = true;
+    return true;
+  }
+}
+
+/** Bodies up to this size are sent in one write, without watching whether the client reads them. */
+export const unwatchedBytesMax = 64 * 1024;
+
+/** Replies that may be compressed while they are streamed, at the same time. */
+const compressorsMax = 2;
+
+/** Statuses whose replies have no body by definition. */
+export function isBodyless(status: number): boolean {
+  return status === 204 || status === 304;
+}
+
+function withoutType(headers: ReplyHeaders | undefined): ReplyHeaders {
+  const { "content-type": _, ...others } = headers ?? {};
+  return others;
+}

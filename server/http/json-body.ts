@@ -1,0 +1,32 @@
+/**
+ * Request bodies that are JSON objects, regardless of Content-Type. Parsed strictly; errors are those of documents
+ * (engine/documents/document-parser.ts).
+ */
+import { DocumentParser } from "../../engine/documents/document-parser.ts";
+import type { Exchange } from "./exchange.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+const parser = new DocumentParser(null);
+
+/** Parses the body. @throws EngineError json-truncated when it is empty, json-invalid, json-not-object */
+export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
+  return parseObject(await exchange.jsonBytes());
+}
+
+/**
+ * Parses the body; also returns its minified text, which keeps the spelling of numbers. @throws EngineError as
+ * `jsonBody`
+ */
+export async function jsonBodyWithText(
+  exchange: Exchange,
+): Promise<{ readonly object: JsonObject; readonly text: Buffer }> {
+  const object = parseObject(await exchange.jsonBytes());
+  return { object, text: Buffer.from(parser.body) };
+}
+
+/** Parses `body`. @throws EngineError as `jsonBody` */
+export function parseObject(body: Buffer): JsonObject {
+  parser.parse(body, 0, body.length);
+  return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;
+}

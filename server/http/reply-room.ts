@@ -1,0 +1,80 @@
+/**
+ * Accounts for the process memory of replies: output that is not read yet is counted, and large output waits a limited
+ * time for memory.
+ *
+ * Invariants:
+ * - Memory that was taken is returned exactly once, however the reply ends.
+ */
+import { roomWaitersMax, roomWaitMs } from "../../engine/base/limits.ts";
+import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
+import { noRoomForBodies, noRoomForReplies } from "./request-error.ts";
+
+/**
+ * Waits for `bytes` of memory for a reply or body. @returns a function that returns them, once
+ * @throws RequestError 503 when there is none in time, or `signal` was aborted
+ */
+export async function takeRoom(
+  use: WorkUse & ("replies" | "bodies"),
+  bytes: number,
+  signal?: AbortSignal,
+  ownBytes = 0,
+): Promise<() => void> {
+  if (processMemory.tryTake(use, bytes, ownBytes)) return giverOf(use, bytes);
+  const refusal = () => (use === "replies" ? noRoomForReplies() : noRoomForBodies());
+  if (processMemory.waitersOf(use) >= roomWaitersMax) throw refusal();
+  const late = AbortSignal.timeout(roomWaitMs);
+  const either = signal === undefined ? late : AbortSignal.any([late, signal]);
+  if (await processMemory.take(use, bytes, either)) return giverOf(use, bytes);
+  throw refusal();
+}
+
+/** Counts `bytes` of a reply or body already in memory. @returns a function that returns them, once */
+export function forceRoom(use: WorkUse, bytes: number): () => void {
+  processMemory.force(use, bytes);
+  return giverOf(use, bytes);
+}
+
+function giverOf(use: WorkUse, bytes: number): () => void {
+  let isGiven = false;
+  return () => {
+    if (isGiven) return;
+    isGiven = true;
+    processMemory.give(use, bytes);
+  };
+}
+
+/** As `takeRoom`, without waiting: for data already in memory that can be dropped. @throws RequestError 503 */
+export function takeRoomNow(bytes: number): () => void {
+  if (!processMemory.tryTake("replies", bytes)) throw noRoomForReplies();
+  return giverOf("replies", bytes);
+}
+
+/** Bytes that any reply may buffer without being counted. */
+const gatheredBytesFree = 64 * 1024;
+
+/** Memory for the buffered part of a reply: beyond `gatheredBytesFree` only while memory is available. */
+export class GatheringRoom {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** May `length` bytes in all be buffered? */
+  holds(length: number): boolean {
+    if (length <= gatheredBytesFree) return true;
+    if (length > this.#bytesMax) return false;
+    while (this.#bytes < length) {
+      const wanted = Math.max(gatheredBytesFree, this.#bytes);
+      if (!processMemory.tryTake("replies", wanted, this.#bytes)) return false;
+      this.#bytes += wanted;
+    }
+    return true;
+  }
+
+  release(): void {
+    processMemory.give("replies", this.#bytes);
+    this.#bytes = 0;
+  }
+}

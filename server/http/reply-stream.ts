@@ -1,0 +1,103 @@
+/**
+ * A streamed reply under the client's back-pressure, optionally compressed. A client that reads nothing for too long is
+ * cut off; sooner when other replies wait for memory.
+ *
+ * Invariants:
+ * - After the client has disconnected, `write` and `end` do nothing and resolve.
+ */
+import type { Writable } from "node:stream";
+import type { BrotliCompress, Deflate, Gzip } from "node:zlib";
+import { pressedStallMs } from "../../engine/base/limits.ts";
+import { processMemory } from "../../engine/base/memory-budget.ts";
+import { turnIsOver } from "../../engine/base/turns.ts";
+import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
+
+/** Bytes counted for an open streamed reply: one pending chunk, and what the layers below buffer. */
+export const streamHeldBytes = 64 * 1024;
+const pieceBytes = 64 * 1024;
+
+export class ReplyStream {
+  private readonly sink: Writable;
+  private readonly target: Writable;
+  private readonly compressor: Gzip | BrotliCompress | Deflate | undefined;
+  private readonly stallMs: number;
+  private readonly giveUp: () => void;
+
+  constructor(
+    sink: Writable,
+    compressor: Gzip | BrotliCompress | Deflate | undefined,
+    stallMs: number,
+    giveUp: () => void,
+  ) {
+    this.sink = sink;
+    this.compressor = compressor;
+    this.target = compressor ?? sink;
+    this.stallMs = stallMs;
+    this.giveUp = giveUp;
+    if (compressor !== undefined) {
+      compressor.pipe(sink);
+      compressor.on("error", giveUp);
+      sink.once("close", () => compressor.destroy());
+    }
+  }
+
+  /** Has the client disconnected, or is everything sent? Further writes are then useless. */
+  get isClosed(): boolean {
+    return this.sink.destroyed || this.sink.writableEnded;
+  }
+
+  /**
+   * Writes a chunk. @returns undefined when more may be written at once, else a promise to wait for; it resolves (never
+   * rejects) when the buffer has drained or the client has disconnected
+   */
+  write(chunk: Uint8Array | string): Promise<void> | undefined {
+    if (this.isClosed) return undefined;
+    return this.target.write(chunk) ? undefined : this.room("drain", this.target);
+  }
+
+  /** Flushes the compressor, at some cost in compression, so that everything written so far is sent now. */
+  flush(): void {
+    this.compressor?.flush();
+  }
+
+  /** Ends the reply; resolves when all of it was handed to the system, or the client has disconnected. */
+  async end(chunk?: Uint8Array | string): Promise<void> {
+    if (this.isClosed) return;
+    if (chunk !== undefined) this.target.write(chunk);
+    this.target.end();
+    await this.room("finish", this.sink);
+  }
+
+  private room(event: "drain" | "finish", stream: Writable): Promise<void> {
+    return new Promise((resolve) => {
+      let lastBuffered = this.sink.writableLength;
+      let stalledMs = 0;
+      const lookMs = Math.min(this.stallMs, pressedStallMs);
+      const timer = setInterval(() => {
+        // Progress was made: the client is slow, but reading.
+        const buffered = this.sink.writableLength;
+        stalledMs = buffered < lastBuffered ? 0 : stalledMs + lookMs;
+        lastBuffered = buffered;
+        const isPressed = stalledMs > 0 && processMemory.waitersOf("replies") > 0;
+        if (isPressed || stalledMs >= this.stallMs) this.giveUp();
+      }, lookMs);
+      const done = () => {
+        clearInterval(timer);
+        stream.off(event, done);
+        this.sink.off("close", done);
+        resolve();
+      };
+      stream.on(event, done);
+      this.sink.on("close", done);
+      if (this.sink.destroyed) done();
+    });
+  }
+}
+
+/** Writes a document under the client's back-pressure. */
+export async function writePieces(stream: ReplyStream, pieces: DocumentPieces): Promise<void> {
+  for (let start = 0; start < pieces.length && !stream.isClosed; start += pieceBytes) {
+    await turnIsOver();
+    await stream.write(pieces.copy(start, Math.min(pieces.length, start + pieceBytes)));
+  }
+}

@@ -1,0 +1,80 @@
+/** A JSON reply composed in pieces: sent whole when it stays small, streamed with back-pressure when it does not. */
+import type { Database } from "../../engine/database/database.ts";
+import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Exchange } from "./exchange.ts";
+import { openLargeDocument, type RecordAddress } from "./large-document.ts";
+import { takeRoom } from "./reply-room.ts";
+import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";
+import type { ReplyHeaders } from "./response.ts";
+
+/** Bytes that are buffered before a reply is streamed, and between its chunks. */
+const pieceBytes = 64 * 1024;
+
+export class StreamedReply {
+  readonly text = new ReplyText(4096);
+  readonly #exchange: Exchange;
+  readonly #status: number;
+  /** May be changed until something is sent. */
+  headers: ReplyHeaders | undefined;
+  #stream: ReplyStream | undefined;
+
+  constructor(exchange: Exchange, status: number, headers?: ReplyHeaders) {
+    this.#exchange = exchange;
+    this.#status = status;
+    this.headers = headers;
+  }
+
+  /** Has the client disconnected? Further output is then useless. */
+  get isClosed(): boolean {
+    return this.#exchange.isClosed || this.#stream?.isClosed === true;
+  }
+
+  /** Sends the buffered text when it is long enough; await the promise, if any. @throws RequestError 503 */
+  flush(): Promise<void> | undefined {
+    if (this.text.length < pieceBytes) return undefined;
+    if (this.#stream === undefined) return this.#open().then((stream) => this.#send(stream));
+    return this.#send(this.#stream);
+  }
+
+  /**
+   * Adds a document too large to be composed at once, under the client's back-pressure.
+   * @throws RequestError 503, EngineError record-damaged
+   */
+  async addLarge(database: Database, address: RecordAddress): Promise<void> {
+    const large = await openLargeDocument(database, address);
+    try {
+      const stream = this.#stream ?? (await this.#open());
+      await this.#send(stream);
+      await writePieces(stream, large.pieces);
+    } finally {
+      large.release();
+    }
+  }
+
+  /** Ends the reply; resolves when all of it was handed to the system. */
+  async end(): Promise<void> {
+    if (this.#stream === undefined) {
+      this.#exchange.replyJson(this.#status, this.text.bytes, this.headers);
+    } else {
+      await this.#stream.end(this.text.bytes);
+    }
+  }
+
+  /** @throws RequestError 503 */
+  async #open(): Promise<ReplyStream> {
+    const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+    this.#stream = this.#exchange.stream(this.#status, this.headers, give);
+    return this.#stream;
+  }
+
+  #send(stream: ReplyStream): Promise<void> | undefined {
+    return stream.write(this.text.take());
+  }
+
+  /** Called when the reply cannot be finished: aborts it if part of it was sent. @returns false when nothing was */
+  fail(): boolean {
+    if (this.#stream === undefined) return false;
+    this.#exchange.abort();
+    return true;
+  }
+}

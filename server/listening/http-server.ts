@@ -1,0 +1,515 @@
+/**
+ * The listening server: one port for TLS with HTTP/2, HTTP/1.1 and web sockets by ALPN; or, unsecured, HTTP/1.1 and
+ * HTTP/2 with prior knowledge. Identifies the client of each connection, enforces rights and limits, and stops
+ * gracefully.
+ *
+ * The TLS listener is our own and hands each socket to one of Node's two protocol engines, which do not listen
+ * themselves, so that identity, limits and shutdown are implemented once for both.
+ *
+ * Invariants:
+ * - Every accepted socket is in `sockets` until it is closed.
+ * - A change of a certificate's rights applies to its open connections in the same turn, its expiry within `sweepMs`.
+ */
+import { EventEmitter, once } from "node:events";
+import * as http from "node:http";
+import * as http2 from "node:http2";
+import * as net from "node:net";
+import type { Duplex } from "node:stream";
+import * as tls from "node:tls";
+import { processMemory } from "../../engine/base/memory-budget.ts";
+import type { BodyLimits } from "../http/body.ts";
+import { Connection } from "../http/connection.ts";
+import type { Dispatcher } from "../routing/dispatcher.ts";
+import type { ServerServices } from "../routing/services.ts";
+import { isAllowed, unsecured } from "../security/access.ts";
+import { tlsPolicy } from "../security/tls-policy.ts";
+import { Http1Exchange } from "./http1-exchange.ts";
+import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
+import { Http2Exchange } from "./http2-exchange.ts";
+import { listenOn, prepareSocket, setCertificate } from "./listening.ts";
+import { SessionWatch } from "./session-watch.ts";
+import type { WebSocketAcceptor } from "./web-socket-acceptor.ts";
+
+const sweepMs = 500;
+/** The HTTP/2 connection preface. */
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+/** Flow-control window in bytes: per stream, and per connection. */
+const streamWindowBytes = 1024 * 1024;
+const connectionWindowBytes = 8 * 1024 * 1024;
+/** Milliseconds that an idle session has to end by itself after it was asked to close. */
+const farewellMs = 1_000;
+
+/** Milliseconds that a client has to read why its request was refused. */
+const lingerMs = 1_000;
+
+/** First bytes of a new connection above which it waits for a turn of its own. */
+const firstBytesMax = 4 * 1024;
+/** Headers of one request: Node's own limit for HTTP/2. */
+const headerCountMax = 128;
+
+/** Memory of one session in MB, as Node counts it: windows and queued replies. */
+const sessionMegabytesMax = 64;
+
+export class HttpServer {
+  private readonly services: ServerServices;
+  private readonly dispatcher: Dispatcher;
+  private readonly webSockets: WebSocketAcceptor;
+  private readonly bodyLimits: BodyLimits;
+  private readonly http1: http.Server;
+  private readonly http2: http2.Http2Server;
+  private readonly listeners: net.Server[] = [];
+  private readonly sockets = new Set<net.Socket>();
+  private readonly sessions = new Map<http2.ServerHttp2Session, SessionWatch>();
+  private readonly connections = new WeakMap<Duplex, Connection>();
+  /** Sockets whose last request was HEAD: its client would take a body for the start of the next reply. */
+  private readonly afterHead = new WeakSet<Duplex>();
+  private readonly byThumbprint = new Map<string, Set<Connection>>();
+  private readonly sweep: NodeJS.Timeout;
+  private readonly forgetChanges: () => void;
+  private readonly stopping = { isStopping: false };
+  private entering: Connection | undefined = undefined;
+  private readonly idle = new EventEmitter();
+
+  constructor(services: ServerServices, dispatcher: Dispatcher, webSockets: WebSocketAcceptor) {
+    this.services = services;
+    this.dispatcher = dispatcher;
+    this.webSockets = webSockets;
+    const { limits } = services.config;
+    this.bodyLimits = {
+      bodyBytesMax: limits.bodyBytesMax,
+      jsonBytesMax: limits.jsonBytesMax,
+      idleMs: limits.bodyIdleMs,
+      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      rateGraceMs: limits.bodyRateGraceMs,
+      stallMs: limits.stallMs,
+      compressReplies: limits.compressReplies,
+    };
+    processMemory.limitUse("replies", limits.heldReplyBytesMax);
+    processMemory.limitUse("bodies", limits.heldBodyBytesMax);
+    this.http1 = this.makeHttp1();
+    this.http2 = this.makeHttp2();
+    this.forgetChanges = services.certificates.onChange((thumbprint) =>
+      this.reconsider(thumbprint),
+    );
+    this.sweep = setInterval(() => {
+      this.reconsiderDates();
+      for (const watch of this.sessions.values()) watch.look();
+    }, sweepMs).unref();
+  }
+
+  /**
+   * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
+   */
+  async listen(
+    hosts: readonly string[],
+    port: number,
+    secure: tls.SecureContextOptions | undefined,
+  ): Promise<number> {
+    const listening = await listenOn(hosts, port, () => {
+      const listener = secure === undefined ? this.makePlain() : this.makeSecure(secure);
+      listener.maxConnections = this.services.config.limits.connectionCountMax;
+      listener.on("connection", (socket: net.Socket) => this.track(socket));
+      return listener;
+    });
+    this.listeners.push(...listening.listeners);
+    return listening.port;
+  }
+
+  /** Presents this certificate on new connections. */
+  setCertificate(secure: tls.SecureContextOptions): void {
+    setCertificate(this.listeners, secure);
+  }
+
+  /** Stops accepting, finishes requests in flight, and resolves; whatever is open after `timeoutMs` is cut off. */
+  async close(timeoutMs: number): Promise<void> {
+    this.stopping.isStopping = true;
+    for (const listener of this.listeners) listener.close();
+    this.webSockets.closeAll();
+    for (const session of this.sessions.keys()) session.close();
+    this.http1.closeIdleConnections();
+    if (this.sockets.size > 0) {
+      const timer = setTimeout(() => {
+        for (const socket of this.sockets) socket.destroy();
+      }, timeoutMs);
+      await once(this.idle, "idle");
+      clearTimeout(timer);
+    }
+    this.http1.close();
+    clearInterval(this.sweep);
+    this.forgetChanges();
+  }
+
+  private track(socket: net.Socket): void {
+    this.sockets.add(socket);
+    prepareSocket(socket);
+    socket.once("close", () => {
+      this.sockets.delete(socket);
+      if (this.sockets.size === 0) this.idle.emit("idle");
+    });
+  }
+
+  private makeSecure(secure: tls.SecureContextOptions): tls.Server {
+    const server = tls.createServer({
+      ...secure,
+      ...tlsPolicy,
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: this.services.config.limits.handshakeMs,
+    });
+    server.on("secureConnection", (socket) => {
+      const certificate = socket.getPeerX509Certificate();
+      const identity = this.services.certificates.identityOf(certificate);
+      const connection = new Connection(identity, certificate, true, socket.remoteAddress ?? "");
+      this.remember(connection, socket);
+      if (socket.alpnProtocol === "h2") this.enterHttp2(connection, socket);
+      else this.enterHttp1(connection, socket);
+    });
+    // A failed handshake is the client's problem; one that spoke plain HTTP gets an explanation.
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+      if (plainCodes.has(error.code)) answerPlain(socket);
+      socket.destroy();
+    });
+    return server;
+  }
+
+  private makePlain(): net.Server {
+    return net.createServer({ noDelay: true }, (socket) => {
+      const connection = new Connection(unsecured, undefined, false, socket.remoteAddress ?? "");
+      this.remember(connection, socket);
+      this.dispatchPlain(connection, socket);
+    });
+  }
+
+  /** HTTP/1.1 requests are answered in order. */
+  private enterHttp1(connection: Connection, socket: net.Socket): void {
+    connection.isOrdered = true;
+    connection.pause = () => socket.pause();
+    connection.resume = () => socket.resume();
+    this.http1.emit("connection", socket);
+    withoutStacks(socket);
+  }
+
+  /**
+   * Starts an HTTP/2 session. `onSession` runs meanwhile and cannot see the socket, so `entering` passes the
+   * connection.
+   */
+  private enterHttp2(connection: Connection, socket: Duplex): void {
+    this.entering = connection;
+    this.http2.once("session", (session) => endReadsWith(session, socket));
+    this.http2.emit("connection", socket);
+    this.entering = undefined;
+  }
+
+  /** Peeks at the first bytes, puts them back, and hands the socket to the protocol they belong to. */
+  private dispatchPlain(connection: Connection, socket: net.Socket): void {
+    const timer = setTimeout(() => socket.destroy(), this.services.config.limits.headersMs);
+    let seen: Buffer = Buffer.alloc(0);
+    const onReadable = () => {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk === null) return;
+      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+      const length = Math.min(seen.length, preface.length);
+      const isHttp2 = seen.subarray(0, length).equals(preface.subarray(0, length));
+      if (isHttp2 && length < preface.length) return;
+      clearTimeout(timer);
+      socket.off("readable", onReadable);
+      const enter = () => {
+        if (socket.destroyed) return;
+        socket.unshift(seen);
+        if (isHttp2) this.enterHttp2(connection, socket);
+        else this.enterHttp1(connection, socket);
+      };
+      // This many bytes are several requests or a large one: such connections are read one per turn.
+      if (seen.length > firstBytesMax) this.dispatcher.turns.read(enter);
+      else enter();
+    };
+    socket.on("readable", onReadable);
+    socket.once("close", () => clearTimeout(timer));
+  }
+
+  private remember(connection: Connection, socket: Duplex): void {
+    this.connections.set(socket, connection);
+    socket.once("close", () => this.dispatcher.turns.forget(connection));
+    const { thumbprint } = connection.identity;
+    if (thumbprint === "") return;
+    let known = this.byThumbprint.get(thumbprint);
+    if (known === undefined) {
+      known = new Set();
+      this.byThumbprint.set(thumbprint, known);
+    }
+    known.add(connection);
+    socket.once("close", () => {
+      known.delete(connection);
+      if (known.size === 0) this.byThumbprint.delete(thumbprint);
+    });
+  }
+
+  /** A certificate's rights have changed: updates identities, and aborts exchanges that are no longer allowed. */
+  private reconsider(thumbprint: string): void {
+    for (const connection of this.byThumbprint.get(thumbprint) ?? []) {
+      connection.identity = this.services.certificates.identityOf(connection.certificate);
+      for (const exchange of connection.open) {
+        const { requirement, databaseName } = exchange;
+        if (requirement === undefined) continue;
+        if (!isAllowed(connection.identity, requirement, databaseName)) exchange.abort();
+      }
+    }
+  }
+
+  private reconsiderDates(): void {
+    const now = Date.now();
+    for (const [thumbprint, connections] of this.byThumbprint) {
+      for (const { identity } of connections) {
+        const isOver = identity.standing === "known" && now > identity.validUntilMs;
+        const hasBegun = identity.standing === "not-yet-valid" && now >= identity.validFromMs;
+        if (isOver || hasBegun) this.reconsider(thumbprint);
+        break; // all have the same certificate
+      }
+    }
+  }
+
+  private makeHttp1(): http.Server {
+    const { limits } = this.services.config;
+    const server = http.createServer({
+      maxHeaderSize: limits.headerBytesMax + limits.targetLengthMax,
+      headersTimeout: limits.headersMs,
+      requestTimeout: 0, // bodies have limits of their own: a bulk insert may take hours
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: Math.min(1000, limits.headersMs),
+      requireHostHeader: false, // checked below, so that the error reply has our format
+    });
+    server.maxHeadersCount = 0; // size is limited instead; over the count Node drops headers silently
+    server.timeout = 0;
+    server.on("request", (request, response) => this.onRequest(request, response, false));
+    server.on("checkContinue", (request, response) => this.onRequest(request, response, true));
+    server.on("checkExpectation", (request, response) => this.onRequest(request, response, false));
+    server.on("upgrade", (request, socket, head) => this.onUpgrade(request, socket, head));
+    server.on("connect", (_request, socket) => socket.end(rejectionReply(400)));
+    server.on("clientError", (error, socket) => this.onClientError(error, socket));
+    // It never listens itself; this event starts its check for slow headers.
+    server.emit("listening");
+    return server;
+  }
+
+  private onRequest(
+    request: http.IncomingMessage,
+    response: http.ServerResponse,
+    awaitsContinue: boolean,
+  ): void {
+    const connection = this.connections.get(request.socket);
+    if (connection === undefined) {
+      request.socket.destroy();
+      return;
+    }
+    if (request.rawHeaders.length > 2 * headerCountMax) {
+      request.socket.end(rejectionReply(431));
+      return;
+    }
+    if (!hasOneHost(request)) {
+      request.socket.end(rejectionReply(400, request.method));
+      return;
+    }
+    if (request.method === "HEAD") this.afterHead.add(request.socket);
+    else this.afterHead.delete(request.socket);
+    response.once("close", () => {
+      this.dispatcher.turns.taken(connection);
+      // The reply head may have promised keep-alive before the shutdown began.
+      if (this.stopping.isStopping) this.http1.closeIdleConnections();
+    });
+    response.on("error", () => undefined); // the client disconnected
+    this.dispatcher.accept(this.exchangeOf(connection, request, response, awaitsContinue));
+  }
+
+  private exchangeOf(
+    connection: Connection,
+    request: http.IncomingMessage,
+    response: http.ServerResponse,
+    awaitsContinue: boolean,
+  ): Http1Exchange {
+    const limits = this.bodyLimits;
+    return new Http1Exchange(connection, request, response, limits, awaitsContinue, this.stopping);
+  }
+
+  private onUpgrade(request: http.IncomingMessage, socket: Duplex, head: Buffer): void {
+    const connection = this.connections.get(socket);
+    if (connection === undefined) {
+      socket.destroy();
+      return;
+    }
+    const response = detachedResponse(request, socket);
+    // Upgrades to HTTP/2 are declined: the request is answered over HTTP/1.1.
+    if (request.headers.upgrade?.toLowerCase() !== "websocket") {
+      this.onRequest(request, response, false);
+      return;
+    }
+    const exchange = this.exchangeOf(connection, request, response, false);
+    const release = () => response.detachSocket(socket as net.Socket);
+    this.webSockets
+      .acceptHttp1(exchange, request, socket, head, release)
+      .catch((error: unknown) => {
+        this.dispatcher.report(error);
+        socket.destroy();
+      });
+  }
+
+  /** Requests that Node's parser rejected: an unknown method is served anyway, the rest get an error status. */
+  private onClientError(
+    error: Error & { code?: string; rawPacket?: Buffer },
+    socket: Duplex,
+  ): void {
+    if (socket.destroyed || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (error.code === "HPE_INVALID_METHOD" && error.rawPacket !== undefined) {
+      const request = parseRejected(error.rawPacket, socket as net.Socket);
+      if (request !== undefined) {
+        socket.removeAllListeners("data");
+        this.onRequest(request, detachedResponse(request, socket), false);
+        return;
+      }
+    }
+    const method = this.afterHead.has(socket) ? "HEAD" : methodIn(error.rawPacket);
+    if (error.code === "HPE_HEADER_OVERFLOW") refuse(socket, rejectionReply(431, method));
+    else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") refuse(socket, rejectionReply(408, method));
+    else if (error.code?.startsWith("HPE_") === true) refuse(socket, rejectionReply(400, method));
+    else socket.destroy();
+  }
+
+  private makeHttp2(): http2.Http2Server {
+    const { limits } = this.services.config;
+    const server = http2.createServer({
+      maxSessionMemory: sessionMegabytesMax,
+      maxSessionRejectedStreams: 1000,
+      settings: {
+        enableConnectProtocol: true,
+        initialWindowSize: streamWindowBytes,
+        maxConcurrentStreams: limits.streamsPerConnectionMax,
+        maxHeaderListSize: limits.headerBytesMax,
+      },
+    });
+    server.on("session", (session) => this.onSession(session));
+    server.on("sessionError", () => undefined); // the session is destroyed; nothing else to do
+    return server;
+  }
+
+  private onSession(session: http2.ServerHttp2Session): void {
+    const connection = this.entering;
+    if (connection === undefined) {
+      session.destroy();
+      return;
+    }
+    const watch = new SessionWatch(session, connection);
+    this.sessions.set(session, watch);
+    session.once("close", () => {
+      this.sessions.delete(session);
+    });
+    session.setLocalWindowSize(connectionWindowBytes);
+    session.setTimeout(this.services.config.limits.keepAliveMs, () => {
+      if (connection.open.size > 0) return;
+      session.close();
+      // A session with unfinished headers does not close by itself.
+      setTimeout(() => {
+        if (connection.open.size === 0) session.destroy();
+      }, farewellMs).unref();
+    });
+    if (this.stopping.isStopping) session.close();
+    session.on("stream", (stream, headers) => {
+      watch.add(stream);
+      this.onStream(connection, stream, headers);
+    });
+  }
+
+  private onStream(
+    connection: Connection,
+    stream: http2.ServerHttp2Stream,
+    headers: http2.IncomingHttpHeaders,
+  ): void {
+    stream.on("error", ignore); // resets by the client arrive here
+    const exchange = new Http2Exchange(connection, stream, headers, this.bodyLimits);
+    if (headers[":method"] !== "CONNECT" || headers[":protocol"] !== "websocket") {
+      this.dispatcher.accept(exchange);
+      return;
+    }
+    this.webSockets.acceptHttp2(exchange, stream).catch((error: unknown) => {
+      this.dispatcher.report(error);
+      stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+    });
+  }
+}
+
+/** OpenSSL's codes for bytes that are not TLS: it recognizes some HTTP methods, and not the others. */
+const plainCodes: ReadonlySet<string | undefined> = new Set([
+  "ERR_SSL_HTTP_REQUEST",
+  "ERR_SSL_WRONG_VERSION_NUMBER",
+]);
+
+/** Answers a client that spoke plain HTTP on the TLS port. */
+function answerPlain(socket: tls.TLSSocket): void {
+  // The raw socket below the TLS socket, which has no public name in Node; without it no answer is sent.
+  const { _parent: raw } = socket as unknown as { readonly _parent?: Duplex | null };
+  if (!(raw instanceof net.Socket) || !raw.writable) return;
+  raw.end(
+    rejectionReply(
+      400,
+      undefined,
+      "This port speaks HTTPS, and the request came without TLS. Write https:// instead of http://.",
+    ),
+  );
+}
+
+/** HTTP/1.1 requires exactly one Host; Node would take the first of several. */
+function hasOneHost(request: http.IncomingMessage): boolean {
+  let count = 0;
+  const { rawHeaders } = request;
+  for (let position = 0; position < rawHeaders.length; position += 2) {
+    const name = rawHeaders[position];
+    if (name?.length === 4 && name.toLowerCase() === "host") count++;
+  }
+  return (
+    count === 1 ||
+    (count === 0 && (request.httpVersion === "1.0" || request.headers.host !== undefined))
+  );
+}
+
+function ignore(): void {
+  // Nothing to do.
+}
+
+/** Replies and ends the connection. Input is discarded for `lingerMs`: unread bytes would lose the reply. */
+function refuse(socket: Duplex, reply: string): void {
+  socket.removeAllListeners("data");
+  socket.on("data", () => undefined);
+  socket.end(reply);
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}
+
+/**
+ * In the next tick Node passes the session what the socket had read before, chunk by chunk, and continues after a chunk
+ * has ended the session: then it throws outside any handler (`setupHandle` in lib/internal/http2/core.js, Node 20 to
+ * 26). Reads therefore return null once the session is destroyed.
+ */
+function endReadsWith(session: http2.ServerHttp2Session, socket: Duplex): void {
+  const read = socket.read;
+  socket.read = (size?: number) =>
+    session.destroyed ? null : (read.call(socket, size) as unknown);
+  setImmediate(() => {
+    socket.read = read;
+  });
+}
+
+/**
+ * When a connection ends with an error, Node destroys each request waiting on it with an error of its own: for a
+ * thousand pipelined requests, collecting stack traces that nobody reads took 200 milliseconds.
+ */
+function withoutStacks(socket: net.Socket): void {
+  let limit = 0;
+  socket.prependListener("close", () => {
+    limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+  });
+  // Listeners run synchronously, in order of registration.
+  socket.on("close", () => {
+    Error.stackTraceLimit = limit;
+  });
+}

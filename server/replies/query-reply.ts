@@ -1,0 +1,266 @@
+/**
+ * Replies to queries: the rows and the members beside them, in the order of RavenDB 7.2.7. A large reply is streamed
+ * while rows still arrive; its totals then follow the rows instead of preceding them.
+ */
+
+import { largeRecordBytes } from "../../engine/base/limits.ts";
+import { formatTimestamp } from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
+import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
+import { ReplyText } from "../../engine/documents/reply-text.ts";
+import { compareExchangeKey } from "../../engine/keyspaces/compare-exchange.ts";
+import { counterKey } from "../../engine/keyspaces/counters.ts";
+import type { IncludedCounters, QueryOutcome, RowSink } from "../../engine/rql/results.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+import { compareNames } from "../../engine/writes/counter-operations.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
+import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";
+import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
+import { seriesIncludesText } from "./time-series-includes.ts";
+
+/** Bytes of rows buffered until the totals are known. */
+const waitingBytesMax = 4 * 1024 * 1024;
+const pieceBytes = 64 * 1024;
+const never = "0001-01-01T00:00:00.0000000Z";
+
+/** Formats extra members for the end of a reply: `,"Name":value`. */
+export type ReplyTail = (outcome: QueryOutcome) => string;
+
+/** Collects the rows of one query and replies. */
+export class QueryReply implements RowSink {
+  readonly #exchange: Exchange;
+  readonly #database: Database;
+  readonly #rows = new ReplyText(8 * 1024);
+  #isEmpty = true;
+  /** Memory of the rows buffered until the totals are known. */
+  readonly #room = new GatheringRoom(waitingBytesMax);
+  #stream: ReplyStream | undefined;
+
+  constructor(exchange: Exchange, database: Database) {
+    this.#exchange = exchange;
+    this.#database = database;
+  }
+
+  add(row: Buffer): Promise<void> | null {
+    if (row.length > largeRecordBytes) return this.#addLargeRow(row);
+    this.#addComma();
+    this.#rows.addBytes(row);
+    if (this.#stream !== undefined) return this.#rows.length < pieceBytes ? null : this.#flush();
+    return this.#room.holds(this.#rows.length) ? null : this.#flush();
+  }
+
+  async addLarge(document: DocumentPieces): Promise<void> {
+    // The view pins the segment of the row's record, which nothing else may be holding.
+    const view = this.#database.view();
+    let give: (() => void) | undefined;
+    try {
+      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      this.#addComma();
+      await this.#flush();
+      if (this.#stream !== undefined) await writePieces(this.#stream, document);
+    } finally {
+      give?.();
+      view.release();
+    }
+  }
+
+  /** Sends the rest. Resolves when it has been handed to the transport. */
+  async end(outcome: QueryOutcome, tail: ReplyTail = () => ""): Promise<void> {
+    const totals = totalsText(outcome);
+    const rest = new ReplyText(1024);
+    rest.addText(`,"Includes":${includesText(outcome)}${stateText(outcome)}`);
+    rest.addText(this.#extras(outcome));
+    await this.#addRevisions(rest, outcome);
+    rest.addText(tail(outcome));
+    if (this.#stream !== undefined) {
+      this.#rows.addText("]").addBytes(rest.bytes).addText(`,${totals}}`);
+      await this.#stream.end(this.#rows.bytes);
+      return;
+    }
+    const text = new ReplyText(this.#rows.length + rest.length + 512);
+    text.addText(`{${totals},"Results":[`).addBytes(this.#rows.bytes).addText("]");
+    text.addBytes(rest.bytes).addText("}");
+    this.#room.release();
+    this.#exchange.replyJson(200, text.bytes, {
+      etag: String(outcome.resultEtag),
+    });
+  }
+
+  /**
+   * Called when the query failed. @returns false when nothing was sent, so that an error can be; else the reply is cut
+   * off
+   */
+  fail(): boolean {
+    this.#room.release();
+    if (this.#stream === undefined) return false;
+    this.#exchange.abort();
+    return true;
+  }
+
+  /**
+   * Sends a large computed row. Fails when there is no memory at once: waiting would hold the row.
+   * @throws RequestError 503
+   */
+  async #addLargeRow(row: Buffer): Promise<void> {
+    const give = takeRoomNow(row.length);
+    try {
+      this.#addComma();
+      await this.#flush();
+      for (let start = 0; start < row.length; start += pieceBytes) {
+        await this.#stream?.write(row.subarray(start, start + pieceBytes));
+      }
+    } finally {
+      give();
+    }
+  }
+
+  #addComma(): void {
+    if (!this.#isEmpty) this.#rows.addText(",");
+    this.#isEmpty = false;
+  }
+
+  /** Sends the buffered rows, under the client's back-pressure. @throws RequestError 503 */
+  async #flush(): Promise<void> {
+    if (this.#stream === undefined) {
+      this.#room.release();
+      const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+      this.#stream = this.#exchange.stream(200, undefined, give);
+      await this.#stream.write('{"Results":[');
+    }
+    await this.#stream.write(this.#rows.take());
+  }
+
+  #extras(outcome: QueryOutcome): string {
+    let text = "";
+    if (outcome.timings !== null) text += `,"Timings":${timingsText(outcome.timings)}`;
+    // RavenDB 7.2.7 omits a field without matches, and the whole member when no field has any.
+    const highlighted = [...(outcome.highlightings ?? [])].filter(([, found]) => found.size > 0);
+    if (highlighted.length > 0) {
+      const fields = highlighted.map(([field, found]) => [field, Object.fromEntries(found)]);
+      text += `,"Highlightings":${JSON.stringify(Object.fromEntries(fields))}`;
+    }
+    if (outcome.explanations !== null) {
+      text += `,"Explanations":${JSON.stringify(Object.fromEntries(outcome.explanations))}`;
+    }
+    const { counterIncludes, compareExchangeKeys } = outcome;
+    if (counterIncludes !== null)
+      text += `,${counterIncludesText(this.#database, counterIncludes)}`;
+    if (compareExchangeKeys !== null) {
+      text += `,"CompareExchangeValueIncludes":${compareExchangeText(this.#database, compareExchangeKeys)}`;
+    }
+    if (outcome.seriesIncludes !== null) {
+      text += `,"TimeSeriesIncludes":${seriesText(this.#database, outcome.seriesIncludes)}`;
+    }
+    const { indexDefinitions } = this.#database.state.keyspaces;
+    const definition = indexDefinitions.newestEntry(outcome.indexName.toLowerCase());
+    if (definition !== undefined) text += `,"IndexDefinitionRaftIndex":${definition.etag}`;
+    return text;
+  }
+
+  async #addRevisions(text: ReplyText, { revisionIncludes }: QueryOutcome): Promise<void> {
+    if (revisionIncludes === null) return;
+    const revisions = await includedRevisions(this.#database, revisionIncludes);
+    addIncludedRevisions(text, this.#database, revisions);
+  }
+}
+
+function totalsText(outcome: QueryOutcome): string {
+  const { cappedMaxResults } = outcome;
+  const capped = cappedMaxResults === null ? "" : `"CappedMaxResults":${cappedMaxResults},`;
+  return (
+    `"TotalResults":${outcome.totalResults},${capped}"ScannedResults":${outcome.scannedResults},` +
+    `"SkippedResults":${outcome.skippedResults},"DurationInMs":${outcome.durationMs},` +
+    `"IncludedPaths":${JSON.stringify(outcome.includedPaths)},"IndexName":${JSON.stringify(outcome.indexName)}`
+  );
+}
+
+function includesText({ includes }: QueryOutcome): string {
+  const members = includes.map(({ id, text }) => `${JSON.stringify(id)}:${text.toString()}`);
+  return `{${members.join(",")}}`;
+}
+
+function stateText(outcome: QueryOutcome): string {
+  return (
+    `,"IndexTimestamp":"${timeText(outcome.indexTimestamp)}","LastQueryTime":"${timeText(outcome.lastQueryTime)}"` +
+    `,"IsStale":${outcome.isStale},"ResultEtag":${outcome.resultEtag},"NodeTag":"${nodeTag}"`
+  );
+}
+
+/** A timestamp of an index; 0 means never. */
+export function timeText(micros: number): string {
+  return micros === 0 ? never : formatTimestamp(micros);
+}
+
+function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {
+  const step = (ms: number, steps: object | null) => ({
+    DurationInMs: Math.round(ms),
+    Timings: steps,
+  });
+  const query = step(timings.queryMs + timings.retrieverMs, {
+    Retriever: step(timings.retrieverMs, null),
+  });
+  const { stalenessMs } = timings;
+  return JSON.stringify({
+    DurationInMs: Math.round(timings.totalMs),
+    Timings:
+      stalenessMs === null
+        ? { Query: query }
+        : { Optimizer: step(0, null), Query: query, Staleness: step(stalenessMs, null) },
+  });
+}
+
+/** Members: counters by document, in the order requested; a missing one is null. */
+export function counterIncludesText(
+  database: Database,
+  included: readonly IncludedCounters[],
+): string {
+  const values = new Map<string, string[]>();
+  const names = new Map<string, string[]>();
+  const { counters } = database.state.keyspaces;
+  for (const { documentId, names: asked } of included) {
+    const rows = values.get(documentId) ?? [];
+    const known = names.get(documentId) ?? [];
+    values.set(documentId, rows);
+    names.set(documentId, known);
+    const row = (name: string, value: string) =>
+      rows.push(
+        `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`,
+      );
+    if (asked === null) {
+      const all = [...counters.withPrefix(counterKey(documentId, ""))].map(([, one]) => one);
+      for (const { name, value } of all.sort(compareNames)) row(name, value);
+      continue;
+    }
+    for (const name of asked) {
+      if (known.includes(name)) continue;
+      known.push(name);
+      const counter = counters.get(counterKey(documentId, name));
+      if (counter === undefined) rows.push("null");
+      else row(name, counter.value);
+    }
+  }
+  const members = [...values].map(([id, rows]) => `${JSON.stringify(id)}:[${rows.join(",")}]`);
+  const asked = JSON.stringify(Object.fromEntries(names));
+  return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
+}
+
+function compareExchangeText(database: Database, keys: readonly string[]): string {
+  const members = keys.map((key) => {
+    const stored = database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
+    const name = JSON.stringify(key);
+    return `${name}:{"Key":${name},"Index":${stored?.index ?? -1},"Value":${stored?.text ?? "null"}}`;
+  });
+  return `{${members.join(",")}}`;
+}
+
+/** Time series ranges by document: `{"document":{"Name":[range,…],…},…}`. */
+export function seriesText(
+  database: Database,
+  wanted: NonNullable<QueryOutcome["seriesIncludes"]>,
+): string {
+  const members = [...wanted].map(
+    ([id, includes]) => `${JSON.stringify(id)}:${seriesIncludesText(database, id, includes)}`,
+  );
+  return `{${members.join(",")}}`;
+}

@@ -1,0 +1,168 @@
+/**
+ * Parses query requests, from a JSON body or from the address. The parameters stay JSON text, because a 64-bit integer
+ * in them is exact and a JavaScript number is not.
+ */
+import { EngineError } from "../../engine/base/errors.ts";
+import { nextTurn, turnIsOver } from "../../engine/base/turns.ts";
+import { workLimits } from "../../engine/base/work-budget.ts";
+import { DocumentParser } from "../../engine/documents/document-parser.ts";
+import { quoteString } from "../../engine/json/escape.ts";
+import { findMember, ValueSpan } from "../../engine/json/field-access.ts";
+import type { QueryOptions } from "../../engine/querying/query-host.ts";
+import { type ProjectionBehavior, projectionBehaviors } from "../../engine/rql/results.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { parseTimeSpanMs } from "../http/request.ts";
+
+/** A query's text and options. */
+export interface QueryRequest {
+  readonly text: string;
+  readonly options: QueryOptions;
+}
+
+const parser = new DocumentParser(null);
+const queryKey = quoteString("Query");
+const parametersKey = quoteString("QueryParameters");
+const int32Max = 2_147_483_647;
+/** Bytes from which a body is parsed in slices, and bytes per slice. */
+const slicedBytesMin = 64 * 1024;
+const pauseBytes = 32 * 1024;
+
+/** Parses `{"Query","QueryParameters",…}`. @throws EngineError json-…, invalid-operation without a query */
+export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
+  const text = minified(await queryBody(exchange));
+  return queryOfObject(text instanceof Promise ? await text : text, 0);
+}
+
+/**
+ * The minified text of the object in `body`. A long body is parsed in slices; the result for a short one is valid only
+ * until the next await, because all requests share its buffer.
+ */
+function minified(body: Buffer): Buffer | Promise<Buffer> {
+  if (body.length >= slicedBytesMin) return minifiedInSlices(body);
+  parser.parse(body, 0, body.length);
+  return parser.body.subarray(0, parser.bodyLength);
+}
+
+async function minifiedInSlices(body: Buffer): Promise<Buffer> {
+  const own = new DocumentParser(null);
+  const work = own.parseInSlices(
+    body,
+    0,
+    body.length,
+    Buffer.allocUnsafeSlow(body.length),
+    pauseBytes,
+  );
+  while (work.next().done !== true) await turnIsOver();
+  await nextTurn();
+  return own.source.subarray(0, own.bodyLength);
+}
+
+/** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
+async function queryBody(exchange: Exchange): Promise<Buffer> {
+  refuseLarge(Number(exchange.header("content-length") ?? 0));
+  const body = await exchange.body();
+  refuseLarge(body.length);
+  return body;
+}
+
+function refuseLarge(bytes: number): void {
+  const { requestBytesMax } = workLimits;
+  if (!(bytes > requestBytesMax)) return;
+  throw new EngineError(
+    "work-limit",
+    `The request of a query has more than ${Math.floor(requestBytesMax / 1024 / 1024)} MB, which is the limit. Ask for less ` +
+      "at once, or raise the setting Query.MaxRequestSizeInMb.",
+  );
+}
+
+/** Parses `{"Query":{"Query","QueryParameters",…}}`. @throws EngineError bad-request, and as `queryOfBody` */
+export async function wrappedQueryOfBody(exchange: Exchange): Promise<QueryRequest> {
+  const found = minified(await queryBody(exchange));
+  const text = found instanceof Promise ? await found : found;
+  const inner = new ValueSpan();
+  if (!findMember(text, 0, queryKey, inner)) {
+    throw new EngineError("bad-request", "Missing 'Query' property.");
+  }
+  if (text[inner.from] !== 0x7b) {
+    throw new EngineError("invalid-format", "The 'Query' property is not an object.");
+  }
+  return queryOfObject(text, inner.from);
+}
+
+/** Parses the query of a GET request. @throws EngineError invalid-argument */
+export function queryOfAddress(exchange: Exchange): QueryRequest {
+  const { query } = exchange;
+  const text = query.get("query");
+  if (text === undefined || text.trim() === "") throw noQuery();
+  const parametersText = query.get("parameters") || null;
+  const pageSize = query.int("pageSize", undefined);
+  return {
+    text,
+    options: {
+      parametersText,
+      start: query.int("start", undefined),
+      pageSize: pageSize ?? int32Max,
+      waitForNonStale: query.bool("waitForNonStaleResults", false),
+      timeoutMs: query.long("waitForNonStaleResultsTimeoutInMs", undefined),
+      skipDuplicateChecking: query.bool("skipDuplicateChecking", false),
+    },
+  };
+}
+
+/** Parses the query in the minified JSON object at `at`. */
+function queryOfObject(text: Buffer, at: number): QueryRequest {
+  const member = (name: string): unknown => {
+    const span = new ValueSpan();
+    if (!findMember(text, at, quoteString(name), span)) return undefined;
+    return JSON.parse(text.toString("utf8", span.from, span.to)) as unknown;
+  };
+  const query = member("Query");
+  if (typeof query !== "string" || query.trim() === "") throw noQuery();
+  const parameters = new ValueSpan();
+  const hasParameters = findMember(text, at, parametersKey, parameters);
+  if (
+    hasParameters &&
+    !/^[{n]$/.test(text.toString("latin1", parameters.from, parameters.from + 1))
+  ) {
+    throw new EngineError("invalid-format", "'QueryParameters' is not an object.");
+  }
+  const parametersText = hasParameters
+    ? text.toString("utf8", parameters.from, parameters.to)
+    : "null";
+  return {
+    text: query,
+    options: {
+      parametersText: parametersText === "null" ? null : parametersText,
+      start: integer(member("Start"), "Start"),
+      pageSize: integer(member("PageSize"), "PageSize"),
+      waitForNonStale: member("WaitForNonStaleResults") === true,
+      timeoutMs: milliseconds(member("WaitForNonStaleResultsTimeout")),
+      skipDuplicateChecking: member("SkipDuplicateChecking") === true,
+      projectionBehavior: behavior(member("ProjectionBehavior")),
+    },
+  };
+}
+
+function noQuery(): EngineError {
+  return new EngineError("invalid-operation", "Index query does not contain 'Query' field.");
+}
+
+function integer(value: unknown, name: string): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "number" && Number.isInteger(value)) return value;
+  throw new EngineError("invalid-format", `'${name}' is not a whole number.`);
+}
+
+/** @throws EngineError invalid-format */
+function behavior(value: unknown): ProjectionBehavior | undefined {
+  if (value === undefined || value === null) return undefined;
+  const found = projectionBehaviors.find((known) => known === value);
+  if (found !== undefined) return found;
+  throw new EngineError("invalid-format", `'${String(value)}' is not a ProjectionBehavior.`);
+}
+
+/** Clients send milliseconds or the text of a time span. */
+function milliseconds(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return typeof value === "string" ? parseTimeSpanMs(value) : undefined;
+}

@@ -1,0 +1,243 @@
+/**
+ * Query results as a stream: an object with the rows in `Results`, one JSON object per line, or comma-separated values.
+ * Statistics come first when all rows fit into a buffer, else last.
+ */
+
+import { EngineError } from "../../engine/base/errors.ts";
+import { largeRecordBytes } from "../../engine/base/limits.ts";
+import type { Database } from "../../engine/database/database.ts";
+import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
+import { ReplyText } from "../../engine/documents/reply-text.ts";
+import { collectionIdNamed } from "../../engine/reading/query-rows.ts";
+import type { AnalyzedQuery } from "../../engine/rql/analyzed-query.ts";
+import type { QueryOutcome, RowSink } from "../../engine/rql/results.ts";
+import { CsvRows, rowCells } from "../http/csv.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
+import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";
+import type { ReplyHeaders } from "../http/response.ts";
+import { timeText } from "./query-reply.ts";
+import type { QueryRequest } from "./query-request.ts";
+
+const waitingBytesMax = 1024 * 1024;
+const pieceBytes = 64 * 1024;
+/** Streams wait longer for a new index than buffered queries do. */
+const timeoutMs = 60_000;
+
+/** How rows and statistics are framed. */
+interface Framing {
+  /** Text before the rows; `outcome` null: not known yet. */
+  open(outcome: QueryOutcome | null): string;
+  row(row: Buffer, isFirst: boolean, text: ReplyText): void;
+  /** Text around a row that is written by itself; undefined: `row` formats such rows too. */
+  readonly around:
+    | { readonly first: string; readonly open: string; readonly close: string }
+    | undefined;
+  /** Text after the rows. `isTold`: the statistics were already sent. */
+  close(outcome: QueryOutcome, isTold: boolean): string;
+  headers(): ReplyHeaders | undefined;
+}
+
+function statistics(outcome: QueryOutcome): string {
+  return (
+    `"ResultEtag":${outcome.resultEtag},"IsStale":${outcome.isStale},"IndexName":${JSON.stringify(outcome.indexName)},` +
+    `"TotalResults":${outcome.totalResults},"IndexTimestamp":"${timeText(outcome.indexTimestamp)}"`
+  );
+}
+
+const objectFraming: Framing = {
+  around: { first: "", open: ",", close: "" },
+  open: (outcome) => (outcome === null ? '{"Results":[' : `{${statistics(outcome)},"Results":[`),
+  row(row, isFirst, text) {
+    if (!isFirst) text.addText(",");
+    text.addBytes(row);
+  },
+  close: (outcome, isTold) => (isTold ? "]}" : `],${statistics(outcome)}}`),
+  headers: () => undefined,
+};
+
+const lineFraming: Framing = {
+  around: { first: '{"Item":', open: '{"Item":', close: "}\r\n" },
+  open: (outcome) => (outcome === null ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`),
+  row(row, _isFirst, text) {
+    text.addText('{"Item":').addBytes(row).addText("}\r\n");
+  },
+  close: (outcome, isTold) => (isTold ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`),
+  headers: () => undefined,
+};
+
+function csvFraming(database: Database): Framing {
+  const rows = new CsvRows();
+  const stamp = new Date(database.state.nowMicros() / 1000).toISOString();
+  const time = `${stamp.slice(0, 10).replaceAll("-", "")}_${stamp.slice(11, 16).replace(":", "")}`;
+  const name = `${database.name}_A_query_result_${time}.csv`;
+  return {
+    around: undefined,
+    open: () => "\uFEFF",
+    row(row, _isFirst, text) {
+      text.addText(
+        rows.textOf(rowCells(JSON.parse(row.toString()) as Record<string, unknown>, row)),
+      );
+    },
+    close: () => "",
+    headers: () => ({
+      "content-type": "text/csv",
+      "content-disposition": `attachment; filename="${name}"; filename*=UTF-8''${encodeURIComponent(name)}`,
+    }),
+  };
+}
+
+/** Replies to a query with a stream. @throws EngineError as the query */
+export async function streamQuery(
+  exchange: Exchange,
+  database: Database,
+  { text, options }: QueryRequest,
+): Promise<void> {
+  const format = exchange.query.get("format")?.toLowerCase();
+  const asked = { ...options, timeoutMs, signal: exchange.signal };
+  const query = await database.queries.prepare(text, "read", asked);
+  refuseIncludes(query);
+  const framing =
+    format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
+  const sink = new StreamSink(exchange, database, framing);
+  try {
+    const outcome = await database.queries.execute(query, asked, sink);
+    if (outcome !== null) await sink.end(withStreamedTotal(outcome, query, database));
+  } catch (error) {
+    if (sink.fail()) return;
+    if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
+    const name = query.access.kind === "index" ? query.access.name : "";
+    // RavenDB 7.2.7 sends this without braces, except for jsonl.
+    exchange.replyJson(404, { Error: `Index ${name} does not exist` });
+  }
+}
+
+/** As in RavenDB 7.2.7, the total of a streamed collection is its document count, whatever the query filters. */
+function withStreamedTotal(
+  outcome: QueryOutcome,
+  { access, source }: AnalyzedQuery,
+  { state }: Database,
+): QueryOutcome {
+  if (access.kind !== "collection") return outcome;
+  const { documents } = state;
+  const totalResults = source.isAllDocuments
+    ? documents.documentCount
+    : documents.countOfCollection(collectionIdNamed(state, source.name));
+  return { ...outcome, totalResults };
+}
+
+/** @throws EngineError not-supported */
+function refuseIncludes({ include }: AnalyzedQuery): void {
+  const kind =
+    include.paths.length > 0
+      ? "Document"
+      : include.counters.length > 0
+        ? "Counter"
+        : include.compareExchange.length > 0
+          ? "Compare Exchange Value"
+          : null;
+  if (kind === null) return;
+  const complaint = `${kind} Includes are not supported by this type of query.`;
+  throw new EngineError("not-supported", complaint);
+}
+
+class StreamSink implements RowSink {
+  readonly #exchange: Exchange;
+  readonly #database: Database;
+  readonly #framing: Framing;
+  readonly #text = new ReplyText(8 * 1024);
+  readonly #room = new GatheringRoom(waitingBytesMax);
+  #stream: ReplyStream | undefined;
+  #isFirst = true;
+
+  constructor(exchange: Exchange, database: Database, framing: Framing) {
+    this.#exchange = exchange;
+    this.#database = database;
+    this.#framing = framing;
+  }
+
+  add(row: Buffer): Promise<void> | null {
+    this.#requireClient();
+    // A large computed row fails when there is no memory at once: waiting would hold the row.
+    if (row.length > largeRecordBytes) return this.#addLargeRow(row);
+    this.#framing.row(row, this.#isFirst, this.#text);
+    this.#isFirst = false;
+    const { length } = this.#text;
+    if (this.#stream !== undefined) return length < pieceBytes ? null : this.#flush();
+    return this.#room.holds(length) ? null : this.#flush();
+  }
+
+  async addLarge(document: DocumentPieces): Promise<void> {
+    this.#requireClient();
+    // The view pins the segment of the row's record, which nothing else may be holding.
+    const view = this.#database.view();
+    let give: (() => void) | undefined;
+    try {
+      give = await takeRoom("replies", document.length, this.#exchange.signal);
+      const around = this.#framing.around;
+      if (around === undefined) {
+        this.#framing.row(document.copy(0, document.length), this.#isFirst, this.#text);
+      } else this.#text.addText(this.#isFirst ? around.first : around.open);
+      this.#isFirst = false;
+      await this.#flush();
+      if (around === undefined || this.#stream === undefined) return;
+      await writePieces(this.#stream, document);
+      this.#text.addText(around.close);
+    } finally {
+      give?.();
+      view.release();
+    }
+  }
+
+  async #addLargeRow(row: Buffer): Promise<void> {
+    const give = takeRoomNow(row.length);
+    try {
+      this.#framing.row(row, this.#isFirst, this.#text);
+      this.#isFirst = false;
+      await this.#flush();
+    } finally {
+      give();
+    }
+  }
+
+  #requireClient(): void {
+    if (this.#exchange.isClosed) {
+      throw new EngineError("operation-cancelled", "The client of a stream has gone.");
+    }
+  }
+
+  /** @throws RequestError 503 */
+  async #flush(): Promise<void> {
+    if (this.#stream === undefined) {
+      this.#room.release();
+      const give = await takeRoom("replies", streamHeldBytes, this.#exchange.signal);
+      this.#stream = this.#exchange.stream(200, this.#framing.headers(), give);
+      await this.#stream.write(this.#framing.open(null));
+    }
+    const text = this.#text.take();
+    for (let start = 0; start < text.length; start += pieceBytes) {
+      await this.#stream.write(text.subarray(start, start + pieceBytes));
+    }
+  }
+
+  async end(outcome: QueryOutcome): Promise<void> {
+    if (this.#stream !== undefined) {
+      this.#text.addText(this.#framing.close(outcome, false));
+      await this.#stream.end(this.#text.bytes);
+      return;
+    }
+    this.#room.release();
+    const stream = this.#exchange.stream(200, this.#framing.headers());
+    await stream.write(this.#framing.open(outcome));
+    this.#text.addText(this.#framing.close(outcome, true));
+    await stream.end(this.#text.bytes);
+  }
+
+  /** @returns false when nothing was sent; else the reply is cut off */
+  fail(): boolean {
+    this.#room.release();
+    if (this.#stream === undefined) return false;
+    this.#exchange.abort();
+    return true;
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Time series included with documents: parses the parameters of a load, and formats `TimeSeriesIncludes` of the reply.
+ */
+
+import { EngineError } from "../../engine/base/errors.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { lastEntries, pageOf, type SeriesBounds } from "../../engine/keyspaces/series-page.ts";
+import {
+  committedSegments,
+  lastSegment,
+  type SegmentSource,
+  segmentPrefix,
+  seriesKey,
+  timeMax,
+  timeMin,
+} from "../../engine/keyspaces/time-series.ts";
+import type { SeriesInclude } from "../../engine/rql/analyzed-query.ts";
+import type { QueryString } from "../http/request.ts";
+import {
+  boundsOf,
+  entryFormOf,
+  rangeHead,
+  seriesStateText,
+  sliceText,
+} from "./time-series-text.ts";
+
+/** The name that means all series of a document. */
+const allSeries = "@all_timeseries";
+
+/**
+ * Parses `timeseries,from,to`, `timeseriestime,timeType,timeValue,timeUnit` and `timeseriescount,countType,countValue`,
+ * each any number of times, matched by position. Of several ranges of a series RavenDB 7.2.7 keeps only the first; here
+ * all are returned that are not contained in an earlier one.
+ * @throws EngineError invalid-operation, invalid-argument, not-supported
+ */
+export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
+  const includes: SeriesInclude[] = [];
+  const ranges = table(query, {
+    timeseriesNames: "timeseries",
+    fromList: "from",
+    toList: "to",
+  });
+  for (const [name = "", from, to] of ranges) {
+    includes.push({
+      name,
+      kind: "range",
+      bounds: boundsOf([from, to], ["from", "to"]),
+    });
+  }
+  const times = table(query, {
+    timeseriesTime: "timeseriestime",
+    timeType: "timeType",
+    timeValue: "timeValue",
+    timeUnit: "timeUnit",
+  });
+  for (const [name = "", type = "", value = "", unit = ""] of times) {
+    requireLast(type);
+    if (unit !== "Second" && unit !== "Month") throw unknownValue(unit);
+    includes.push({ name, kind: "lastTime", value: integerOf(value, "time"), unit });
+  }
+  const counts = table(query, {
+    timeseriesCount: "timeseriescount",
+    countType: "countType",
+    countValue: "countValue",
+  });
+  for (const [name = "", type = "", count = ""] of counts) {
+    requireLast(type);
+    includes.push({ name, kind: "lastCount", count: integerOf(count, "count") });
+  }
+  return includes;
+}
+
+/** `{"Name":[range,…],…}` of one document. */
+export function seriesIncludesText(
+  database: Database,
+  id: string,
+  includes: readonly SeriesInclude[],
+): string {
+  const source = committedSegments(database.state.keyspaces.timeSeriesSegments);
+  const series = new Map<string, { name: string; bounds: SeriesBounds[]; texts: string[] }>();
+  for (const include of expanded(database, id, includes)) {
+    const { name } = include;
+    const key = name.toLowerCase();
+    const prefix = segmentPrefix(id, name);
+    const bounds = rangeOf(source, prefix, include);
+    if (bounds === null) continue;
+    const row = series.get(key) ?? { name, bounds: [], texts: [] };
+    series.set(key, row);
+    if (row.bounds.some((known) => contains(known, bounds))) continue;
+    row.bounds.push(bounds);
+    const isEmpty = include.kind === "lastCount" && include.count <= 0;
+    const page = pageOf(source, prefix, bounds, 0, isEmpty ? 0 : undefined);
+    const form = entryFormOf(database, name, false);
+    const entries = page.slices.map((slice) => sliceText(slice, form)).join(",");
+    row.texts.push(
+      `{${rangeHead(bounds, isEmpty ? { ...page, isCut: false } : page, 0)}${entries}]}`,
+    );
+  }
+  const members = [...series.values()].map(
+    ({ name, texts }) => `${JSON.stringify(name)}:[${texts.join(",")}]`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+/** The state of the included series, for an ETag. */
+export function seriesIncludesState(
+  database: Database,
+  id: string,
+  includes: readonly SeriesInclude[],
+): (string | null)[] {
+  return expanded(database, id, includes).map(({ name }) => seriesStateText(database, id, name));
+}
+
+/** Replaces every `@all_timeseries` by the names of the document's series. */
+function expanded(
+  { state }: Database,
+  id: string,
+  includes: readonly SeriesInclude[],
+): SeriesInclude[] {
+  return includes.flatMap((include) => {
+    if (include.name !== allSeries) return [include];
+    const names = [...state.keyspaces.timeSeries.withPrefix(seriesKey(id, ""))];
+    return names.map(([, { name }]): SeriesInclude => ({ ...include, name }));
+  });
+}
+
+/** The range of an include; null when the series does not exist, and so has no last entry. */
+function rangeOf(
+  source: SegmentSource,
+  prefix: string,
+  include: SeriesInclude,
+): SeriesBounds | null {
+  switch (include.kind) {
+    case "range":
+      return include.bounds;
+    case "lastCount":
+      return lastEntries(source, prefix, include.count) ?? null;
+    case "lastTime": {
+      const last = lastSegment(source, prefix)?.[1].last;
+      if (last === undefined) return null;
+      const from =
+        include.unit === "Month" ? monthsBefore(last, include.value) : last - include.value * 1000;
+      return { from: Math.min(timeMax, Math.max(timeMin, from)), to: undefined };
+    }
+  }
+}
+
+/** The same day and time that many months earlier; the last day of the month when that day does not exist. */
+function monthsBefore(time: number, months: number): number {
+  const date = new Date(time);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() - months);
+  const monthEnd = new Date(date);
+  monthEnd.setUTCMonth(date.getUTCMonth() + 1, 0);
+  date.setUTCDate(Math.min(day, monthEnd.getUTCDate()));
+  return Number.isNaN(date.getTime()) ? timeMin : date.getTime();
+}
+
+function contains(known: SeriesBounds, bounds: SeriesBounds): boolean {
+  return (
+    (known.from ?? timeMin) <= (bounds.from ?? timeMin) &&
+    (known.to ?? timeMax) >= (bounds.to ?? timeMax)
+  );
+}
+
+/**
+ * Parses parameters that are repeated in parallel, row by row.
+ * @param keys the label in the error message -> the parameter. @throws EngineError invalid-operation
+ */
+function table(query: QueryString, keys: Readonly<Record<string, string>>): string[][] {
+  const columns = Object.values(keys).map((key) => query.all(key));
+  const count = columns[0]?.length ?? 0;
+  if (count === 0) return [];
+  if (columns.some((column) => column.length !== count)) {
+    const labels = Object.keys(keys).map((label) => `'${label}'`);
+    const counts = Object.keys(keys).map((label, i) => `${label}.Count = ${columns[i]?.length}`);
+    throw new EngineError(
+      "invalid-operation",
+      `Parameters ${labels.slice(0, -1).join(", ")} and ${labels.at(-1)} must be of equal length. Got : ${counts.join(", ")}.`,
+    );
+  }
+  return Array.from({ length: count }, (_, row) => columns.map((column) => column[row] ?? ""));
+}
+
+function requireLast(type: string): void {
+  if (type.toLowerCase() === "last") return;
+  if (type.toLowerCase() !== "none") throw unknownValue(type);
+  throw new EngineError("not-supported", `Not supported time series range type '${type}'.`);
+}
+
+function unknownValue(text: string): EngineError {
+  return new EngineError("invalid-argument", `Requested value '${text}' was not found.`);
+}
+
+function integerOf(text: string, what: "time" | "count"): number {
+  const value = Number(text);
+  if (/^-?\d{1,10}$/.test(text)) return value;
+  throw new EngineError("invalid-operation", `Could not parse timeseries ${what} value.`);
+}

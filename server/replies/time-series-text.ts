@@ -1,0 +1,121 @@
+/**
+ * Time series as JSON: ranges of entries in RavenDB 7.2.7's format, and their state for ETags. Independent of requests.
+ */
+
+import { EngineError } from "../../engine/base/errors.ts";
+import {
+  firstMillisecond,
+  foreverText,
+  lastMillisecond,
+  neverText,
+} from "../../engine/base/timestamp.ts";
+import type { Database } from "../../engine/database/database.ts";
+import type { SeriesBounds, SeriesPage, SeriesSlice } from "../../engine/keyspaces/series-page.ts";
+import type { Segment } from "../../engine/keyspaces/series-segment.ts";
+import {
+  isIncremental,
+  segmentPrefix,
+  seriesTimeText,
+} from "../../engine/keyspaces/time-series.ts";
+import { nodeTag } from "../../engine/store/database-state.ts";
+
+/** How entries are formatted. */
+export interface EntryForm {
+  /** The key within `NodeValues`; null: the member is omitted. */
+  readonly node: string | null;
+}
+
+/** `NodeValues` are written for incremental series, when full results were requested. */
+export function entryFormOf({ state }: Database, name: string, isFull: boolean): EntryForm {
+  return { node: isFull && isIncremental(name) ? `${nodeTag}-${state.databaseHash}` : null };
+}
+
+/** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */
+export function rangeHead(bounds: SeriesBounds, page: SeriesPage, start: number): string {
+  const from = start > 0 ? timeText(page.first) : timeText(bounds.from, bounds.fromText);
+  const to = page.isCut ? timeText(page.last) : timeText(bounds.to, bounds.toText);
+  return `"From":${from},"To":${to},"Entries":[`;
+}
+
+function timeText(time: number | undefined, text?: string): string {
+  return time === undefined ? "null" : `"${text ?? seriesTimeText(time)}"`;
+}
+
+/**
+ * The bounds given by two parameters of a URL. A missing or empty value is unbounded, as are .NET's minimum and maximum
+ * dates.
+ * @param names of the parameters, for the error message. @throws EngineError invalid-argument
+ */
+export function boundsOf(
+  [from = "", to = ""]: readonly (string | undefined)[],
+  names: readonly [string, string],
+): SeriesBounds {
+  const first = from === "" || from.startsWith(neverText) ? undefined : firstMillisecond(from);
+  if (first === null) throw notADate(names[0], from);
+  const last = to === "" || to.startsWith(foreverText) ? undefined : lastMillisecond(to);
+  if (last === null) throw notADate(names[1], to);
+  return { from: first?.ms, to: last?.ms, fromText: first?.text, toText: last?.text };
+}
+
+function notADate(name: string, text: string): EngineError {
+  return new EngineError(
+    "invalid-argument",
+    `Could not parse query string '${name}' as date, val '${text}'`,
+  );
+}
+
+/** The entries of a slice, separated by commas. */
+export function sliceText({ segment, from, to }: SeriesSlice, { node }: EntryForm): string {
+  const entries = segment.unpack();
+  const { times, values, valueStarts } = entries;
+  const rows: string[] = [];
+  for (let i = from; i < to; i++) {
+    const end = valueStarts[i + 1] as number; // i < count
+    let texts = "";
+    for (let at = valueStarts[i] as number; at < end; at++) {
+      texts += `${texts === "" ? "" : ","}${valueText(values[at] as number)}`;
+    }
+    const time = seriesTimeText(times[i] as number);
+    const tag = entries.tag(i);
+    const tail = node === null ? "" : `,"NodeValues":{"${node}":[${texts}]}`;
+    rows.push(
+      `{"Timestamp":"${time}","Tag":${tag === null ? "null" : JSON.stringify(tag)},"Values":[${texts}],"IsRollup":false${tail}}`,
+    );
+  }
+  return rows.join(",");
+}
+
+/** JSON has no infinite numbers: they are written as strings. */
+function valueText(value: number): string {
+  if (Object.is(value, -0)) return "-0";
+  return Number.isFinite(value) ? String(value) : `"${value}"`;
+}
+
+/** The distinct tags of a page's entries, in order. */
+export function tagsOf(page: SeriesPage): Set<string> {
+  const tags = new Set<string>();
+  for (const { segment, from, to } of page.slices) {
+    const entries = segment.unpack();
+    for (let i = from; i < to; i++) {
+      const tag = entries.tag(i);
+      if (tag !== null) tags.add(tag);
+    }
+  }
+  return tags;
+}
+
+/**
+ * Text that changes whenever the series does; null when it does not exist. Every write of a segment assigns a new etag,
+ * and between two writes entries can only be removed. Cost: O(segments).
+ */
+export function seriesStateText(database: Database, id: string, name: string): string | null {
+  const prefix = segmentPrefix(id, name);
+  let etag = 0;
+  let count = 0;
+  for (const [, entry] of database.state.keyspaces.timeSeriesSegments.range(prefix, prefix)) {
+    const segment: Segment = entry.value;
+    etag = Math.max(etag, entry.etag);
+    count += segment.count;
+  }
+  return count === 0 ? null : `${etag} ${count}`;
+}

@@ -1,0 +1,271 @@
+/**
+ * The request pipeline: match the route, authorize the caller, find the database, run the handler, and turn anything
+ * thrown into a reply.
+ *
+ * Invariants:
+ * - An unknown caller gets the same refusal for every path that is not open, whether it exists or not; nothing else of
+ *   the request is examined.
+ * - A caller without permission on a database cannot tell whether it exists, nor which routes it has.
+ * - Every exchange is in its connection's `open` from here until it is complete.
+ */
+import { randomUUID } from "node:crypto";
+import { isIP } from "node:net";
+import { bareHost } from "../../certs/hosts.ts";
+import type { Database } from "../../engine/database/database.ts";
+import { clientConfigurationOf } from "../databases/client-configuration.ts";
+import { recordOf } from "../databases/database-record.ts";
+import type { Exchange } from "../http/exchange.ts";
+import {
+  databaseDisabled,
+  databaseMissing,
+  forbidden,
+  methodNotAllowed,
+  overloaded,
+  RequestError,
+  routeNotFound,
+} from "../http/request-error.ts";
+import { errorReply } from "../http/response.ts";
+import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts";
+import { refusalPage } from "./refusal-page.ts";
+import { RequestTurns } from "./request-turns.ts";
+import type { DatabaseRoute, Route } from "./route.ts";
+import type { Endpoint, Match } from "./router.ts";
+import type { ServerServices } from "./services.ts";
+
+/** A request that passed the checks. */
+export interface Admitted {
+  readonly route: Route;
+  readonly database: Database | undefined;
+}
+
+export class Dispatcher {
+  private readonly services: ServerServices;
+  private readonly logError: (reference: string, error: unknown) => void;
+  /** Requests in progress; web sockets and internal requests are not counted. */
+  inFlight: number;
+  /** Schedules when requests begin. */
+  readonly turns: RequestTurns;
+
+  constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
+    this.services = services;
+    this.logError = logError;
+    this.inFlight = 0;
+    this.turns = new RequestTurns((exchange) => this.begin(exchange));
+  }
+
+  /** Queues a request from the wire; it begins now or soon. Never throws. Hot. */
+  accept(exchange: Exchange): void {
+    this.turns.add(exchange);
+  }
+
+  /** The exchange is complete when the result (if any) resolves. Hot. */
+  private begin(exchange: Exchange): void {
+    const { open } = exchange.connection;
+    open.add(exchange);
+    this.inFlight++;
+    let running: Promise<void> | void;
+    try {
+      const limit = this.services.config.limits.requestsInFlightMax;
+      if (this.inFlight > limit) throw overloaded(limit);
+      running = this.run(exchange);
+    } catch (error) {
+      this.fail(exchange, error);
+      this.complete(exchange);
+      return;
+    }
+    if (running === undefined) {
+      this.complete(exchange);
+      return;
+    }
+    running.then(
+      () => this.complete(exchange),
+      (error: unknown) => {
+        this.fail(exchange, error);
+        this.complete(exchange);
+      },
+    );
+  }
+
+  /** Runs a request made by the server itself; resolves when it is complete. */
+  async dispatch(exchange: Exchange): Promise<void> {
+    try {
+      await this.run(exchange);
+      if (!exchange.isReplied) throw new Error("a handler ended without an answer");
+    } catch (error) {
+      this.fail(exchange, error);
+    }
+  }
+
+  /** Runs only the checks, for web sockets. @throws RequestError, EngineError */
+  async admit(exchange: Exchange, method: string): Promise<Admitted> {
+    const match = this.services.routes.match(method, exchange.path);
+    const endpoint = this.authorize(exchange, match);
+    if (endpoint.route.kind === "server" || match.database === undefined) {
+      return { route: endpoint.route, database: undefined };
+    }
+    const database = await this.services.databases.find(match.database);
+    return { route: endpoint.route, database: usable(database, match.database, endpoint.route) };
+  }
+
+  /** Replies with the error, or aborts the exchange when a reply has begun. */
+  fail(exchange: Exchange, error: unknown): void {
+    if (exchange.isClosed) return; // the client disconnected, which caused the error
+    const reply = errorReply(error, exchange.target, this.logError);
+    if (exchange.isReplied) exchange.abort();
+    else if (reply.status === 403 && isBrowser(exchange)) {
+      exchange.reply(403, { "content-type": "text/html; charset=utf-8" }, refusalPage);
+    } else exchange.replyJson(reply.status, reply.body, reply.headers);
+  }
+
+  /** Logs an error that belongs to no request. */
+  report(error: unknown): void {
+    this.logError(randomUUID(), error);
+  }
+
+  private complete(exchange: Exchange): void {
+    if (!exchange.isReplied) this.fail(exchange, new Error("a handler ended without an answer"));
+    exchange.connection.open.delete(exchange);
+    this.inFlight--;
+  }
+
+  private run(exchange: Exchange): Promise<void> | void {
+    const match = this.services.routes.match(exchange.method, exchange.path);
+    const { route } = this.authorize(exchange, match);
+    switch (route.kind) {
+      case "server":
+        return route.handle(exchange, { server: this.services, route });
+      case "websocket":
+        throw new RequestError(
+          400,
+          "System.InvalidOperationException",
+          `Not a WebSocket request: ${exchange.path} is for WebSocket clients.`,
+        );
+      case "database": {
+        const name = match.database as string; // the router sets it for every database path
+        const found = this.services.databases.find(name);
+        if (found instanceof Promise) {
+          return found.then((opened) => {
+            return this.runOn(usable(opened, name, route), exchange, route);
+          });
+        }
+        return this.runOn(usable(found, name, route), exchange, route);
+      }
+    }
+  }
+
+  /** Document numbers that the request may hold are not reused while it runs. */
+  private runOn(
+    database: Database,
+    exchange: Exchange,
+    route: DatabaseRoute,
+  ): Promise<void> | void {
+    this.addNotices(exchange, database);
+    const running = route.handle(exchange, { server: this.services, route, database });
+    if (running === undefined) return;
+    const guest = database.enter();
+    const hold = route.keepsNoNumbers === true ? null : database.state.documents.hold();
+    return running.finally(() => {
+      guest.release();
+      hold?.release();
+    });
+  }
+
+  /** Notifies an official client that its configuration or topology is stale, so that it fetches them again. */
+  private addNotices(exchange: Exchange, database: Database): void {
+    const configuration = knownEtag(exchange, "client-configuration-etag");
+    if (configuration !== undefined) {
+      const { etag } = clientConfigurationOf(database, this.services.values);
+      if (configuration < etag) exchange.notices = { "refresh-client-configuration": "true" };
+    }
+    const topology = knownEtag(exchange, "topology-etag");
+    if (topology !== undefined && topology < recordOf(database).CreatedIndex) {
+      exchange.notices = { ...exchange.notices, "refresh-topology": "true" };
+    }
+  }
+
+  /**
+   * Without certificates, a web page could point its own host name at this machine and pass for same-origin (DNS
+   * rebinding). So a server for local use answers only to addresses, localhost, and its configured name.
+   */
+  private checkHost(exchange: Exchange): void {
+    const { config } = this.services;
+    if (exchange.connection.isSecure || config.unsecuredAccessAllowed !== "Local") return;
+    const host = bareHost(exchange.authority.replace(/:\d*$/, "")).toLowerCase();
+    if (isIP(host) !== 0 || host === "localhost" || host.endsWith(".localhost") || host === "")
+      return;
+    if (host === config.serverUrl.hostname || host === config.publicServerUrl?.hostname) return;
+    throw forbidden(
+      `This unsecured server is for local use and is not called '${host}': use its address or localhost, ` +
+        "or set PublicServerUrl or Security.UnsecuredAccessAllowed.",
+    );
+  }
+
+  /** Authorizes the caller and resolves the endpoint, in an order that leaks nothing. @throws RequestError */
+  private authorize(exchange: Exchange, match: Match): Endpoint {
+    const { identity } = exchange;
+    const { endpoint, database } = match;
+    if (identity.rank === 0 && endpoint?.route.access !== "open") {
+      throw forbidden(refusalMessage(identity, undefined, undefined));
+    }
+    if (exchange.target.length > this.services.config.limits.targetLengthMax) throw targetTooLong();
+    if (endpoint === undefined) {
+      if (database !== undefined && !hasPermission(identity, database, 1)) {
+        throw forbidden(refusalMessage(identity, undefined, database));
+      }
+      throw match.allowed === undefined
+        ? routeNotFound(exchange.method, exchange.target)
+        : methodNotAllowed(exchange.method, exchange.target, match.allowed);
+    }
+    if (!isAllowed(identity, endpoint.requirement, database)) {
+      const maySee = database === undefined || hasPermission(identity, database, 1);
+      const access = maySee ? endpoint.route.access : undefined;
+      throw forbidden(refusalMessage(identity, access, database));
+    }
+    checkOrigin(exchange);
+    this.checkHost(exchange);
+    exchange.requirement = endpoint.requirement;
+    exchange.isTimed = endpoint.route.isTimed === true;
+    exchange.databaseName = database;
+    return endpoint;
+  }
+}
+
+function usable(database: Database | undefined, name: string, route: Route): Database {
+  if (database === undefined) throw databaseMissing(name);
+  const mayBeDisabled = route.kind === "database" && route.whenDisabled === true;
+  if (database.isDisabled && !mayBeDisabled) throw databaseDisabled(database.name);
+  return database;
+}
+
+/** An etag sent by the client, bare or quoted: official clients send both. Undefined: none, or not a number. */
+function knownEtag(exchange: Exchange, header: string): number | undefined {
+  const digits = /^"?(-?\d+)"?$/.exec(exchange.header(header)?.trim() ?? "")?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** Is the reply for a person using a browser? */
+function isBrowser(exchange: Exchange): boolean {
+  return exchange.method === "GET" && exchange.header("accept")?.includes("text/html") === true;
+}
+
+/** A page of another site must not use the browser's certificate. */
+function checkOrigin(exchange: Exchange): void {
+  const origin = exchange.header("origin");
+  if (origin === undefined) {
+    // Images, scripts and other subresources of another page; following a link to us is allowed.
+    if (exchange.header("sec-fetch-site") !== "cross-site") return;
+    if (exchange.header("sec-fetch-mode") === "navigate") return;
+  }
+  if (origin === exchange.baseUrl) return;
+  throw forbidden(
+    `A page of ${origin ?? "another site"} may not use this server: requests of browsers are taken from its own pages only.`,
+  );
+}
+
+function targetTooLong(): RequestError {
+  return new RequestError(
+    414,
+    "Raven.Client.Exceptions.BadRequestException",
+    "The address of the request is too long (setting Http.MaxRequestLineSizeInKb). Send long queries with POST.",
+  );
+}

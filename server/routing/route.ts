@@ -1,0 +1,80 @@
+/**
+ * What a route is. Routes are data: method, path, access level and handler, one line each, at the top of an endpoints
+ * file; `route-table.ts` joins them.
+ */
+import type { WebSocket } from "ws";
+import type { Database } from "../../engine/database/database.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Access } from "../security/access.ts";
+import type { ServerServices } from "./services.ts";
+
+export type Method =
+  | "GET"
+  | "HEAD"
+  | "PUT"
+  | "POST"
+  | "PATCH"
+  | "DELETE"
+  | "OPTIONS"
+  | "RESET"
+  | "TRY";
+
+/** Passed to a handler along with the exchange. */
+export interface Context {
+  readonly server: ServerServices;
+  readonly route: Route;
+}
+
+/** For routes under `/databases/:database/`: the database exists and is not disabled. */
+export interface DatabaseContext extends Context {
+  readonly database: Database;
+}
+
+interface RouteBase {
+  /**
+   * The literal path, case-sensitive. A path that begins with `/databases/:database/` has a database context; one that
+   * ends with `/*` matches any suffix.
+   */
+  readonly path: string;
+  readonly access: Access;
+  /** Its reply to a GET without parameters is included in the info packages, as `<path with dots>.json`. */
+  readonly inPackage?: true;
+  /** Its replies, errors included, carry `Request-Time`, as RavenDB 7.2.7's replies to queries do. */
+  readonly isTimed?: true;
+}
+
+/** The handler replies through the exchange, once; a throw or a rejected promise becomes the error reply. */
+export interface ServerRoute extends RouteBase {
+  readonly kind: "server";
+  readonly method: Method;
+  readonly handle: (exchange: Exchange, context: Context) => Promise<void> | void;
+}
+
+export interface DatabaseRoute extends RouteBase {
+  readonly kind: "database";
+  readonly method: Method;
+  readonly handle: (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
+  /** Served even when the database is disabled. */
+  readonly whenDisabled?: true;
+  /** A request may last for hours, and holds no document numbers from one turn of the event loop to the next. */
+  readonly keepsNoNumbers?: true;
+}
+
+/**
+ * A web socket. `connect` receives it open; after the promise resolves, the socket stays open until either side closes
+ * it. The server closes it when the certificate loses the right to the route.
+ */
+export interface WebSocketRoute extends RouteBase {
+  readonly kind: "websocket";
+  readonly method: "GET";
+  readonly connect: (
+    socket: WebSocket,
+    exchange: Exchange,
+    context: Context & { readonly database: Database | undefined },
+  ) => Promise<void> | void;
+}
+
+export type Route = ServerRoute | DatabaseRoute | WebSocketRoute;
+
+/** Path prefix of every database route. */
+export const databasePrefix = "/databases/:database/";

@@ -1,0 +1,52 @@
+/**
+ * The server's dependencies, as small interfaces: its own durable values, the databases, certificates and routes.
+ * Handlers reach them through `context.server`.
+ */
+import type { Database } from "../../engine/database/database.ts";
+import type { Operations } from "../../engine/store/operations.ts";
+import type { CommandIndex } from "../databases/command-index.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { CertificateStore } from "../security/certificate-store.ts";
+import type { ShownCertificate } from "../security/shown-certificate.ts";
+import type { Config } from "../settings/config.ts";
+import type { ServerAddress } from "../settings/server-address.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import type { RouteTable } from "./router.ts";
+
+/** The databases of this server. Implemented by `DatabaseCatalog`; tests may supply their own. */
+export interface DatabaseDirectory {
+  /**
+   * The database of that name, in any letter case. A promise only when it must be opened first.
+   * @throws EngineError database-damaged, database-locked, database-stopped
+   */
+  find(name: string): Database | undefined | Promise<Database | undefined>;
+  has(name: string): boolean;
+  /** Names of all databases, spelled as created. */
+  names(): readonly string[];
+  /** @throws EngineError database-name-invalid, database-exists */
+  create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
+  /** @returns false when it does not exist */
+  delete(name: string): Promise<boolean>;
+}
+
+/** State that outlives a request. */
+export interface ServerServices {
+  readonly config: Config;
+  readonly values: ValueStore;
+  readonly databases: DatabaseDirectory;
+  /** The server's own operations; each database has its own too. */
+  readonly operations: Operations;
+  readonly commandIndex: CommandIndex;
+  readonly certificates: CertificateStore;
+  /** The server's certificate; undefined: unsecured. */
+  readonly shownCertificate: ShownCertificate | undefined;
+  readonly routes: RouteTable;
+  readonly address: ServerAddress;
+  /** A GUID, the same on every run with the same data folder. */
+  readonly serverId: string;
+  /** Likewise, of the cluster whose only node this is. */
+  readonly topologyId: string;
+  readonly startedAt: Date;
+  /** Runs an exchange through routing, access and error handling, as if it had come over the wire. */
+  readonly dispatch: (exchange: Exchange) => Promise<void>;
+}

@@ -1,0 +1,180 @@
+/**
+ * Registered client certificates and their grants, stored durably by thumbprint. Maps a certificate to an identity, and
+ * notifies listeners when that mapping changes. Makes no certificates and answers no requests.
+ *
+ * Invariants:
+ * - Listeners are notified after a change is durable, within the same turn of the event loop.
+ * - Certificates are looked up by the SHA-256 of their bytes; the SHA-1 thumbprint only names them.
+ * - The server's own certificate and the well-known admins are recognized without being stored.
+ */
+import { X509Certificate } from "node:crypto";
+import { EngineError } from "../../engine/base/errors.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import {
+  anonymous,
+  type DatabaseAccess,
+  type Grant,
+  type Identity,
+  identify,
+  type SecurityClearance,
+} from "./access.ts";
+
+/** A registered certificate, as stored. */
+export interface RegisteredCertificate {
+  readonly Name: string;
+  /** SHA-1, in capitals. */
+  readonly Thumbprint: string;
+  readonly SecurityClearance: SecurityClearance;
+  readonly Permissions: Readonly<Record<string, DatabaseAccess>>;
+  readonly Disabled: boolean;
+  /** Base64 of the DER bytes. */
+  readonly Certificate: string;
+}
+
+interface Entry {
+  readonly registered: RegisteredCertificate;
+  readonly certificate: X509Certificate;
+}
+
+const keyPrefix = "certificates/";
+const adminKey = "server/first-admin";
+
+export class CertificateStore {
+  private readonly values: ValueStore;
+  private readonly wellKnownAdmins: readonly string[];
+  private readonly byThumbprint = new Map<string, Entry>();
+  private readonly byFingerprint = new Map<string, Entry>();
+  private readonly listeners = new Set<(thumbprint: string) => void>();
+  private own: X509Certificate | undefined;
+
+  /** Loads the stored certificates. `wellKnownAdmins`: thumbprints in capitals. */
+  constructor(values: ValueStore, wellKnownAdmins: readonly string[]) {
+    this.values = values;
+    this.wellKnownAdmins = wellKnownAdmins;
+    for (const [, text] of values.entries(keyPrefix)) {
+      this.keep(JSON.parse(text) as RegisteredCertificate);
+    }
+  }
+
+  /** The server's own certificate ranks as ClusterNode; the previous one loses that. */
+  setServerCertificate(certificate: X509Certificate): void {
+    const before = this.own;
+    this.own = certificate;
+    if (before !== undefined) this.announce(thumbprintOf(before));
+    this.announce(thumbprintOf(certificate));
+  }
+
+  get serverCertificate(): X509Certificate | undefined {
+    return this.own;
+  }
+
+  get wellKnownAdminThumbprints(): readonly string[] {
+    return this.wellKnownAdmins;
+  }
+
+  /** The current identity of a certificate. */
+  identityOf(certificate: X509Certificate | undefined): Identity {
+    if (certificate === undefined) return anonymous;
+    return identify(certificate, this.grantOf(certificate), Date.now());
+  }
+
+  /** All certificates, ordered by name. */
+  list(): RegisteredCertificate[] {
+    return [...this.byThumbprint.values()]
+      .map((entry) => entry.registered)
+      .sort((one, other) => (one.Name < other.Name ? -1 : one.Name > other.Name ? 1 : 0));
+  }
+
+  /** `thumbprint` in any case. */
+  find(thumbprint: string): RegisteredCertificate | undefined {
+    return this.byThumbprint.get(thumbprint.toUpperCase())?.registered;
+  }
+
+  /** Registers a certificate, or replaces the registration under its thumbprint. Durable when it resolves. */
+  async put(
+    certificate: X509Certificate,
+    terms: Omit<RegisteredCertificate, "Thumbprint" | "Certificate">,
+  ): Promise<RegisteredCertificate> {
+    const registered: RegisteredCertificate = {
+      Name: terms.Name,
+      Thumbprint: thumbprintOf(certificate),
+      SecurityClearance: terms.SecurityClearance,
+      Permissions: terms.Permissions,
+      Disabled: terms.Disabled,
+      Certificate: certificate.raw.toString("base64"),
+    };
+    const known = this.byThumbprint.get(registered.Thumbprint);
+    if (known !== undefined && known.registered.Certificate !== registered.Certificate) {
+      throw new EngineError(
+        "invalid-operation",
+        `Another certificate with the thumbprint ${registered.Thumbprint} is registered already.`,
+      );
+    }
+    await this.values.put(keyPrefix + registered.Thumbprint, JSON.stringify(registered));
+    this.keep(registered);
+    this.announce(registered.Thumbprint);
+    return registered;
+  }
+
+  /** Removes a certificate; a no-op when it is not registered. Durable when it resolves. */
+  async delete(thumbprint: string): Promise<void> {
+    const upper = thumbprint.toUpperCase();
+    const entry = this.byThumbprint.get(upper);
+    if (entry === undefined) return;
+    await this.values.delete(keyPrefix + upper);
+    this.byThumbprint.delete(upper);
+    this.byFingerprint.delete(entry.certificate.fingerprint256);
+    this.announce(upper);
+  }
+
+  /**
+   * Registers the cluster admin that was made together with the server's certificates. Only once: an admin that is
+   * deleted later stays deleted.
+   */
+  async putFirstAdmin(certificate: X509Certificate, name: string): Promise<void> {
+    const thumbprint = thumbprintOf(certificate);
+    if (this.values.get(adminKey) === JSON.stringify(thumbprint)) return;
+    await this.put(certificate, {
+      Name: name,
+      SecurityClearance: "ClusterAdmin",
+      Permissions: {},
+      Disabled: false,
+    });
+    await this.values.put(adminKey, JSON.stringify(thumbprint));
+  }
+
+  /** Calls `listener` with the thumbprint after each change. @returns a function that unsubscribes */
+  onChange(listener: (thumbprint: string) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private grantOf(certificate: X509Certificate): Grant | undefined {
+    const fingerprint = certificate.fingerprint256;
+    if (fingerprint === this.own?.fingerprint256) {
+      return { clearance: "ClusterNode", permissions: {} };
+    }
+    if (this.wellKnownAdmins.includes(thumbprintOf(certificate))) {
+      return { clearance: "ClusterAdmin", permissions: {} };
+    }
+    const registered = this.byFingerprint.get(fingerprint)?.registered;
+    if (registered === undefined || registered.Disabled) return undefined;
+    return { clearance: registered.SecurityClearance, permissions: registered.Permissions };
+  }
+
+  private keep(registered: RegisteredCertificate): void {
+    const certificate = new X509Certificate(Buffer.from(registered.Certificate, "base64"));
+    const entry: Entry = { registered, certificate };
+    this.byThumbprint.set(registered.Thumbprint, entry);
+    this.byFingerprint.set(certificate.fingerprint256, entry);
+  }
+
+  private announce(thumbprint: string): void {
+    for (const listener of this.listeners) listener(thumbprint);
+  }
+}
+
+/** SHA-1 of the certificate in capitals: RavenDB's identifier of a certificate. */
+export function thumbprintOf(certificate: X509Certificate): string {
+  return certificate.fingerprint.replaceAll(":", "");
+}

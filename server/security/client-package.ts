@@ -1,0 +1,58 @@
+/** Makes the files for a new client: certificate, key, and both in a `.pfx`. Loaded when the first is made. */
+import { createPrivateKey, randomUUID } from "node:crypto";
+import { join, resolve } from "node:path";
+import {
+  type CertificatePair,
+  makeAuthority,
+  makeClientCertificate,
+} from "../../certs/authority.ts";
+import { findCertificateFolder, readAuthority } from "../../certs/certificate-folder.ts";
+import { writePfx } from "../../certs/pfx.ts";
+import type { Config } from "../settings/config.ts";
+
+export interface ClientPackage {
+  /** PEM. */
+  readonly certificate: string;
+  readonly files: readonly { readonly name: string; readonly content: Buffer | string }[];
+}
+
+/** `password` "": key and pfx are not encrypted. `name` is already safe as a file name. */
+export async function makeClientPackage(
+  config: Config,
+  name: string,
+  password: string,
+  notAfter: Date | undefined,
+): Promise<ClientPackage> {
+  const authority = await findAuthority(config);
+  const pair = await makeClientCertificate(authority, name, {
+    keyType: "rsa",
+    ...(notAfter === undefined ? {} : { notAfter }),
+  });
+  const key = password === "" ? pair.key : encryptKey(pair.key, password);
+  return {
+    certificate: pair.certificate,
+    files: [
+      { name: `${name}.pfx`, content: await writePfx(pair, password, name) },
+      { name: `${name}.crt`, content: pair.certificate },
+      { name: `${name}.key`, content: key },
+    ],
+  };
+}
+
+/**
+ * The CA of our own certificate set. A server with a certificate of the operator's has none: a CA is then made for this
+ * certificate alone and discarded, since clients are authorized by thumbprint, not by issuer.
+ */
+async function findAuthority(config: Config): Promise<CertificatePair> {
+  if (config.certificatePath === undefined) {
+    const paths = await findCertificateFolder(join(resolve(config.dataFolder), "certs"));
+    if (paths !== undefined) return readAuthority(paths);
+  }
+  return makeAuthority(randomUUID());
+}
+
+function encryptKey(key: string, password: string): string {
+  return createPrivateKey(key)
+    .export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: password })
+    .toString();
+}

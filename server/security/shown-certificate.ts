@@ -1,0 +1,308 @@
+/**
+ * The certificate that the server presents, and its replacement at run time: by one that an administrator sends, or by
+ * a renewed file. New connections get it at once; open ones keep theirs.
+ *
+ * A certificate sent is stored in `<data folder>/certs/replacement.json`: files supplied by the operator are never
+ * written. It stays in use until the file it replaced changes, since renewing that file later means to use it.
+ *
+ * Invariants:
+ * - A certificate that would prevent a start is rejected, and nothing changes.
+ * - A replacement is on disk before it is presented.
+ * - Changes are made one after another.
+ */
+import { createHash, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { bareHost, domainOf, servedHosts } from "../../certs/hosts.ts";
+import type { Config } from "../settings/config.ts";
+import { StartError } from "../settings/start-error.ts";
+import {
+  checkServerCertificate,
+  day,
+  keyPathOf,
+  loadOrMakeServerCertificate,
+  loadServerCertificate,
+  names,
+  readServerCertificate,
+  type ServerCertificate,
+} from "./server-certificate.ts";
+
+/** Milliseconds between two checks whether the certificate files have changed. */
+const watchMs = 2_000;
+
+/** The contents of `replacement.json`. */
+interface Replacement {
+  /** Base64 of a PFX, or of PEM with certificate and key. */
+  readonly Certificate: string;
+  readonly Password: string;
+  /** `digestOf` the configured certificate that it replaced. */
+  readonly Replaces: string;
+}
+
+/** Reports to the operator. */
+export interface CertificateReports {
+  readonly changed: (line: string) => void;
+  readonly failed: (line: string) => void;
+}
+
+export class ShownCertificate {
+  readonly #config: Config;
+  readonly #reports: CertificateReports;
+  readonly #listeners = new Set<(certificate: ServerCertificate) => void>();
+  readonly #timer: NodeJS.Timeout;
+  /** The certificate from the settings at the start; its set of files stays. */
+  readonly #origin: ServerCertificate;
+  /** Digest of the certificate in the configured files, presented or replaced. */
+  #configuredDigest: string;
+  #current: ServerCertificate;
+  /** State of the configured files at the last check. */
+  #filesSeen: string;
+  /** Checks since the files changed that found them unusable. */
+  #looksFailed = 0;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor(
+    config: Config,
+    reports: CertificateReports,
+    origin: ServerCertificate,
+    current: ServerCertificate,
+    filesSeen: string,
+  ) {
+    this.#config = config;
+    this.#reports = reports;
+    this.#origin = origin;
+    this.#configuredDigest = digestOf(origin);
+    this.#current = current;
+    this.#filesSeen = filesSeen;
+    this.#timer = setInterval(() => void this.#look(), watchMs).unref();
+  }
+
+  /** Loads or makes the certificate of a secured server. @throws StartError */
+  static async open(config: Config, reports: CertificateReports): Promise<ShownCertificate> {
+    const filesSeen = await filesState(config);
+    const replacement = await readReplacement(config);
+    const origin = await loadConfigured(
+      config,
+      (loaded) => replacement?.Replaces === digestOf(loaded),
+    );
+    const current = chooseShown(config, origin, replacement);
+    return new ShownCertificate(config, reports, origin, current, filesSeen);
+  }
+
+  get current(): ServerCertificate {
+    return this.#current;
+  }
+
+  /** Calls `listener` with each certificate presented from then on. */
+  onChange(listener: (certificate: ServerCertificate) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /**
+   * Presents `bytes` (PFX, or PEM with certificate and key) instead. It is on disk, and in use, when this resolves.
+   * @throws StartError when it is not suitable; errors of node:fs
+   */
+  replace(bytes: Buffer, password: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const sent = readSent(this.#config, bytes, password, "of the request");
+      const replacement: Replacement = {
+        Certificate: bytes.toString("base64"),
+        Password: password,
+        Replaces: this.#configuredDigest,
+      };
+      const path = replacementPath(this.#config);
+      await mkdir(certificatesFolder(this.#config), { recursive: true, mode: 0o700 });
+      const { replacePrivate } = await import("../../certs/certificate-folder.ts");
+      await replacePrivate(path, JSON.stringify(replacement));
+      this.#show({ ...sent, path }, "was replaced");
+    });
+  }
+
+  /**
+   * Reads the configured files again, and presents their certificate if it has changed.
+   * @returns whether it has. @throws StartError when it is not suitable
+   */
+  reload(): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const path = configuredPath(this.#config);
+      const loaded = loadServerCertificate(path, this.#config.certificatePassword);
+      const digest = digestOf(loaded);
+      if (digest === this.#configuredDigest) return false;
+      const warnings = checkServerCertificate(loaded);
+      this.#configuredDigest = digest;
+      await rm(replacementPath(this.#config), { force: true });
+      this.#show({ ...loaded, warnings }, "was renewed");
+      return true;
+    });
+  }
+
+  /** Stops checking the files. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #show(certificate: ServerCertificate, how: string): void {
+    this.#current = withSetOf(this.#origin, certificate);
+    for (const listener of this.#listeners) listener(this.#current);
+    const until = day(Date.parse(certificate.certificate.validTo));
+    this.#reports.changed(`The server certificate ${how}: ${certificate.path}, until ${until}`);
+    for (const warning of certificate.warnings) this.#reports.failed(warning);
+  }
+
+  /** Reloads changed files, and retries until they are usable: certificate and key are written one after the other. */
+  async #look(): Promise<void> {
+    const files = await filesState(this.#config);
+    if (files === this.#filesSeen && this.#looksFailed === 0) return;
+    if (files !== this.#filesSeen) this.#looksFailed = 0;
+    this.#filesSeen = files;
+    try {
+      await this.reload();
+      this.#looksFailed = 0;
+    } catch (error) {
+      this.#looksFailed++;
+      if (this.#looksFailed !== 2) return;
+      this.#reports.failed(`The server certificate stays as it was: ${(error as Error).message}.`);
+    }
+  }
+
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(run);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+}
+
+function certificatesFolder(config: Config): string {
+  return join(resolve(config.dataFolder), "certs");
+}
+
+/** The path of the certificate that is presented unless another was sent. */
+function configuredPath(config: Config): string {
+  return config.certificatePath === undefined
+    ? join(certificatesFolder(config), "server.crt")
+    : resolve(config.certificatePath);
+}
+
+function replacementPath(config: Config): string {
+  return join(certificatesFolder(config), "replacement.json");
+}
+
+/** @throws StartError certificate-unreadable when it cannot be read */
+async function readReplacement(config: Config): Promise<Replacement | undefined> {
+  const path = replacementPath(config);
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as Replacement;
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(String((error as { code?: unknown }).code)))
+      return undefined;
+    throw new StartError(
+      "certificate-unreadable",
+      `The certificate that was sent to the server cannot be read from ${path} (${(error as Error).message}); ` +
+        "remove that file to go back to the one before",
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Loads the configured certificate; without a setting, the one in the data folder, made when missing. @throws
+ * StartError
+ */
+async function loadConfigured(
+  config: Config,
+  keeps: (loaded: ServerCertificate) => boolean,
+): Promise<ServerCertificate> {
+  if (config.certificatePath !== undefined) {
+    return loadServerCertificate(configuredPath(config), config.certificatePassword);
+  }
+  const host = bareHost(config.serverUrl.hostname);
+  const publicHost = config.publicServerUrl && bareHost(config.publicServerUrl.hostname);
+  const folder = certificatesFolder(config);
+  const hosts = servedHosts(host, publicHost === undefined ? [] : [publicHost]);
+  try {
+    return await loadOrMakeServerCertificate(folder, domainOf(hosts[0] as string), hosts, keeps);
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    throw new StartError(
+      "data-folder-unusable",
+      `Certificates cannot be kept in ${folder} (${(error as Error).message}); ` +
+        "check its owner and mode, or set DataDir to another",
+      { cause: error },
+    );
+  }
+}
+
+/** The replacement, if it replaced this certificate and is still valid, else this one. @throws StartError */
+function chooseShown(
+  config: Config,
+  configured: ServerCertificate,
+  replacement: Replacement | undefined,
+): ServerCertificate {
+  let warning: string | undefined;
+  if (replacement !== undefined && replacement.Replaces === digestOf(configured)) {
+    const path = replacementPath(config);
+    try {
+      const bytes = Buffer.from(replacement.Certificate, "base64");
+      return withSetOf(configured, readSent(config, bytes, replacement.Password, path));
+    } catch (error) {
+      warning = `The server certificate that was sent is no longer shown: ${(error as Error).message}.`;
+    }
+  }
+  const warnings = [...configured.warnings, ...checkServerCertificate(configured)];
+  return { ...configured, warnings: warning === undefined ? warnings : [warning, ...warnings] };
+}
+
+/** Parses and checks a certificate sent to the server. `path`: its name in messages. @throws StartError */
+function readSent(
+  config: Config,
+  bytes: Buffer,
+  password: string,
+  path: string,
+): ServerCertificate {
+  const origin = { path, passwordName: "its Password", isFile: false };
+  const sent = readServerCertificate(origin, bytes, password === "" ? undefined : password);
+  const warnings = checkServerCertificate(sent);
+  const host = config.publicServerUrl && bareHost(config.publicServerUrl.hostname);
+  if (host !== undefined && !names(sent.certificate, host)) {
+    throw new StartError(
+      "certificate-usage",
+      `The certificate ${path} does not name ${host}, which PublicServerUrl tells the clients; bring one that does`,
+    );
+  }
+  return { ...sent, warnings };
+}
+
+/** `certificate` with the admin's files of the set, and with its CA if that signed it. */
+function withSetOf(origin: ServerCertificate, certificate: ServerCertificate): ServerCertificate {
+  const { admin, authorityPath } = origin;
+  const isOfSet = authorityPath !== undefined && isSignedBy(certificate.certificate, authorityPath);
+  return { ...certificate, admin, authorityPath: isOfSet ? authorityPath : undefined };
+}
+
+function isSignedBy(certificate: X509Certificate, authorityPath: string): boolean {
+  try {
+    const authority = new X509Certificate(readFileSync(authorityPath));
+    return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+  } catch {
+    return false; // the operator may have moved it away
+  }
+}
+
+/** Equal for equal certificates and key. */
+function digestOf({ tls }: ServerCertificate): string {
+  const hash = createHash("sha256");
+  for (const part of [tls.cert, tls.key, tls.pfx]) hash.update(`${String(part)}\n`);
+  return hash.digest("hex");
+}
+
+/** Changes when a file of the configured certificate changes. */
+async function filesState(config: Config): Promise<string> {
+  const path = configuredPath(config);
+  let text = "";
+  for (const file of [path, keyPathOf(path)]) {
+    const found = await stat(file).catch(() => undefined);
+    text += found === undefined ? "none " : `${found.ino} ${found.size} ${found.mtimeMs} `;
+  }
+  return text;
+}

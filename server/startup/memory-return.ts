@@ -1,0 +1,100 @@
+/**
+ * Returns to the system the memory that large bodies and replies leave behind. V8 collects garbage when something is
+ * allocated, so an idle process keeps what its last request left. Allocating a large buffer, which is never written,
+ * makes V8 start an incremental collection.
+ *
+ * After that V8's heap may still be fragmented over far more pages than it needs. V8 releases those pages when it
+ * believes that the process is short of memory. That takes one pause, so it is done only for a small heap, and while no
+ * requests are served.
+ */
+import { performance } from "node:perf_hooks";
+import { getHeapStatistics } from "node:v8";
+import { processMemory } from "../../engine/base/memory-budget.ts";
+
+const lookMs = 1_000;
+/** Growth of the process in bytes that makes a collection worthwhile. */
+const grownBytes = 48 * 1024 * 1024;
+/** Growth needed too, as a share of V8's heap: marking a large heap costs more. */
+const grownShare = 1 / 2;
+/** Bytes of work memory released since its peak that trigger a collection. */
+const returnedBytes = 32 * 1024 * 1024;
+/**
+ * Checks between two collections while the process stays large, first and last; after the last, its size counts as
+ * settled.
+ */
+const pauseMin = 1;
+const pauseMax = 8;
+/** This much external memory makes V8 start a collection. The pages are never touched, so it takes no memory. */
+const pokeBytes = 96 * 1024 * 1024;
+/** Unused heap bytes for which a pause is worthwhile, and used heap bytes up to which the pause is short. */
+const scatteredBytes = 32 * 1024 * 1024;
+const shortPauseBytes = 64 * 1024 * 1024;
+/** The share of the last second spent working below which the process is idle. */
+const restShare = 0.05;
+/** V8 assumes memory pressure when external memory exceeds half of its heap limit by some margin. */
+const heapShare = 1 / 2;
+
+/** Checks memory every `lookMs`. @returns a function that stops it */
+export function returnMemory(): () => void {
+  let settledBytes = process.memoryUsage.rss();
+  let workPeak = 0;
+  let pause = pauseMin;
+  let left = 0;
+  const compactor = new HeapCompactor();
+  const timer = setInterval(() => {
+    compactor.look();
+    const bytes = process.memoryUsage.rss();
+    const work = processMemory.workBytes;
+    workPeak = Math.max(workPeak, work);
+    settledBytes = Math.min(settledBytes, bytes);
+    const isReturned = workPeak - work > returnedBytes;
+    if (isReturned) {
+      workPeak = work;
+      pause = pauseMin;
+      left = 0;
+    }
+    const { heapUsed } = process.memoryUsage();
+    const isGrown = bytes - settledBytes > Math.max(grownBytes, heapUsed * grownShare);
+    if (!isGrown && !isReturned) {
+      pause = pauseMin;
+      return;
+    }
+    if (left-- > 0) return;
+    Buffer.allocUnsafeSlow(pokeBytes);
+    left = pause;
+    pause *= 2;
+    if (pause <= pauseMax) return;
+    settledBytes = bytes;
+    pause = pauseMin;
+  }, lookMs).unref();
+  return () => clearInterval(timer);
+}
+
+/** Makes V8 release heap pages it does not need, while the process is idle. */
+class HeapCompactor {
+  #load = performance.eventLoopUtilization();
+  /** Heap bytes after the last compaction: another one is useless until the heap grows. */
+  #leftBytes = 0;
+
+  look(): void {
+    const before = this.#load;
+    this.#load = performance.eventLoopUtilization();
+    if (performance.eventLoopUtilization(this.#load, before).utilization > restShare) return;
+    const { used_heap_size: used, total_heap_size: total } = getHeapStatistics();
+    this.#leftBytes = Math.min(this.#leftBytes, total);
+    const freeBytes = total - Math.max(used, this.#leftBytes);
+    if (freeBytes < scatteredBytes || used > shortPauseBytes) return;
+    shrinkHeap();
+    this.#leftBytes = getHeapStatistics().total_heap_size;
+  }
+}
+
+/** Compacts the heap at once, in one pause. The buffer is never written: it takes no memory, and is garbage. */
+export function shrinkHeap(): void {
+  const { heap_size_limit: limit, external_memory: external } = getHeapStatistics();
+  try {
+    new ArrayBuffer(limit * heapShare + external + pokeBytes);
+  } catch {
+    // Where the system refuses even to reserve that much, the heap stays as it is.
+  }
+}

@@ -1,0 +1,266 @@
+/** Starts a server from its settings, and stops it. Independent of the process: no arguments, signals or exit codes. */
+import { randomUUID } from "node:crypto";
+import { isIP } from "node:net";
+import { hostname } from "node:os";
+import { bareHost } from "../../certs/hosts.ts";
+import { setWorkLimits } from "../../engine/base/work-budget.ts";
+import { setScriptLimits } from "../../engine/scripting/script-values.ts";
+import { CommandIndex } from "../databases/command-index.ts";
+import { HttpServer } from "../listening/http-server.ts";
+import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";
+import { Dispatcher } from "../routing/dispatcher.ts";
+import type { Route } from "../routing/route.ts";
+import { RouteTable } from "../routing/router.ts";
+import type { ServerServices } from "../routing/services.ts";
+import { CertificateStore } from "../security/certificate-store.ts";
+import { readAdminCertificate, type ServerCertificate } from "../security/server-certificate.ts";
+import { type CertificateReports, ShownCertificate } from "../security/shown-certificate.ts";
+import type { Config, UnsecuredAccess } from "../settings/config.ts";
+import type { ServerAddress } from "../settings/server-address.ts";
+import { StartError } from "../settings/start-error.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+import { TcpServer } from "../subscriptions/tcp-server.ts";
+import type { Storage } from "./storage.ts";
+
+export interface RunningServer {
+  readonly services: ServerServices;
+  readonly address: ServerAddress;
+  /** The certificate currently presented; undefined: unsecured. */
+  readonly certificate: ServerCertificate | undefined;
+  /** Lines for the operator. */
+  readonly warnings: readonly string[];
+  /** Resolves when another process has taken the data folder. */
+  readonly lost: Promise<Error>;
+  /** Checks the certificate files for changes now. @returns whether they changed. @throws StartError */
+  reloadCertificate(): Promise<boolean>;
+  /** Finishes requests in flight, flushes, then resolves. */
+  stop(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly config: Config;
+  readonly routes: readonly Route[];
+  readonly openStorage: (config: Config) => Promise<Storage>;
+  /** Logs an error whose details no reply may show. */
+  readonly logError: (reference: string, error: unknown) => void;
+  /** Reports to the operator that the presented certificate changed, or could not be changed. */
+  readonly certificateReports?: CertificateReports;
+}
+
+/** @throws StartError */
+export async function startServer(options: StartOptions): Promise<RunningServer> {
+  const { config } = options;
+  checkScheme(config);
+  setScriptLimits(config.scripts);
+  // First, so that no certificates are made in a folder that another process owns.
+  const storage = await options.openStorage(config);
+  let shown: ShownCertificate | undefined;
+  try {
+    if (config.serverUrl.protocol !== "http:") {
+      shown = await ShownCertificate.open(config, options.certificateReports ?? silent);
+    }
+    return await serve(options, shown, storage);
+  } catch (error) {
+    shown?.close();
+    await storage.close();
+    throw error;
+  }
+}
+
+const silent: CertificateReports = { changed: () => undefined, failed: () => undefined };
+
+async function serve(
+  { config, routes, logError }: StartOptions,
+  shownCertificate: ShownCertificate | undefined,
+  storage: Storage,
+): Promise<RunningServer> {
+  setWorkLimits(config.queries);
+  const certificates = new CertificateStore(storage.values, config.wellKnownAdmins);
+  const certificate = shownCertificate?.current;
+  if (certificate !== undefined) await registerOwn(certificates, certificate);
+  let address: ServerAddress | undefined;
+  const services: ServerServices = {
+    config,
+    values: storage.values,
+    databases: storage.databases,
+    get operations() {
+      return storage.operations;
+    },
+    commandIndex: new CommandIndex(storage.values),
+    certificates,
+    shownCertificate,
+    routes: new RouteTable(routes),
+    get address() {
+      if (address === undefined) throw new Error("the server does not listen yet");
+      return address;
+    },
+    serverId: await durableId(storage.values, "server/id"),
+    topologyId: await durableId(storage.values, "server/topology-id"),
+    startedAt: new Date(),
+    dispatch: (exchange) => dispatcher.dispatch(exchange),
+  };
+  const dispatcher = new Dispatcher(services, logError);
+  const webSockets = new WebSocketAcceptor(services, dispatcher);
+  const server = new HttpServer(services, dispatcher, webSockets);
+  const tcpServer = new TcpServer(services, logError);
+  try {
+    address = await listen(server, tcpServer, config, certificate);
+  } catch (error) {
+    tcpServer.close();
+    await server.close(0);
+    throw error;
+  }
+  shownCertificate?.onChange((next) => {
+    server.setCertificate(next.tls);
+    tcpServer.setCertificate(next.tls);
+    // The caller may be using the replaced certificate: the reply is sent before its rights are revoked.
+    setImmediate(() => certificates.setServerCertificate(next.certificate));
+  });
+  return {
+    services,
+    address,
+    get certificate() {
+      return shownCertificate?.current;
+    },
+    warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
+    lost: storage.lost,
+    reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
+    stop: async () => {
+      shownCertificate?.close();
+      tcpServer.close();
+      await server.close(config.shutdownTimeoutMs);
+      await storage.close();
+    },
+  };
+}
+
+async function listen(
+  server: HttpServer,
+  tcpServer: TcpServer,
+  config: Config,
+  certificate: ServerCertificate | undefined,
+): Promise<ServerAddress> {
+  const { serverUrl, tcpUrl, publicTcpUrl } = config;
+  const host = bareHost(serverUrl.hostname);
+  const isSecure = certificate !== undefined;
+  const port = await listenOn(server, serverUrl, isSecure ? 443 : 80, certificate);
+  const tcpPort = await listenOn(tcpServer, tcpUrl ?? anyPortOf(serverUrl), 0, certificate);
+  const shown = isEverywhere(host) ? hostname() : host;
+  const own = `${isSecure ? "https" : "http"}://${bracketed(shown)}:${port}`;
+  const tcpHost = tcpUrl === undefined ? host : bareHost(tcpUrl.hostname);
+  const ownTcp = isEverywhere(tcpHost) ? undefined : `tcp://${bracketed(tcpHost)}:${tcpPort}`;
+  return {
+    isSecure,
+    url: config.publicServerUrl?.origin ?? own,
+    host: shown,
+    port,
+    tcpUrl: publicTcpUrl?.href.replace(/\/$/, "") ?? ownTcp,
+    tcpPort,
+  };
+}
+
+/** @returns the port. @throws StartError port-in-use, address-unavailable */
+async function listenOn(
+  server: HttpServer | TcpServer,
+  url: URL,
+  defaultPort: number,
+  certificate: ServerCertificate | undefined,
+): Promise<number> {
+  const host = bareHost(url.hostname);
+  // "localhost" may resolve to either address family.
+  const hosts = host === "localhost" ? ["127.0.0.1", "::1"] : [host];
+  const port = url.port === "" ? defaultPort : Number(url.port);
+  try {
+    return await server.listen(hosts, port, certificate?.tls);
+  } catch (error) {
+    throw listenFailure(url.href, error);
+  }
+}
+
+function anyPortOf({ hostname: host }: URL): URL {
+  return new URL(`tcp://${host}:0`);
+}
+
+function bracketed(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host;
+}
+
+function listenFailure(url: string, error: unknown): StartError {
+  const { code, message } = error as { code?: unknown; message: string };
+  const setting = url.startsWith("tcp:") ? "ServerUrl.Tcp" : "ServerUrl";
+  if (code === "EADDRINUSE") {
+    return new StartError(
+      "port-in-use",
+      `The port of ${url} is in use by another process; stop that one, or set ${setting} to another port`,
+      { cause: error },
+    );
+  }
+  return new StartError(
+    "address-unavailable",
+    `Cannot listen on ${url} (${message}); set ${setting} to an address of this machine and a port that you may use`,
+    { cause: error },
+  );
+}
+
+async function registerOwn(
+  certificates: CertificateStore,
+  { certificate, admin }: ServerCertificate,
+): Promise<void> {
+  certificates.setServerCertificate(certificate);
+  if (admin === undefined) return;
+  await certificates.putFirstAdmin(readAdminCertificate(admin), admin.name);
+}
+
+/** A GUID that is generated once and stored. */
+async function durableId(values: ValueStore, key: string): Promise<string> {
+  const known = values.get(key);
+  if (known !== undefined) return JSON.parse(known) as string;
+  const made = randomUUID();
+  await values.put(key, JSON.stringify(made));
+  return made;
+}
+
+/** @throws StartError certificate-without-tls, unsecured-not-allowed */
+function checkScheme(config: Config): void {
+  if (config.serverUrl.protocol === "https:") return;
+  if (config.certificatePath !== undefined) {
+    throw new StartError(
+      "certificate-without-tls",
+      `Security.Certificate.Path is set, but ServerUrl ${config.serverUrl.origin} is without TLS; ` +
+        "write https:// there, or leave the certificate out",
+    );
+  }
+  const { serverUrl, tcpUrl = serverUrl } = config;
+  for (const { href, hostname: host } of [serverUrl, tcpUrl]) {
+    const needed = reachOf(bareHost(host));
+    if (reaches.indexOf(config.unsecuredAccessAllowed) >= reaches.indexOf(needed)) continue;
+    throw new StartError(
+      "unsecured-not-allowed",
+      `Without TLS everybody who reaches ${href.replace(/\/$/, "")} could do everything; use https:// ` +
+        `for ServerUrl, or allow it with --Security.UnsecuredAccessAllowed=${needed}`,
+    );
+  }
+}
+
+const reaches: readonly UnsecuredAccess[] = ["None", "Local", "PrivateNetwork", "PublicNetwork"];
+
+/** The widest scope from which `host` can be reached. */
+function reachOf(host: string): UnsecuredAccess {
+  if (host === "localhost" || host === "::1" || host.startsWith("127.")) return "Local";
+  const isPrivate =
+    /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.)/.test(host) ||
+    (isIP(host) === 6 && /^(f[cd]|fe[89ab])/i.test(host));
+  return isPrivate ? "PrivateNetwork" : "PublicNetwork";
+}
+
+function isEverywhere(host: string): boolean {
+  return host === "0.0.0.0" || host === "::";
+}
+
+function exposureWarnings(config: Config): string[] {
+  const host = bareHost(config.serverUrl.hostname);
+  if (config.serverUrl.protocol === "https:" || reachOf(host) === "Local") return [];
+  return [
+    `No certificates are asked for: everybody who reaches ${config.serverUrl.origin} may do everything.`,
+  ];
+}

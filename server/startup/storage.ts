@@ -1,0 +1,161 @@
+/**
+ * Opens the server's storage: the engine with its databases, in the data folder or in memory only, and the server's own
+ * values, which live in the engine's system database.
+ *
+ * Invariants:
+ * - After `close` resolves, everything acknowledged is on disk.
+ */
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import type { Report } from "../../engine/base/environment.ts";
+import { processMemory } from "../../engine/base/memory-budget.ts";
+import { type Engine, EngineError, openEngine } from "../../engine/engine.ts";
+import { makeFolders, nodeEnvironment } from "../../engine/platform/node-environment.ts";
+import type { Operations } from "../../engine/store/operations.ts";
+import type { DatabaseDirectory } from "../routing/services.ts";
+import type { Config } from "../settings/config.ts";
+import { StartError } from "../settings/start-error.ts";
+import type { ValueStore } from "../settings/value-store.ts";
+
+export interface Storage {
+  readonly values: ValueStore;
+  readonly databases: DatabaseDirectory;
+  /** The server's own operations. */
+  readonly operations: Operations;
+  /** Resolves when another process has taken the data folder. Nothing is written to it after that. */
+  readonly lost: Promise<Error>;
+  close(): Promise<void>;
+}
+
+/**
+ * @param report receives errors that belong to no request
+ * @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent
+ */
+export async function openStorage(config: Config, report?: Report): Promise<Storage> {
+  if (config.memoryBytesMax !== undefined) processMemory.bytesMax = config.memoryBytesMax;
+  if (!config.runInMemory) await prepareFolder(config.dataFolder);
+  const engine = await open(config, report);
+  return {
+    values: new SystemValues(engine),
+    databases: engine.databases,
+    get operations() {
+      return engine.system.operations;
+    },
+    lost: engine.lost,
+    close: () => engine.close(),
+  };
+}
+
+async function open(config: Config, report: Report | undefined): Promise<Engine> {
+  try {
+    return await openEngine({
+      folder: config.runInMemory ? undefined : resolve(config.dataFolder),
+      environment: nodeEnvironment({ silenceMs: config.folderSilenceMs }),
+      report,
+      idle: { idleMs: config.databaseIdleMs, checkMs: config.databaseIdleCheckMs },
+      database: {
+        maintenance: { tombstoneCleanupIntervalMs: config.tombstoneCleanupIntervalMs },
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw folderError(config.dataFolder, error);
+    if (error.code === "database-locked") {
+      throw new StartError(
+        "data-folder-locked",
+        `The data folder ${error.message} Stop that process, or set DataDir to another folder`,
+        { cause: error },
+      );
+    }
+    throw new StartError(
+      "data-folder-unusable",
+      `The data folder ${config.dataFolder} cannot be opened: ${error.message}`,
+      { cause: error },
+    );
+  }
+}
+
+/** The server's own values in the system database. */
+class SystemValues implements ValueStore {
+  readonly #engine: Engine;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  get(key: string): string | undefined {
+    const value = this.#engine.system.state.keyspaces.values.get(key);
+    return value === undefined ? undefined : JSON.stringify(value);
+  }
+
+  put(key: string, jsonText: string): Promise<void> {
+    return this.#change(key, JSON.parse(jsonText) as unknown);
+  }
+
+  delete(key: string): Promise<void> {
+    return this.#change(key, undefined);
+  }
+
+  *entries(prefix: string): Iterable<[string, string]> {
+    const { values } = this.#engine.system.state.keyspaces;
+    for (const [key, value] of values.withPrefix(prefix)) yield [key, JSON.stringify(value)];
+  }
+
+  async #change(key: string, value: unknown): Promise<void> {
+    await this.#engine.system.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, key, value);
+    });
+  }
+}
+
+/** Creates the folder if needed, and checks that it is usable, before anything is written. */
+async function prepareFolder(folder: string): Promise<void> {
+  try {
+    await makeFolders(resolve(folder));
+  } catch (error) {
+    throw await parentError(folder, error);
+  }
+  try {
+    await access(folder, constants.W_OK | constants.X_OK | constants.R_OK);
+  } catch (error) {
+    throw folderError(folder, error);
+  }
+}
+
+/** Why a missing folder could not be created. */
+async function parentError(folder: string, cause: unknown): Promise<unknown> {
+  const path = resolve(folder);
+  let parent = dirname(path);
+  while (parent !== dirname(parent) && !(await isThere(parent))) parent = dirname(parent);
+  if (await isThere(path)) return folderError(folder, cause);
+  const { code } = cause as NodeJS.ErrnoException;
+  const isFolder = (await stat(parent)).isDirectory();
+  const why = isFolder ? `nothing can be made in ${parent} (${code})` : `${parent} is no folder`;
+  return new StartError(
+    "data-folder-parent",
+    `The data folder ${folder} is not there and cannot be made: ${why}; make it, or set DataDir to another`,
+    { cause },
+  );
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+const readOnlyCodes: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM", "EROFS"]);
+
+/** The start error for a file system error on the folder or something in it. */
+function folderError(folder: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  const isReadOnly = readOnlyCodes.has(code);
+  return new StartError(
+    isReadOnly ? "data-folder-read-only" : "data-folder-unusable",
+    `The data folder ${folder} cannot be ${isReadOnly ? "written" : "used"} (${message}); ` +
+      `${isReadOnly ? "check its owner and mode" : "see what is there"}, or set DataDir to another`,
+    { cause: error },
+  );
+}

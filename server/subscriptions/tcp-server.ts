@@ -1,0 +1,112 @@
+/**
+ * The listener for the TCP protocol, over which subscriptions send their documents: plain, or TLS with the certificates
+ * and access rules of the HTTP port.
+ *
+ * Invariants:
+ * - Every accepted socket is in `sockets` until it is closed.
+ * - A change of a certificate's rights applies to its connections in the same turn.
+ */
+import * as net from "node:net";
+import * as tls from "node:tls";
+import { Connection } from "../http/connection.ts";
+import { listenOn, prepareSocket, setCertificate } from "../listening/listening.ts";
+import type { ServerServices } from "../routing/services.ts";
+import { unsecured } from "../security/access.ts";
+import { tlsPolicy } from "../security/tls-policy.ts";
+import { TcpConnection } from "./tcp-connection.ts";
+
+export class TcpServer {
+  readonly #services: ServerServices;
+  readonly #logError: (reference: string, error: unknown) => void;
+  readonly #listeners: net.Server[] = [];
+  readonly #sockets = new Set<net.Socket>();
+  readonly #connections = new Set<TcpConnection>();
+  readonly #forgetChanges: () => void;
+
+  constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
+    this.#services = services;
+    this.#logError = logError;
+    this.#forgetChanges = services.certificates.onChange((thumbprint) =>
+      this.#reconsider(thumbprint),
+    );
+  }
+
+  /**
+   * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
+   * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
+   */
+  async listen(
+    hosts: readonly string[],
+    port: number,
+    secure: tls.SecureContextOptions | undefined,
+  ): Promise<number> {
+    const listening = await listenOn(hosts, port, () => {
+      const listener = secure === undefined ? this.#makePlain() : this.#makeSecure(secure);
+      listener.maxConnections = this.#services.config.limits.connectionCountMax;
+      listener.on("connection", (socket: net.Socket) => this.#track(socket));
+      return listener;
+    });
+    this.#listeners.push(...listening.listeners);
+    return listening.port;
+  }
+
+  /** Presents this certificate on new connections. */
+  setCertificate(secure: tls.SecureContextOptions): void {
+    setCertificate(this.#listeners, secure);
+  }
+
+  /** Stops listening and ends all connections; clients reconnect after a restart. */
+  close(): void {
+    for (const listener of this.#listeners) listener.close();
+    for (const socket of this.#sockets) socket.destroy();
+    this.#forgetChanges();
+  }
+
+  #track(socket: net.Socket): void {
+    this.#sockets.add(socket);
+    prepareSocket(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  #makePlain(): net.Server {
+    return net.createServer((socket) => {
+      this.#serve(new Connection(unsecured, undefined, false, socket.remoteAddress ?? ""), socket);
+    });
+  }
+
+  #makeSecure(secure: tls.SecureContextOptions): tls.Server {
+    const server = tls.createServer({
+      ...secure,
+      ...tlsPolicy,
+      handshakeTimeout: this.#services.config.limits.handshakeMs,
+    });
+    server.on("secureConnection", (socket) => {
+      socket.on("error", () => socket.destroy());
+      const certificate = socket.getPeerX509Certificate();
+      const identity = this.#services.certificates.identityOf(certificate);
+      this.#serve(new Connection(identity, certificate, true, socket.remoteAddress ?? ""), socket);
+    });
+    // A failed handshake is the client's problem.
+    server.on("tlsClientError", (_error, socket) => socket.destroy());
+    return server;
+  }
+
+  #serve(connection: Connection, socket: net.Socket): void {
+    const served = new TcpConnection(this.#services, connection, socket, this.#logError);
+    this.#connections.add(served);
+    socket.once("close", () => this.#connections.delete(served));
+    served.run().catch((error: unknown) => {
+      this.#logError("of a TCP connection", error);
+      socket.destroy();
+    });
+  }
+
+  #reconsider(thumbprint: string): void {
+    for (const served of this.#connections) {
+      const { connection } = served;
+      if (connection.identity.thumbprint !== thumbprint) continue;
+      connection.identity = this.#services.certificates.identityOf(connection.certificate);
+      served.reconsider();
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { documentsPerTask } from "../../../engine/base/limits.ts";
+import { formatTimestamp } from "../../../engine/base/timestamp.ts";
+import { Database } from "../../../engine/database/database.ts";
+import { simulatedEnvironment } from "../../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
+
+const open: Database[] = [];
+afterEach(async () => {
+  for (const database of open.splice(0)) await database.close();
+});
+
+async function openShop(files = new SimulatedFileSystem()) {
+  const environment = simulatedEnvironment(files);
+  const database = await Database.open(environment, "shop", "/data/shop");
+  open.push(database);
+  const { clock } = environment;
+  const inSeconds = (seconds: number) => formatTimestamp(clock.nowMicros() + seconds * 1e6);
+  const put = (id: string, metadata: object) => database.put(id, { id, "@metadata": metadata });
+  return { database, clock, inSeconds, put };
+}
+
+const metadataOf = async (database: Database, id: string) =>
+  (await database.get(id))?.["@metadata"] as Record<string, unknown> | undefined;
+
+describe("documents that are due", () => {
+  test("are deleted when they expire and the database is configured to, not before", async () => {
+    const { database, inSeconds, put } = await openShop();
+    await put("gone", { "@expires": inSeconds(-1) });
+    await put("later", { "@expires": inSeconds(3600) });
+    await put("plain", {});
+    expect(await database.expiration.run()).toBe(0);
+    await database.putSettings({ Expiration: { Disabled: true } });
+    expect(await database.expiration.run()).toBe(0);
+    await database.putSettings({ Expiration: { Disabled: false } });
+    expect(await database.expiration.run()).toBe(1);
+    expect(database.find("gone")).toBe(-1);
+    expect(database.state.documents.documentCount).toBe(2);
+  });
+
+  test("stay when their time was moved since they were seen", async () => {
+    const { database, inSeconds, put } = await openShop();
+    await database.putSettings({ Expiration: {}, Refresh: {} });
+    await put("a", { "@expires": inSeconds(-1) });
+    const running = database.expiration.run();
+    await put("a", { "@expires": inSeconds(3600) });
+    await running;
+    expect(database.find("a")).toBeGreaterThanOrEqual(0);
+    expect(await database.expiration.run()).toBe(0);
+  });
+
+  test("are written again without the key when they are to be refreshed", async () => {
+    const { database, inSeconds, put } = await openShop();
+    await database.putSettings({ Refresh: {} });
+    await put("a", { "@refresh": inSeconds(-1), kept: 1 });
+    const before = await metadataOf(database, "a");
+    expect(await database.refresh.run()).toBe(1);
+    const after = await metadataOf(database, "a");
+    expect(after?.["@refresh"]).toBeUndefined();
+    expect(after?.["kept"]).toBe(1);
+    expect(after?.["@change-vector"]).not.toBe(before?.["@change-vector"]);
+    expect(await database.refresh.run()).toBe(0);
+  });
+
+  test("are taken in batches, the longest due first when there is a limit", async () => {
+    const { database, inSeconds, put } = await openShop();
+    const count = documentsPerTask + 10;
+    for (let n = 0; n < count; n++) await put(`d/${n}`, { "@expires": inSeconds(-1000 + n) });
+    await database.putSettings({ Expiration: { MaxItemsToProcess: 5 } });
+    expect(await database.expiration.run()).toBe(5);
+    expect(database.find("d/4")).toBe(-1);
+    expect(database.find("d/5")).toBeGreaterThanOrEqual(0);
+    await database.putSettings({ Expiration: {} });
+    expect(await database.expiration.run()).toBe(count - 5);
+    expect(database.state.documents.documentCount).toBe(0);
+  });
+
+  test("are found again after the database was opened anew, on its timer", async () => {
+    const files = new SimulatedFileSystem();
+    const { database, inSeconds, put } = await openShop(files);
+    await put("a", { "@expires": inSeconds(10) });
+    await database.putSettings({ Expiration: { DeleteFrequencyInSec: 30 } });
+    await open.pop()?.close();
+    const second = await openShop(files);
+    second.clock.advance(40_000);
+    for (let turn = 0; turn < 50 && second.database.find("a") >= 0; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(second.database.find("a")).toBe(-1);
+  });
+});

@@ -1,0 +1,293 @@
+import { expect, test } from "vitest";
+import { purgedThroughKey } from "../../../engine/keyspaces/tombstones.ts";
+import { put } from "../../support/database-scenarios.ts";
+import {
+  History,
+  SimulatedDatabase,
+  type SimulatedOptions,
+} from "../../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
+
+async function open(maintenance: SimulatedOptions["maintenance"] = {}): Promise<SimulatedDatabase> {
+  return await SimulatedDatabase.open(new SimulatedFileSystem(), new History(), { maintenance });
+}
+
+/** Lets timers run, and what they began come to its end. */
+async function pass(shop: SimulatedDatabase, ms: number): Promise<void> {
+  shop.clock.advance(ms);
+  for (let turn = 0; turn < 60; turn++) {
+    shop.clock.advance(10);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+test("tombstones go when their time has come, and stay gone", async () => {
+  const shop = await open({ tombstoneCleanupIntervalMs: 100_000 });
+  const { tombstones } = shop.database.state.keyspaces;
+  await shop.write([put("a", "A"), put("b", "B")]);
+  await shop.write([{ kind: "delete", id: "a" }]);
+  await pass(shop, 50_000);
+  expect(tombstones.count).toBe(1);
+  await pass(shop, 50_000);
+  expect(tombstones.count).toBe(0);
+  await shop.check();
+  await shop.database.close();
+  const again = await SimulatedDatabase.open(shop.files, shop.history);
+  expect(again.database.state.keyspaces.tombstones.count).toBe(0);
+  await again.database.close();
+});
+
+test("tombstones wait for the slowest follower", async () => {
+  const shop = await open();
+  const { maintenance, state } = shop.database;
+  await shop.write([put("a", "A"), put("b", "B"), put("c", "C")]);
+  let passed = 0;
+  const unfollow = maintenance.follow(() => passed);
+  maintenance.follow(() => 1_000_000);
+  await shop.write([{ kind: "delete", id: "a" }]);
+  passed = state.committedEtag;
+  await shop.write([{ kind: "delete", id: "b" }]);
+  expect(await maintenance.cleanTombstones()).toBe(1);
+  expect([...state.keyspaces.tombstones.records.withPrefix("")].map(([, { id }]) => id)).toEqual([
+    "b",
+  ]);
+  await shop.check();
+  unfollow();
+  expect(await maintenance.cleanTombstones()).toBe(1);
+  await shop.check();
+  await shop.database.close();
+});
+
+test("more tombstones than one purge takes go in several", async () => {
+  const shop = await open();
+  const ids = Array.from({ length: 2500 }, (_, index) => `a/${index}`);
+  const { state, maintenance } = shop.database;
+  await shop.write(ids.map((id) => put(id, "")));
+  await shop.write(ids.map((id) => ({ kind: "delete", id })));
+  expect(await maintenance.cleanTombstones()).toBe(2500);
+  expect(state.keyspaces.tombstones.count).toBe(0);
+  await shop.database.close();
+});
+
+test("a snapshot may be written while tombstones that are purged are still being dropped", async () => {
+  const shop = await open();
+  const { database } = shop;
+  const { tombstones } = database.state.keyspaces;
+  const ids = Array.from({ length: 50 }, (_, index) => `a/${index}`);
+  await shop.write(ids.map((id) => put(id, "")));
+  await shop.write(ids.slice(10).map((id) => ({ kind: "delete", id })));
+  const through = tombstones.lastEtagThrough(database.state.committedEtag);
+  await database.write((transaction) =>
+    transaction.putEntry(transaction.keyspaces.values, purgedThroughKey, through),
+  );
+  expect(tombstones.purgedThrough).toBe(through);
+  expect(tombstones.dropPurged(15)).toBe(15);
+  expect(tombstones.count).toBe(25);
+  await database.writeSnapshot();
+  // What another instance makes of it has none, and counts the same bytes as dead.
+  expect(await database.maintenance.cleanTombstones()).toBe(25);
+  await shop.check();
+  await database.abandon();
+  const again = await SimulatedDatabase.open(shop.files, shop.history);
+  expect(again.database.state.keyspaces.tombstones.count).toBe(0);
+  await again.check();
+  await again.database.close();
+});
+
+/** Bytes of all index snapshots. */
+function snapshotBytes({ files }: SimulatedDatabase): number {
+  const paths = files.paths().filter((path) => path.includes("/snap/"));
+  return paths.reduce((bytes, path) => bytes + files.content(path).length, 0);
+}
+
+test("a flood of ids leaves neither tombstones, numbers nor a large snapshot behind when it is over", async () => {
+  const shop = await open({ tombstonesDueCount: 1e9, snapshotIntervalMs: 1e9 });
+  const { database } = shop;
+  const { documents, keyspaces } = database.state;
+  await shop.write([put("staying", "")]);
+  const ids = Array.from({ length: 2000 }, (_, index) => `${index}/${"x".repeat(480)}`);
+  await shop.write(ids.map((id) => put(id, "")));
+  await shop.write(ids.map((id) => ({ kind: "delete", id })));
+  await database.writeSnapshot();
+  const before = snapshotBytes(shop);
+  expect(keyspaces.tombstones.count).toBe(ids.length);
+  for (let turn = 0; turn < 4; turn++) await pass(shop, 5000);
+  expect(keyspaces.tombstones.count).toBe(0);
+  expect(documents.pendingNumberCount).toBe(0);
+  expect(documents.docCount).toBeLessThan(10);
+  expect(snapshotBytes(shop)).toBeLessThan(before / 10);
+  await database.compact();
+  expect(database.logMetrics.recordBytes).toBeLessThan(1000);
+  const calls = shop.files.calls.length;
+  await pass(shop, 60_000);
+  expect(shop.files.calls.length).toBe(calls);
+  await database.close();
+});
+
+test("many tombstones go at once, and those that a follower still needs are tried again soon", async () => {
+  const shop = await open({ tombstonesDueCount: 10, tombstoneCleanupIntervalMs: 100_000 });
+  const { state, maintenance } = shop.database;
+  const { tombstones } = state.keyspaces;
+  const ids = Array.from({ length: 30 }, (_, index) => `a/${index}`);
+  await shop.write(ids.map((id) => put(id, "")));
+  const remove = (from: number, to: number) =>
+    shop.write(ids.slice(from, to).map((id) => ({ kind: "delete", id })));
+  await remove(0, 9);
+  await pass(shop, 0);
+  expect(tombstones.count).toBe(9);
+  await remove(9, 10);
+  await pass(shop, 0);
+  expect(tombstones.count).toBe(0);
+  let passed = state.committedEtag;
+  maintenance.follow(() => passed);
+  await remove(10, 30);
+  await pass(shop, 0);
+  expect(tombstones.count).toBe(20);
+  passed = state.committedEtag;
+  await pass(shop, 1000);
+  expect(tombstones.count).toBe(0);
+  await shop.check();
+  await shop.database.close();
+});
+
+test.each([false, true])(
+  "deletions leave the log beside documents that stay (some of them written again: %s)",
+  async (isRewritten) => {
+    const shop = await open({ tombstonesDueCount: 1 });
+    const { database } = shop;
+    const staying = Array.from({ length: 60 }, (_, index) => `staying/${index}`);
+    for (const id of staying) await shop.write([put(id, "x".repeat(100))]);
+    if (isRewritten) for (const id of staying.slice(0, 6)) await shop.write([put(id, "y")]);
+    const before = database.logMetrics.recordBytes;
+    for (let round = 0; round < 40; round++) {
+      const ids = Array.from({ length: 20 }, (_, index) => `temporary/${round}/${index}`);
+      await shop.write(ids.map((id) => put(id, "")));
+      await shop.write(ids.map((id) => ({ kind: "delete", id })));
+      await database.maintenance.cleanTombstones();
+      if (round % 10 === 9) {
+        await database.writeSnapshot();
+        await database.compact();
+      }
+    }
+    // Two snapshots are kept while they are small.
+    for (let turn = 0; turn < 2; turn++) await database.writeSnapshot();
+    await database.compact();
+    const { recordBytes, deadBytes } = database.logMetrics;
+    expect(recordBytes).toBeLessThan(1.6 * before);
+    expect(recordBytes - deadBytes).toBeLessThan(1.1 * before);
+    await shop.check();
+    await database.abandon();
+    const again = await SimulatedDatabase.open(shop.files, shop.history);
+    await again.check();
+    await again.database.close();
+  },
+);
+
+test("a snapshot is written some time after a change, and none without", async () => {
+  const shop = await open({ snapshotIntervalMs: 1000 });
+  await pass(shop, 5000);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  await shop.write([put("a", "A")]);
+  await pass(shop, 400);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  await pass(shop, 1000);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await pass(shop, 5000);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await shop.database.close();
+});
+
+test("a snapshot is written when much was logged since the last", async () => {
+  const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 2000 });
+  await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(0);
+  for (let index = 0; index < 4; index++) await shop.write([put("a", "A".repeat(500))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await shop.database.close();
+});
+
+test("the next snapshot waits until twice its size was logged", async () => {
+  const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 1 });
+  await shop.write([put("a", "A")]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  await shop.write([put("a", "A")]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(1);
+  for (let index = 0; index < 4; index++) await shop.write([put("b", "B".repeat(100_000))]);
+  await pass(shop, 10);
+  expect(shop.database.logMetrics.snapshots).toBe(2);
+  await shop.database.close();
+});
+
+test("what was replayed on opening gets a snapshot too", async () => {
+  const files = new SimulatedFileSystem();
+  const first = await SimulatedDatabase.open(files);
+  await first.write([put("a", "A")]);
+  await first.database.abandon();
+  const again = await SimulatedDatabase.open(files, first.history, {
+    maintenance: { snapshotIntervalMs: 1000 },
+  });
+  await pass(again, 1000);
+  expect(again.database.logMetrics.snapshots).toBe(1);
+  await again.database.close();
+});
+
+test("new ids are put in order when nobody writes", async () => {
+  const shop = await open();
+  for (let index = 0; index < 200; index++) {
+    await shop.write([put(`a/${(index * 7919) % 1000}`, "")]);
+  }
+  for (let turn = 0; turn < 20; turn++) await pass(shop, 200);
+  expect(shop.database.state.documents.settleOrder(0)).toBe(true);
+  await shop.check();
+  await shop.database.close();
+});
+
+test("a scrub runs by itself and lists what is damaged", async () => {
+  const shop = await open({ scrubIntervalMs: 1000 });
+  await shop.write([put("a", "A"), { kind: "attach", id: "a", name: "f", content: "content" }]);
+  await pass(shop, 1000);
+  expect(shop.database.damaged).toEqual([]);
+  const blob = shop.files.paths().find((path) => path.includes("/blobs/")) as string;
+  shop.files.damage(blob, () => Buffer.from("other"));
+  await pass(shop, 1000);
+  expect(shop.database.damaged).toMatchObject([{ kind: "attachment" }]);
+  await shop.database.close();
+});
+
+test("nothing runs after closing, and closing waits for what runs", async () => {
+  const shop = await open({
+    scrubIntervalMs: 10,
+    snapshotIntervalMs: 10,
+    tombstoneCleanupIntervalMs: 10,
+  });
+  await shop.write([put("a", "A".repeat(2000))]);
+  await shop.write([{ kind: "delete", id: "a" }]);
+  shop.clock.advance(100);
+  await shop.database.close();
+  const { length } = shop.files.calls;
+  await pass(shop, 1_000_000);
+  expect(shop.files.calls.length).toBe(length);
+});
+
+test("a closed database leaves no timer that would keep it in memory", async () => {
+  const shop = await open();
+  const { database } = shop;
+  const { queries } = database;
+  await shop.write([put("a", "A"), put("b", "B")]);
+  // The second index supersedes the first, which is dropped later.
+  for (const condition of ["X = 1", "X = 1 and Y = 2"]) {
+    const { access } = queries.compile(`from @all_docs where ${condition}`, "read", null);
+    if (access.kind !== "automatic-index")
+      throw new Error("a condition is served by an automatic index");
+    const { name } = queries.indexes.automatic(access.definition);
+    await queries.indexes.waitForNonStale(name, 1e6);
+  }
+  await shop.write([{ kind: "delete", id: "a" }]);
+  expect(shop.clock.plannedCount).toBeGreaterThan(1);
+  await database.close();
+  expect(shop.clock.plannedCount).toBe(0);
+});

@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import {
+  defaultMemoryBudget,
+  MemoryBudget,
+  memoryOfProcess,
+} from "../../../engine/base/memory-budget.ts";
+
+const mebibyte = 1024 * 1024;
+
+test("the container's limit counts when it is less than the machine's memory", () => {
+  expect(memoryOfProcess(8 * mebibyte, 2 * mebibyte)).toBe(2 * mebibyte);
+  expect(memoryOfProcess(8 * mebibyte, 0)).toBe(8 * mebibyte);
+  expect(memoryOfProcess(8 * mebibyte, 2 ** 64)).toBe(8 * mebibyte);
+  expect(defaultMemoryBudget(512 * mebibyte)).toBe(128 * mebibyte);
+});
+
+test("work gets at most half of the budget, and caches what it leaves", () => {
+  const budget = new MemoryBudget(100);
+  let shrinks = 0;
+  const end = budget.addCache(() => shrinks++);
+  expect(budget.cacheBytesMax).toBe(100);
+  expect(budget.tryTake("replies", 30)).toBe(true);
+  expect(budget.tryTake("bodies", 21)).toBe(false);
+  expect(budget.tryTake("bodies", 20)).toBe(true);
+  expect(budget.workBytesOf("bodies")).toBe(20);
+  expect(budget.cacheBytesMax).toBe(50);
+  expect(shrinks).toBe(2);
+  end();
+  budget.give("replies", 30);
+  budget.give("bodies", 20);
+  expect(budget.workBytes).toBe(0);
+  expect(() => budget.give("bodies", 1)).toThrow("nobody gives back more");
+});
+
+test("one holder that is larger than the budget gets in alone", () => {
+  const budget = new MemoryBudget(100);
+  expect(budget.tryTake("replies", 500)).toBe(true);
+  expect(budget.cacheBytesMax).toBe(0);
+  expect(budget.tryTake("replies", 1)).toBe(false);
+});
+
+test("who waits is served in the order of coming, and one that is aborted is passed over", async () => {
+  const budget = new MemoryBudget(100);
+  budget.force("replies", 50);
+  const served: string[] = [];
+  const aborting = new AbortController();
+  const large = budget.take("bodies", 40).then((ok) => served.push(`large ${ok}`));
+  const aborted = budget
+    .take("bodies", 10, aborting.signal)
+    .then((ok) => served.push(`aborted ${ok}`));
+  const small = budget.take("bodies", 10).then((ok) => served.push(`small ${ok}`));
+  // There is room for a small one, but nobody overtakes.
+  budget.give("replies", 20);
+  aborting.abort();
+  await aborted;
+  expect(served).toEqual(["aborted false"]);
+  budget.give("replies", 30);
+  await Promise.all([large, small]);
+  expect(served).toEqual(["aborted false", "large true", "small true"]);
+  expect(budget.workBytes).toBe(50);
+});
+
+test("a use has a limit of its own, and who waits for it holds up no other use", async () => {
+  const budget = new MemoryBudget(1000);
+  budget.limitUse("replies", 100);
+  expect(budget.useBytesMax("replies")).toBe(100);
+  expect(budget.useBytesMax("bodies")).toBe(500);
+  expect(budget.tryTake("replies", 90)).toBe(true);
+  expect(budget.tryTake("replies", 20)).toBe(false);
+  const waiting = budget.take("replies", 20);
+  expect(budget.waitersOf("replies")).toBe(1);
+  expect(budget.tryTake("replies", 1)).toBe(false);
+  expect(budget.tryTake("bodies", 300)).toBe(true);
+  budget.give("replies", 90);
+  expect(await waiting).toBe(true);
+  expect(budget.workBytesOf("replies")).toBe(20);
+  budget.give("replies", 20);
+  expect(budget.tryTake("replies", 150)).toBe(true);
+});

@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import { processMemory } from "../../../engine/base/memory-budget.ts";
+import { finish, type Work, WorkBudget, WorkTurns } from "../../../engine/base/work-budget.ts";
+
+/** A clock that goes on by a millisecond whenever it is looked at. */
+function steppingClock(): () => number {
+  let nowMs = 0;
+  return () => nowMs++;
+}
+
+function* steps(budget: WorkBudget, count: number, seen: () => void): Work<string> {
+  for (let i = 0; i < count; i++) {
+    budget.spend(1024);
+    seen();
+    if (budget.isDue) yield;
+  }
+  return "done";
+}
+
+describe("a budget of work", () => {
+  it("gives the event loop back after each slice, and goes on", async () => {
+    const turns = new WorkTurns(steppingClock());
+    const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
+    let isTurning = true;
+    let turnCount = 0;
+    const turn = () => {
+      turnCount++;
+      if (isTurning) setImmediate(turn);
+    };
+    turn();
+    let stepCount = 0;
+    const result = await budget.run(
+      steps(budget, 100, () => {
+        stepCount++;
+      }),
+    );
+    isTurning = false;
+    expect(result).toBe("done");
+    expect(stepCount).toBe(100);
+    expect(turnCount).toBeGreaterThan(10);
+  });
+
+  it("shares one slice a turn with all others", async () => {
+    const turns = new WorkTurns(steppingClock());
+    const perTurn: number[] = [];
+    let inTurn = 0;
+    let isCounting = true;
+    const count = () => {
+      perTurn.push(inTurn);
+      inTurn = 0;
+      if (isCounting) setImmediate(count);
+    };
+    setImmediate(count);
+    const runs = Array.from({ length: 20 }, () => {
+      const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
+      return budget.run(
+        steps(budget, 20, () => {
+          inTurn++;
+        }),
+      );
+    });
+    await Promise.all(runs);
+    isCounting = false;
+    // Each begins with one look at the clock; after that they take turns.
+    expect(Math.max(...perTurn.slice(1))).toBeLessThanOrEqual(8);
+  });
+
+  it("refuses more than its units, and says which setting they are", () => {
+    const budget = new WorkBudget(undefined, 5_000_000);
+    expect(() => finish(steps(budget, 10_000, () => undefined))).toThrow(
+      /more than 5 million steps.*Query\.MaxWorkInMillions/s,
+    );
+  });
+
+  it("ends when nobody wants the result any more", async () => {
+    const controller = new AbortController();
+    const turns = new WorkTurns(steppingClock());
+    const budget = new WorkBudget(controller.signal, Number.POSITIVE_INFINITY, turns);
+    let stepCount = 0;
+    const work = steps(budget, 1_000_000, () => {
+      if (++stepCount === 50) controller.abort();
+    });
+    await expect(budget.run(work)).rejects.toThrow("gone");
+    expect(stepCount).toBeLessThan(100);
+  });
+
+  it("gives back the memory that it holds", () => {
+    const before = processMemory.workBytesOf("queries");
+    const budget = new WorkBudget();
+    budget.hold(1000);
+    budget.hold(500);
+    budget.release(200);
+    expect(processMemory.workBytesOf("queries") - before).toBe(1300);
+    expect(() => budget.hold(2 ** 40)).toThrow(/Query\.MaxMemoryInMb/);
+    budget.close();
+    expect(processMemory.workBytesOf("queries")).toBe(before);
+  });
+});

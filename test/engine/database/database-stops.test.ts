@@ -1,0 +1,237 @@
+/**
+ * What a mistake of ours does to a database: before anything is staged it fails its own request, later it stops the
+ * database, and the catalog opens it again from the disk with everything that was acknowledged.
+ */
+import { expect, onTestFinished, test, vi } from "vitest";
+import { InvariantError } from "../../../engine/base/assert.ts";
+import { EngineError } from "../../../engine/base/errors.ts";
+import { reopeningsMax, reopeningWindowMs } from "../../../engine/base/limits.ts";
+import { Database } from "../../../engine/database/database.ts";
+import { DatabaseCatalog } from "../../../engine/database/database-catalog.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
+import { pictureOf } from "../../support/database-picture.ts";
+import { newTestFolder, openTestDatabase } from "../../support/open-test-database.ts";
+import { SimulatedClock } from "../../support/simulated-clock.ts";
+import { simulatedEnvironment } from "../../support/simulated-database.ts";
+import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
+
+function breakOnce<Target extends object>(target: Target, method: keyof Target): void {
+  const spy = vi.spyOn(target, method as never) as unknown as ReturnType<typeof vi.fn>;
+  spy.mockImplementationOnce(() => {
+    throw new InvariantError("broken on purpose");
+  });
+}
+
+interface Kept {
+  readonly catalog: DatabaseCatalog;
+  readonly reports: string[];
+  readonly clock: SimulatedClock;
+}
+
+async function openCatalog(folder: string | null): Promise<Kept> {
+  const reports: string[] = [];
+  const real = nodeEnvironment();
+  const clock = new SimulatedClock();
+  const catalog = await DatabaseCatalog.open(
+    {
+      ...real,
+      clock: {
+        ...real.clock,
+        monotonicMs: () => clock.monotonicMs(),
+        nowMicros: () => real.clock.nowMicros(),
+        setTimer: (ms, run, isAwaited) => real.clock.setTimer(ms, run, isAwaited),
+      },
+    },
+    folder,
+    { report: (message) => reports.push(message) },
+  );
+  onTestFinished(() => catalog.close());
+  return { catalog, reports, clock };
+}
+
+async function found(catalog: DatabaseCatalog, name = "shop"): Promise<Database> {
+  for (let turn = 0; turn < 2000; turn++) {
+    try {
+      const database = await catalog.find(name);
+      if (database !== undefined) return database;
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== "database-stopped") throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  return expect.fail("the database was not opened again");
+}
+
+test("what is thrown before anything is staged fails that write alone", async () => {
+  const database = await openTestDatabase();
+  await database.put("a", { a: 1 });
+  for (const mistake of [new InvariantError("broken"), new TypeError("x is not a function")]) {
+    const failing = database.write((transaction) => {
+      transaction.putEntry(transaction.keyspaces.values, "half", 1);
+      throw mistake;
+    });
+    await expect(failing).rejects.toBe(mistake);
+  }
+  await database.put("b", { b: 1 });
+  expect(await database.get("a")).toMatchObject({ a: 1 });
+  expect(database.state.keyspaces.values.get("half")).toBeUndefined();
+});
+
+test("what is thrown while a write is staged stops the database before the log has the write", async () => {
+  const folder = `${await newTestFolder()}/shop`;
+  const database = await Database.open(nodeEnvironment(), "shop", folder);
+  const stopped = vi.fn();
+  database.whenStopped = stopped;
+  await database.put("a", { a: 1 });
+  const other = database.put("other", {});
+  breakOnce(database.state.documents, "stage");
+  await expect(database.put("b", { b: 1 })).rejects.toThrow("broken on purpose");
+  // What was under way is refused too: nobody knows any more.
+  await expect(other).rejects.toMatchObject({ code: "database-stopped" });
+  expect(stopped).toHaveBeenCalledTimes(1);
+  await expect(database.put("c", {})).rejects.toMatchObject({ code: "database-stopped" });
+  expect(() => database.find("a")).toThrow("has stopped");
+  await database.abandon();
+  const again = await Database.open(nodeEnvironment(), "shop", folder);
+  onTestFinished(() => again.close());
+  again.checkInvariants();
+  expect(await again.get("a")).toMatchObject({ a: 1 });
+  expect(await again.get("b")).toBeNull();
+});
+
+test("what is thrown while writes become visible leaves nobody waiting", async () => {
+  const folder = `${await newTestFolder()}/shop`;
+  const database = await Database.open(nodeEnvironment(), "shop", folder);
+  const real = database.state.documents.commitStaged.bind(database.state.documents);
+  let commits = 0;
+  vi.spyOn(database.state.documents, "commitStaged").mockImplementation((...args) => {
+    if (++commits === 3) throw new InvariantError("broken on purpose");
+    real(...args);
+  });
+  const writes = ["a", "b", "c", "d"].map((id) => database.put(id, {}));
+  const outcomes = await Promise.allSettled(writes);
+  expect(outcomes.map(({ status }) => status)).toEqual([
+    "fulfilled",
+    "fulfilled",
+    "rejected",
+    "rejected",
+  ]);
+  await expect(database.put("e", {})).rejects.toMatchObject({ code: "database-stopped" });
+  await database.abandon();
+  vi.restoreAllMocks();
+  const again = await Database.open(nodeEnvironment(), "shop", folder);
+  onTestFinished(() => again.close());
+  again.checkInvariants();
+  expect(await again.get("a")).not.toBeNull();
+  expect(await again.get("b")).not.toBeNull();
+});
+
+test("the catalog opens a database again that has stopped, with all that was acknowledged", async () => {
+  const { catalog, reports } = await openCatalog(await newTestFolder());
+  const first = await catalog.create("shop", { Mark: 1 });
+  for (let i = 0; i < 50; i++) await first.put(`a/${i}`, { i });
+  breakOnce(first.state.documents, "commitStaged");
+  const lost = first.put("lost", {});
+  const meanwhile = first.put("meanwhile", {});
+  await expect(lost).rejects.toThrow("broken on purpose");
+  await meanwhile.catch(() => undefined);
+  await expect(catalog.find("shop")).rejects.toMatchObject({
+    code: "database-stopped",
+    message: expect.stringContaining("Try again"),
+    details: { retryAfterSeconds: 1 },
+  });
+  const again = await found(catalog);
+  expect(again).not.toBe(first);
+  again.checkInvariants();
+  for (let i = 0; i < 50; i++) expect(await again.get(`a/${i}`)).toMatchObject({ i });
+  expect(again.settings).toMatchObject({ Mark: 1 });
+  await again.put("later", {});
+  expect(reports).toEqual([
+    "Database 'shop' has stopped and is opened again from the disk",
+    expect.stringContaining("Database 'shop' is open again"),
+  ]);
+  const picture = pictureOf(again);
+  await again.flush();
+  expect(pictureOf(again)).toEqual(picture);
+});
+
+test("one that stops again and again is opened a few times an hour, and says when it may be", async () => {
+  const { catalog, reports, clock } = await openCatalog(await newTestFolder());
+  await (await catalog.create("shop", {})).put("kept", {});
+  for (let time = 0; time <= reopeningsMax; time++) {
+    const database = await found(catalog);
+    breakOnce(database.state.documents, "stage");
+    await expect(database.put("b", {})).rejects.toThrow("broken on purpose");
+    // The turn in which it is let go of.
+    while (!database.hasEnded) await new Promise((resolve) => setTimeout(resolve, 1));
+    await Promise.resolve(catalog.find("shop")).catch(() => undefined);
+  }
+  await vi.waitFor(() => expect(reports.at(-1)).toContain("stays closed for 3600 s"));
+  await expect(catalog.find("shop")).rejects.toMatchObject({
+    code: "database-stopped",
+    details: { retryAfterSeconds: reopeningWindowMs / 1000 },
+  });
+  clock.advance(reopeningWindowMs);
+  const again = await found(catalog);
+  expect(await again.get("kept")).not.toBeNull();
+});
+
+test("one in memory cannot be opened again, and says so", async () => {
+  const { catalog, reports } = await openCatalog(null);
+  const database = await catalog.create("shop", {});
+  breakOnce(database.state.documents, "stage");
+  await expect(database.put("b", {})).rejects.toThrow("broken on purpose");
+  expect(() => database.find("a")).toThrow("It is in memory only");
+  expect(reports).toEqual([expect.stringContaining("in memory only")]);
+  expect(await catalog.delete("shop")).toBe(true);
+  await (await catalog.create("shop", {})).put("new", {});
+});
+
+test("one whose sync failed is opened again; its last segment is written anew", async () => {
+  const files = new SimulatedFileSystem();
+  const reports: string[] = [];
+  const catalog = await DatabaseCatalog.open(simulatedEnvironment(files), "/data", {
+    report: (message) => reports.push(message),
+  });
+  const first = await catalog.create("shop", {});
+  await first.put("a", { a: 1 });
+  files.onCall = ({ name, path }) =>
+    name === "sync" && path.includes("/shop/log/") ? { kind: "error", code: "EIO" } : undefined;
+  await expect(first.put("b", {})).rejects.toMatchObject({ code: "database-stopped" });
+  files.onCall = undefined;
+  const again = await found(catalog);
+  expect(await again.get("a")).toMatchObject({ a: 1 });
+  await again.put("c", {});
+  expect(reports[0]).toContain("has stopped and is opened again");
+  // What is on the device, whatever the failed sync left of it.
+  for (const seed of [1, 2, 3]) {
+    const after = await DatabaseCatalog.open(simulatedEnvironment(files.powerLoss(seed)), "/data");
+    const recovered = await after.find("shop");
+    expect(await recovered?.get("a")).toMatchObject({ a: 1 });
+    expect(await recovered?.get("c")).not.toBeNull();
+  }
+});
+
+test("a log that stops beside all writes stops its database too", async () => {
+  const database = await Database.open(nodeEnvironment(), "shop", `${await newTestFolder()}/shop`);
+  onTestFinished(() => database.abandon());
+  const stopped = vi.fn();
+  database.whenStopped = stopped;
+  database.blobs.host.failed(new Error("the folder could not be synced"));
+  expect(stopped).toHaveBeenCalledTimes(1);
+  await expect(database.put("a", {})).rejects.toMatchObject({ code: "database-stopped" });
+});
+
+test("a task in the background that fails is told of, and stops nothing", async () => {
+  const reports: unknown[] = [];
+  const database = await openTestDatabase({
+    report: (_message, cause) => reports.push(cause),
+    maintenance: { tombstoneCleanupIntervalMs: 1 },
+  });
+  const mistake = new InvariantError("broken on purpose");
+  vi.spyOn(database.maintenance, "cleanTombstones").mockRejectedValueOnce(mistake);
+  await database.put("a", {});
+  await database.delete("a");
+  await vi.waitFor(() => expect(reports).toContain(mistake));
+  await database.put("b", {});
+});

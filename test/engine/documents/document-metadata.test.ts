@@ -1,0 +1,145 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  MetadataWriter,
+  managedKeys,
+  type ServerMember,
+} from "../../../engine/documents/document-metadata.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
+import { collectionMemberOf } from "../../../engine/documents/document-text.ts";
+
+const writer = new MetadataWriter();
+const parser = new DocumentParser(null);
+
+function stored(metadata: string, serverMembers: readonly ServerMember[] = []): string {
+  const bytes = Buffer.from(`{"@metadata":${metadata}}`);
+  parser.parse(bytes, 0, bytes.length);
+  writer.fromParser(parser, serverMembers);
+  return writer.text.toString("utf8", 0, writer.length);
+}
+
+function again(text: string, serverMembers: readonly ServerMember[]): string {
+  const bytes = Buffer.from(`xx${text},"y":1}`);
+  writer.fromStored(bytes, 2, Buffer.byteLength(text), serverMembers);
+  return writer.text.toString("utf8", 0, writer.length);
+}
+
+describe("stored metadata", () => {
+  it("is sorted by the bytes of its keys, as in RavenDB 7.2.7", () => {
+    const sent =
+      '{"z":{"b":1,"a":2},"Zed":[3,1],"abc":1,"@collection":"U","é":1,"a\\nb":2,"a\\u0041":5,"x":1,"x":2}';
+    expect(stored(sent)).toBe(
+      '"@collection":"U","Zed":[3,1],"a\\nb":2,"aA":5,"abc":1,"x":2,"z":{"b":1,"a":2},"é":1',
+    );
+  });
+
+  it("has no member that only the server makes", () => {
+    const forged = managedKeys.map((key) => `${JSON.stringify(key)}:"forged"`);
+    expect(stored(`{${forged.join(",")},"@Id":1,"@projection":true}`)).toBe(
+      '"@Id":1,"@projection":true',
+    );
+  });
+
+  it("has the server's own attachments, not the client's", () => {
+    const list = Buffer.from('[{"Name":"x"}]');
+    const server = [
+      { key: "@counters", valueText: Buffer.from('["likes"]') },
+      { key: "@attachments", valueText: list },
+      { key: "@timeseries", valueText: null },
+    ];
+    const expected = '"@attachments":[{"Name":"x"}],"@collection":"U","@counters":["likes"],"k":1';
+    expect(stored('{"k":1,"@attachments":[],"@collection":"U"}', server)).toBe(expected);
+    expect(again(expected, [{ key: "@counters", valueText: null }])).toBe(
+      '"@attachments":[{"Name":"x"}],"@collection":"U","k":1',
+    );
+    expect(again('"@collection":"U","k":1', server)).toBe(expected);
+    expect(again("", server)).toBe('"@attachments":[{"Name":"x"}],"@counters":["likes"]');
+  });
+
+  it("is unchanged when it is written again", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue()), (members) => {
+        const once = stored(JSON.stringify(members));
+        expect(again(once, [])).toBe(once);
+        const keys = Object.keys(JSON.parse(`{${once}}`) as object);
+        const sent = Object.keys(JSON.parse(JSON.stringify(members)) as object);
+        expect(keys.toSorted()).toEqual(
+          sent.filter((key) => !managedKeys.includes(key)).toSorted(),
+        );
+        const written = [...once.matchAll(/./gsu)].length > 0 ? keysInOrder(once) : [];
+        expect(written).toEqual(
+          written.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+/** The keys of members' text in the order of the text. */
+function keysInOrder(text: string): string[] {
+  const bytes = Buffer.from(`{${text}}`);
+  parser.parseValue(bytes, 0, bytes.length);
+  const keys: string[] = [];
+  const again = Buffer.from(`{"@metadata":{${text}}}`);
+  parser.parse(again, 0, again.length);
+  for (let k = 0; k < parser.metadataCount; k++) {
+    const [from, to] = parser.metadataSpans.subarray(4 * k, 4 * k + 2);
+    keys.push(JSON.parse(parser.metadata.toString("utf8", from, to)) as string);
+  }
+  return keys;
+}
+
+describe("the collection", () => {
+  it.each([
+    ["{}", "@empty"],
+    ['{"@collection":null}', "@empty"],
+    ['{"@collection":5}', "@empty"],
+    ['{"@collection":""}', ""],
+    ['{"@collection":"Users"}', "Users"],
+    ['{"@collection":"Us\\u0065rs é\\n"}', "Users é\n"],
+    ['{"@Collection":"Users"}', "@empty"],
+  ])("of %s is '%s'", (metadata, collection) => {
+    stored(metadata);
+    expect(writer.collection).toBe(collection);
+  });
+
+  it("need not be stored when it is all there is, spelled as the collection", () => {
+    stored('{"@collection":"Users"}');
+    expect(writer.isOnly(collectionMemberOf("Users"))).toBe(true);
+    expect(writer.isOnly(collectionMemberOf("users"))).toBe(false);
+    stored("{}");
+    expect(writer.isOnly(collectionMemberOf("@empty"))).toBe(true);
+    stored('{"@collection":"Users","k":1}');
+    expect(writer.isOnly(collectionMemberOf("Users"))).toBe(false);
+    stored('{"@collection":null}');
+    expect(writer.isOnly(collectionMemberOf("@empty"))).toBe(false);
+  });
+});
+
+it("depends on nothing that was made before it", () => {
+  const texts = [
+    "{}",
+    '{"@collection":"Users"}',
+    '{"@collection":"Posts"}',
+    '{"@collection":5}',
+    '{"@id":"users/1"}',
+    '{"@collection":"Users","k":1}',
+    '{"k":"@collection"}',
+  ];
+  const lists: ServerMember[][] = [[], [{ key: "@counters", valueText: Buffer.from("[]") }]];
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.constantFrom(...texts), fc.constantFrom(...lists)), { maxLength: 8 }),
+      (calls) => {
+        for (const [text, members] of calls) {
+          const made = stored(text, members);
+          const fresh = new MetadataWriter();
+          fresh.fromParser(parser, members);
+          expect(made).toBe(fresh.text.toString("utf8", 0, fresh.length));
+          expect(writer.collection).toBe(fresh.collection);
+        }
+      },
+    ),
+  );
+});

@@ -1,0 +1,125 @@
+/** Attachments in maps: what is told of them, their contents as text, and when a map is run again. */
+import { afterEach, describe, expect, it } from "vitest";
+import { indexedContentBytesMax } from "../../../../engine/base/limits.ts";
+import type { Database } from "../../../../engine/engine.ts";
+import { deleteAttachment, putAttachment } from "../../../../engine/writes/attachments.ts";
+import {
+  closeDatabases,
+  openDatabase,
+  putAll,
+  query,
+  temporaryFolder,
+} from "../../../support/open-database.ts";
+
+afterEach(closeDatabases);
+
+async function attach(database: Database, id: string, name: string, content: string | Buffer) {
+  const lease = await database.blobs.store([Buffer.from(content)]);
+  await database.write((transaction) =>
+    putAttachment(transaction, id, {
+      name,
+      contentType: "text/plain",
+      hash: lease.hash,
+      size: lease.size,
+    }),
+  );
+  lease.release();
+}
+
+async function withFiles(folder?: string): Promise<Database> {
+  const database = await openDatabase(folder);
+  await putAll(database, "Files", { "files/1": {}, "files/2": {}, "files/3": { Of: "files/1" } });
+  await attach(database, "files/1", "Readme.txt", "hello w\u00f6rld");
+  await attach(database, "files/1", "b.txt", "\ufeffsecond");
+  return database;
+}
+
+async function mapped(database: Database, body: string): Promise<unknown[]> {
+  await database.queries.administration.deploy(
+    [{ Name: "I", Maps: [`map('Files', f => ${body})`], Fields: { X: { Storage: "Yes" } } }],
+    true,
+  );
+  await database.queries.indexes.waitForNonStale("ReplacementOf/I", 10_000);
+  return await values(database);
+}
+
+/** What is kept of a field is text. */
+async function values(database: Database): Promise<unknown[]> {
+  const text = "from index 'I' order by id() select X";
+  const { rows } = await query(database, text, { waitForNonStale: true });
+  return rows.map(({ X }) => X);
+}
+
+describe("loadAttachment", () => {
+  it("tells an attachment by its name in any case, and null when there is none", async () => {
+    const database = await withFiles();
+    const told =
+      "{ const a = loadAttachment(f, 'README.TXT'); return { X: a === null ? 'none' : [a.Name, a.Size, a.ContentType] } }";
+    expect(await mapped(database, told)).toEqual([
+      ["Readme.txt", "12", "text/plain"],
+      "none",
+      "none",
+    ]);
+    expect(await mapped(database, "({ X: loadAttachment(null, 'x') === null })")).toEqual([
+      "true",
+      "true",
+      "true",
+    ]);
+  });
+
+  it("gives contents from files as text in several encodings", async () => {
+    const database = await withFiles(temporaryFolder());
+    const content = (encoding: string) =>
+      `{ const a = loadAttachment(f, 'readme.txt'); return a && { X: a.getContentAsString(${encoding}) } }`;
+    expect(await mapped(database, content(""))).toEqual(["hello w\u00f6rld"]);
+    expect(await mapped(database, content("'utf-8'"))).toEqual(["hello w\u00f6rld"]);
+    expect(await mapped(database, content("'ASCII'"))).toEqual(["hello w??rld"]);
+    expect(await mapped(database, content("'Latin1'"))).toEqual(["hello w\u00c3\u00b6rld"]);
+    const marked =
+      "{ const a = loadAttachment(f, 'b.txt'); return a && { X: a.getContentAsString() } }";
+    expect(await mapped(database, marked)).toEqual(["second"]);
+  });
+
+  it("looks again when the attachment of a loaded document changed", async () => {
+    const database = await withFiles();
+    const ofOther =
+      "{ const o = f.Of && load(f.Of, 'Files'); const a = loadAttachment(o, 'b.txt'); return a && { X: a.getContentAsString() } }";
+    expect(await mapped(database, ofOther)).toEqual(["second"]);
+    await attach(database, "files/1", "B.TXT", "third");
+    expect(await values(database)).toEqual(["third"]);
+    await database.write((transaction) => deleteAttachment(transaction, "files/1", "b.txt"));
+    expect(await values(database)).toEqual([]);
+  });
+
+  it("is an error of the document that asks for an unknown encoding, or for too much", async () => {
+    const database = await withFiles();
+    await attach(database, "files/2", "Readme.txt", Buffer.alloc(indexedContentBytesMax + 1, 97));
+    const content =
+      "{ const a = loadAttachment(f, 'readme.txt'); return { X: a ? a.getContentAsString().length : 0 } }";
+    expect(await mapped(database, content)).toEqual(["11", "0"]);
+    expect(
+      await mapped(
+        database,
+        "({ X: f.Of ? 1 : loadAttachments(f).map(a => a.getContentAsString('x')) })",
+      ),
+    ).toEqual(["1"]);
+  });
+
+  it("says that it wants a document", async () => {
+    const database = await withFiles();
+    await mapped(database, "({ X: f.Of ? loadAttachment('files/1', 'b.txt') : 1 })");
+    const index = database.queries.indexes.byName("I");
+    expect(
+      JSON.stringify((index as unknown as { errors: { list: unknown } }).errors.list),
+    ).toContain("loadAttachment(doc, name) must be called with a document");
+  });
+});
+
+describe("loadAttachments", () => {
+  it("lists them in the order of their names", async () => {
+    const database = await withFiles();
+    expect(await mapped(database, "({ X: loadAttachments(f).map(a => a.Name + a.Size) })")).toEqual(
+      [["b.txt9", "Readme.txt12"], [], []],
+    );
+  });
+});

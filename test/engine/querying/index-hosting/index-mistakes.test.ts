@@ -1,0 +1,54 @@
+/** A mistake in one index is that index's: the others go on, and so does one whose documents could not be read for a moment. */
+import { expect, test, vi } from "vitest";
+import { InvariantError } from "../../../../engine/base/assert.ts";
+import { EngineError } from "../../../../engine/base/errors.ts";
+import type { Database } from "../../../../engine/database/database.ts";
+import type { OpenIndex } from "../../../../engine/indexing/open-index.ts";
+import { query } from "../../../support/open-database.ts";
+import { openTestDatabase } from "../../../support/open-test-database.ts";
+
+async function withIndexes(): Promise<{ database: Database; first: OpenIndex; other: OpenIndex }> {
+  const database = await openTestDatabase();
+  for (const Name of ["Users", "Orders"]) {
+    await database.put(`${Name}/1`, { n: 1, "@metadata": { "@collection": Name } });
+    await query(database, `from ${Name} where n = 1`);
+  }
+  const indexes = database.queries.indexes.all();
+  const first = indexes.find(({ name }) => name.includes("Users"));
+  const other = indexes.find(({ name }) => name.includes("Orders"));
+  if (first === undefined || other === undefined) throw new Error("there are two indexes");
+  return { database, first, other };
+}
+
+async function putBoth(database: Database, id: number): Promise<void> {
+  for (const Name of ["Users", "Orders"]) {
+    await database.put(`${Name}/${id}`, { n: 1, "@metadata": { "@collection": Name } });
+  }
+}
+
+test("whatever an index throws, the others follow, and go on following", async () => {
+  const { database, first } = await withIndexes();
+  const mistake = new InvariantError("broken");
+  vi.spyOn(first.index, "isStale", "get").mockImplementation(() => {
+    throw mistake;
+  });
+  for (const id of [2, 3, 4]) {
+    await putBoth(database, id);
+    const { ids } = await query(database, "from Orders where n = 1");
+    expect(ids).toHaveLength(id);
+  }
+  expect(first.failure).toBe(mistake);
+  vi.restoreAllMocks();
+});
+
+test("an index whose documents could not be read goes on a little later", async () => {
+  const { database, first, other } = await withIndexes();
+  vi.spyOn(first.index, "catchUp").mockImplementationOnce(() => {
+    throw new EngineError("read-failed", "EMFILE");
+  });
+  await putBoth(database, 2);
+  expect((await query(database, "from Orders where n = 1")).ids).toHaveLength(2);
+  expect(first.failure).toBeNull();
+  expect((await query(database, "from Users where n = 1")).ids).toHaveLength(2);
+  expect([first.failure, other.failure]).toEqual([null, null]);
+});

@@ -1,0 +1,135 @@
+import { expect, onTestFinished, test } from "vitest";
+import { Database } from "../../../../engine/database/database.ts";
+import { SegmentCache } from "../../../../engine/log/segment-cache.ts";
+import { nodeEnvironment } from "../../../../engine/platform/node-environment.ts";
+import { putParsed } from "../../../../engine/writes/documents.ts";
+import { type QueryReply, query } from "../../../support/open-database.ts";
+import { newTestFolder } from "../../../support/open-test-database.ts";
+
+const documentCount = 2_000;
+
+/** Segments of which at most one is in memory, besides the one that is written. */
+const coldLog = () => ({
+  log: { segmentBytesMin: 16_384, segmentBytesMax: 65_536, cache: new SegmentCache(1) },
+});
+
+async function open(folder: string): Promise<Database> {
+  const database = await Database.open(nodeEnvironment(), "cold", `${folder}/db`, coldLog());
+  onTestFinished(() => database.close());
+  return database;
+}
+
+function parseAndPut(
+  database: Database,
+  documents: readonly (readonly [string, object])[],
+): Promise<void> {
+  return database.write((transaction) => {
+    for (const [id, body] of documents) {
+      transaction.state.parseText(JSON.stringify(body));
+      putParsed(transaction, id, undefined);
+    }
+  });
+}
+
+const cities = 20;
+
+async function fill(database: Database): Promise<void> {
+  await parseAndPut(
+    database,
+    Array.from({ length: cities }, (_, i) => [
+      `cities/${i}`,
+      { Name: `City ${i}`, "@metadata": { "@collection": "Cities" } },
+    ]),
+  );
+  for (let from = 0; from < documentCount; from += 500) {
+    await parseAndPut(
+      database,
+      Array.from({ length: 500 }, (_, k) => {
+        const i = from + k;
+        const body = {
+          Name: `user ${i} ${i % 7 === 0 ? "harbour" : "lake"}`,
+          Age: i % 60,
+          City: `cities/${i % cities}`,
+          "@metadata": { "@collection": "Users" },
+        };
+        return [`users/${i}`, body];
+      }),
+    );
+  }
+}
+
+const definitions = [
+  {
+    Name: "Users/ByAge",
+    Maps: ["map('Users', u => ({ Age: u.Age, Count: 1 }))"],
+    Reduce:
+      "groupBy(x => x.Age).aggregate(g => ({ Age: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0) }))",
+  },
+  {
+    Name: "Users/ByCityName",
+    Maps: [
+      'from u in docs.Users let c = LoadDocument(u.City, "Cities") select new { CityName = c.Name }',
+    ],
+  },
+];
+
+const questions = [
+  "from Users where Age > 57 order by Age as long desc, id() limit 10",
+  "from Users where search(Name, 'harbour') order by id() limit 3",
+  "from Users group by City where count() > 1 order by City select City, count(), sum(Age)",
+  "from index 'Users/ByAge' where Count > 10 order by Age as long limit 5",
+  "from index 'Users/ByCityName' where CityName = 'city 7' order by id() limit 4",
+];
+
+async function answers(database: Database): Promise<object[]> {
+  const replies: object[] = [];
+  for (const question of questions) {
+    const reply: QueryReply = await query(database, question, { timeoutMs: 20_000 });
+    expect(reply.outcome?.isStale, question).toBe(false);
+    replies.push({ question, total: reply.outcome?.totalResults, rows: reply.rows });
+  }
+  return replies;
+}
+
+test("indexes are built over records that are all on the disk", async () => {
+  const folder = await newTestFolder();
+  const first = await open(folder);
+  await fill(first);
+  await first.close();
+
+  const second = await open(folder);
+  expect(second.state.log.isInMemory()).toBe(false);
+  await second.queries.administration.deploy(definitions, true);
+  const expected = await answers(second);
+  expect(expected).toMatchObject([
+    { total: 66 },
+    { total: 286 },
+    { total: cities },
+    { total: 60 },
+    { total: documentCount / cities },
+  ]);
+  await second.close();
+
+  const third = await open(folder);
+  expect(await answers(third)).toEqual(expected);
+  // What is written after the restart is taken in, too.
+  await third.put("users/extra", {
+    Age: 59,
+    City: "cities/7",
+    Name: "harbour",
+    "@metadata": { "@collection": "Users" },
+  });
+  await third.put("cities/8", { Name: "City 7", "@metadata": { "@collection": "Cities" } });
+  const changed = await answers(third);
+  expect(changed).toMatchObject([
+    { total: 67 },
+    { total: 287 },
+    { total: cities },
+    { total: 60 },
+    { total: 2 * (documentCount / cities) + 1 },
+  ]);
+  await third.close();
+
+  const fourth = await open(folder);
+  expect(await answers(fourth)).toEqual(changed);
+});

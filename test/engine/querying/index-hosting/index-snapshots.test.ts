@@ -1,0 +1,283 @@
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { expect, onTestFinished, test } from "vitest";
+import { Database, type DatabaseOptions } from "../../../../engine/database/database.ts";
+import { nodeEnvironment } from "../../../../engine/platform/node-environment.ts";
+import { putCompareExchange } from "../../../../engine/writes/compare-exchange.ts";
+import { incrementCounter } from "../../../../engine/writes/counters.ts";
+import { query } from "../../../support/open-database.ts";
+import { newTestFolder } from "../../../support/open-test-database.ts";
+import { SeededRandom } from "../../../support/random.ts";
+
+async function open(folder: string, options: DatabaseOptions = {}): Promise<Database> {
+  const database = await Database.open(nodeEnvironment(), "kept", `${folder}/db`, options);
+  onTestFinished(() => database.close());
+  return database;
+}
+
+/** What a kill of the process would leave, in another folder. */
+async function crashed(folder: string, options: DatabaseOptions = {}): Promise<Database> {
+  const copy = await newTestFolder();
+  cpSync(`${folder}/db`, `${copy}/db`, {
+    recursive: true,
+    filter: (path) => !/\bLOCK[^/]*$/.test(path),
+  });
+  return await open(copy, options);
+}
+
+const definitions = [
+  {
+    Name: "Loaded",
+    Maps: [
+      'from u in docs.Users let c = LoadDocument(u.City, "Cities") select new { CityName = c.Name, u.Age }',
+    ],
+    Fields: { CityName: { Storage: "Yes" } },
+  },
+  {
+    Name: "Reduced",
+    Maps: ["map('Users', u => ({ Age: u.Age, Count: 1 }))"],
+    Reduce:
+      "groupBy(x => x.Age).aggregate(g => ({ Age: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0) }))",
+    OutputReduceToCollection: "Ages",
+  },
+  {
+    Name: "Fanned",
+    Maps: [
+      "map('Users', u => (u.Tags || []).map(t => boost({ Tag: t, Owner: id(u), List: u.Tags, _: createField('is_' + t, u.Age, { storage: true }) }, u.Age > 30 ? 2 : 1)))",
+    ],
+  },
+  {
+    Name: "Counted",
+    Maps: ["counters.map('Users', 'likes', c => ({ Likes: c.Value, Of: c.DocumentId }))"],
+  },
+  {
+    Name: "Exchanged",
+    Maps: ["map('Users', u => ({ Rate: (cmpxchg('rates/' + u.City) || {}).Rate, Age: u.Age }))"],
+  },
+  { Name: "Failing", Maps: ["map('Users', u => { if (u.Bad) throw 'no'; return { Ok: 1 }; })"] },
+];
+
+const questions = [
+  "from Users where Age > 20 order by Age as long, id()",
+  "from Users where search(Name, 'lake') order by id()",
+  "from Users group by City order by City select City, count(), sum(Age), sum(Score)",
+  "from index 'Loaded' where CityName != 'x' order by id() select CityName, Age",
+  "from index 'Reduced' order by Age as long",
+  "from Ages order by Age as long",
+  "from index 'Fanned' where Tag in ('a', 'b') order by Owner, id()",
+  "from index 'Fanned' where is_c > 10 order by id()",
+  "from index 'Counted' order by Of, Likes as long",
+  "from index 'Exchanged' where Rate > 0 order by id()",
+  "from index 'Failing' where Ok = 1 order by id()",
+];
+
+/** Rows without what is another one for every database. */
+function shown(rows: readonly Record<string, unknown>[]): object[] {
+  return rows.map(({ "@metadata": metadata, ...rest }) => ({
+    ...rest,
+    id: (metadata as { "@id"?: string } | undefined)?.["@id"]?.replace(/\d{5,}$/, ""),
+  }));
+}
+
+async function answers(database: Database): Promise<object[]> {
+  const replies: object[] = [];
+  for (const question of questions) {
+    const { outcome, rows } = await query(database, question, { timeoutMs: 20_000 });
+    expect(outcome?.isStale, question).toBe(false);
+    replies.push({ question, total: outcome?.totalResults, rows: shown(rows) });
+  }
+  database.queries.indexes.checkInvariants();
+  return replies;
+}
+
+/** What indexes built from nothing answer. */
+async function answersAnew(database: Database): Promise<object[]> {
+  for (const { name } of database.queries.indexes.all()) database.queries.indexes.reset(name);
+  return await answers(database);
+}
+
+const changesOf = (database: Database) =>
+  database.queries.indexes.all().map(({ index }) => index.changeCount);
+
+const userOf = (random: SeededRandom, i: number) => ({
+  Name: `user ${i} ${random.below(2) === 0 ? "lake" : "harbour"}`,
+  Age: random.below(60),
+  Score: random.below(1000) / 8,
+  City: `cities/${random.below(8)}`,
+  Tags: ["a", "b", "c"].slice(0, random.below(4)),
+  Bad: random.below(12) === 0,
+  "@metadata": { "@collection": "Users" },
+});
+
+async function change(database: Database, random: SeededRandom, count: number): Promise<void> {
+  const writes: Promise<unknown>[] = [];
+  for (let step = 0; step < count; step++) {
+    const i = random.below(200);
+    const city = { Name: `city ${random.below(30)}`, "@metadata": { "@collection": "Cities" } };
+    const kind = random.below(14);
+    if (kind < 8) writes.push(database.put(`users/${i}`, userOf(random, i)));
+    else if (kind < 10) writes.push(database.delete(`users/${i}`));
+    else if (kind === 10) writes.push(database.put(`cities/${random.below(8)}`, city));
+    else if (kind === 11) writes.push(database.delete(`cities/${random.below(8)}`));
+    else if (kind === 12) {
+      writes.push(
+        database.write((transaction) => {
+          const id = `users/${i}`;
+          if (transaction.find(id) >= 0) incrementCounter(transaction, id, "likes", 3n);
+        }),
+      );
+    } else {
+      const key = `rates/cities/${random.below(8)}`;
+      const { documents } = database.queries.administration;
+      const text = JSON.stringify({ Object: { Rate: random.below(9) } });
+      writes.push(
+        database.write((transaction) =>
+          putCompareExchange(transaction, key, documents.compareExchangeVersionOf(key), text),
+        ),
+      );
+    }
+  }
+  await Promise.all(writes);
+}
+
+async function filled(folder: string, random: SeededRandom, options: DatabaseOptions = {}) {
+  const database = await open(folder, options);
+  await change(database, random, 600);
+  await database.queries.administration.deploy(definitions, true);
+  await answers(database);
+  return database;
+}
+
+test("after a clean stop indexes have what they had, in the same order, and map nothing again", async () => {
+  const folder = await newTestFolder();
+  const reports: string[] = [];
+  const first = await filled(folder, new SeededRandom(7));
+  const expected = await answers(first);
+  const statistics = first.queries.indexes.all().map((index) => index.statistics());
+  await first.close();
+  const again = await open(folder, { report: (message) => reports.push(message) });
+  expect(await answers(again)).toEqual(expected);
+  expect(changesOf(again).every((count) => count === 0)).toBe(true);
+  const failing = again.queries.indexes.byName("Failing");
+  expect(failing?.statistics().mapErrors).toBe(
+    statistics.find(({ name }) => name === "Failing")?.mapErrors,
+  );
+  expect(failing?.statistics().mapErrors).toBeGreaterThan(0);
+  expect(reports).toEqual([]);
+  expect(await answersAnew(again)).toEqual(expected);
+});
+
+test.each([1, 2, 3])(
+  "indexes are what building them anew gives, over stops, crashes and changes (seed %i)",
+  async (seed) => {
+    const random = new SeededRandom(seed);
+    const options = { indexSnapshots: { intervalMs: 1 } };
+    let folder = await newTestFolder();
+    let database = await filled(folder, random, options);
+    for (let round = 0; round < 5; round++) {
+      await change(database, random, 1 + random.below(300));
+      if (random.below(2) === 0) await answers(database);
+      if (random.below(3) === 0) await database.maintenance.cleanTombstones();
+      if (random.below(2) === 0) {
+        await new Promise((resolve) => setTimeout(resolve, 30 + random.below(100)));
+      }
+      await change(database, random, random.below(100));
+      if (random.below(2) === 0) await database.close();
+      const copy = await newTestFolder();
+      cpSync(`${folder}/db`, `${copy}/db`, {
+        recursive: true,
+        filter: (path) => !/\bLOCK[^/]*$/.test(path),
+      });
+      await database.close();
+      folder = copy;
+      database = await open(folder, options);
+      if (random.below(2) === 0) await change(database, random, random.below(100));
+      const got = await answers(database);
+      expect(got).toEqual(await answersAnew(database));
+    }
+  },
+);
+
+test("after a crash only what came after the snapshots is taken in", async () => {
+  const folder = await newTestFolder();
+  const random = new SeededRandom(11);
+  const first = await filled(folder, random);
+  await first.close();
+  const second = await open(folder);
+  const before = await answers(second);
+  await second.put("users/new", userOf(random, 1));
+  await second.delete("users/3");
+  await second.delete("cities/2");
+  const expected = await answers(second);
+  expect(expected).not.toEqual(before);
+  const third = await crashed(folder);
+  expect(await answers(third)).toEqual(expected);
+  for (const { index } of third.queries.indexes.all()) {
+    expect(index.changeCount).toBeLessThan(20);
+  }
+});
+
+test("a damaged snapshot is told of, and its index is built anew", async () => {
+  const folder = await newTestFolder();
+  const first = await filled(folder, new SeededRandom(3));
+  const expected = await answers(first);
+  const indexCount = first.queries.indexes.all().length;
+  await first.close();
+  const names = readdirSync(`${folder}/db/indexes`);
+  expect(names.length).toBe(indexCount);
+  for (const [i, name] of names.entries()) {
+    const path = `${folder}/db/indexes/${name}`;
+    const bytes = readFileSync(path);
+    if (i === 0) continue;
+    const at = Math.floor((bytes.length * i) / names.length);
+    bytes[at] = (bytes[at] as number) ^ 4;
+    writeFileSync(path, i === 1 ? bytes.subarray(0, bytes.length - 100) : bytes);
+  }
+  writeFileSync(`${folder}/db/indexes/0000000099.idx.tmp`, "half");
+  writeFileSync(`${folder}/db/indexes/0000000098.idx`, "");
+  const reports: string[] = [];
+  const again = await open(folder, { report: (message) => reports.push(message) });
+  expect(await answers(again)).toEqual(expected);
+  expect(reports.length).toBeGreaterThanOrEqual(names.length - 2);
+  expect(reports[0]).toMatch(/^Index '.+' of database 'kept' .* built anew/);
+  await again.close();
+  expect(readdirSync(`${folder}/db/indexes`).length).toBe(indexCount);
+});
+
+test("an index that was deployed anew, reset or deleted does not come back with old entries", async () => {
+  const folder = await newTestFolder();
+  const first = await filled(folder, new SeededRandom(5));
+  await first.close();
+  const second = await open(folder);
+  const changed = [
+    { Name: "Loaded", Maps: ["map('Users', u => ({ CityName: 'other', Age: u.Age }))"] },
+  ];
+  await second.queries.administration.deploy(changed, true);
+  await second.queries.administration.delete("Fanned");
+  await second.queries.indexes.waitForNonStale("Loaded", 10_000);
+  second.queries.indexes.reset("Reduced");
+  const text = "from index 'Loaded' where CityName = 'other'";
+  const { outcome } = await query(second, text);
+  expect(outcome?.totalResults).toBeGreaterThan(100);
+  const third = await crashed(folder);
+  expect((await query(third, text)).outcome?.totalResults).toBe(outcome?.totalResults);
+  expect(third.queries.indexes.byName("Fanned")).toBeUndefined();
+  await third.close();
+  const indexCount = second.queries.indexes.all().length;
+  await second.close();
+  expect(readdirSync(`${folder}/db/indexes`).length).toBe(indexCount);
+});
+
+test("a query that comes while snapshots are read waits for them", async () => {
+  const folder = await newTestFolder();
+  const first = await filled(folder, new SeededRandom(9));
+  await first.close();
+  const again = await open(folder);
+  const index = again.queries.indexes.byName("Loaded");
+  expect(index?.isRestoring).toBe(true);
+  expect(index?.isStale).toBe(true);
+  const reply = await query(again, "from index 'Loaded' where Age >= 0", {
+    waitForNonStale: false,
+  });
+  expect(reply.outcome?.isStale).toBe(false);
+  expect(reply.outcome?.totalResults).toBeGreaterThan(100);
+});

@@ -1,0 +1,52 @@
+/** Who listens cannot stop who writes. */
+import { expect, test } from "vitest";
+import type { DocumentChange } from "../../../engine/store/changes.ts";
+import { openTestDatabase } from "../../support/open-test-database.ts";
+
+test("a listener that throws is told nothing more; the others, and writers, go on", async () => {
+  const reports: unknown[] = [];
+  const mistake = new Error("a listener's mistake");
+  const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
+  const heard: string[] = [];
+  let calls = 0;
+  database.feed.listen(() => {
+    calls++;
+    throw mistake;
+  });
+  database.feed.listen((change) => heard.push((change as DocumentChange).id));
+  await Promise.all([database.put("a", {}), database.put("b", {})]);
+  await database.put("c", {});
+  expect(heard).toEqual(["a", "b", "c"]);
+  expect(calls).toBe(1);
+  expect(reports).toEqual([mistake]);
+});
+
+test("one that is told of commits stays, so that what it wakes does not sleep for ever", async () => {
+  const reports: unknown[] = [];
+  const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
+  let commits = 0;
+  database.feed.listenToCommits(() => {
+    if (++commits === 1) throw new Error("once");
+  });
+  await database.put("a", {});
+  await database.put("b", {});
+  expect(commits).toBe(2);
+  expect(reports).toHaveLength(1);
+});
+
+test("a listener to operations or to the end that throws reaches nobody either", async () => {
+  const reports: unknown[] = [];
+  const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
+  const fail = (): never => {
+    throw new Error("a listener's mistake");
+  };
+  database.operations.listen(fail);
+  database.feed.listenToEnd(fail);
+  database.feed.listenToIndexes(fail);
+  database.feed.tellEnd("it was disabled");
+  database.feed.tellIndex("IndexAdded", "one");
+  const { ended } = await database.operations.start("Nothing", "does nothing", async () => ({}));
+  expect((await ended).info.state.status).toBe("completed");
+  expect(reports).toHaveLength(3);
+  await database.close();
+});

@@ -1,0 +1,364 @@
+/** Who may do what: every route of the table, against every kind of caller, over the wire. */
+import { once } from "node:events";
+import * as tls from "node:tls";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CertificatePair } from "../../../certs/authority.ts";
+import { routes } from "../../../server/endpoints/route-table.ts";
+import type { Exchange } from "../../../server/http/exchange.ts";
+import type { Route } from "../../../server/routing/route.ts";
+import { databasePrefix } from "../../../server/routing/route.ts";
+import type { Access } from "../../../server/security/access.ts";
+import {
+  noCertificate,
+  requestHttp2,
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../../support/start-test-server.ts";
+
+/** Kinds of callers; the database in every path is "mine". */
+const callers = [
+  "nobody",
+  "deleted",
+  "unauthenticated-clients",
+  "other-database",
+  "reader",
+  "writer",
+  "database-admin",
+  "operator",
+  "cluster-node",
+  "cluster-admin",
+] as const;
+type Caller = (typeof callers)[number];
+
+/** The specification: the first caller in the order above that may, and all after it. */
+const firstAllowed: Record<Access, Caller> = {
+  open: "nobody",
+  "valid-user": "unauthenticated-clients",
+  read: "reader",
+  write: "writer",
+  "database-admin": "database-admin",
+  operator: "operator",
+  "cluster-admin": "cluster-node",
+};
+
+/**
+ * Who may use what on RavenDB 7.2.7: measured route by route with a certificate of each kind, or declared there. `~` is a database;
+ * a `*` at the end stands for any rest. The first line that fits a route is the one that counts, and every route must
+ * have one: a new route is looked up, and written down here, before anybody can use it.
+ */
+const specification: Readonly<Record<Access, string>> = {
+  open: `
+    GET /setup/alive /auth-error.html /certificates/whoami`,
+  "cluster-admin": `
+    GET POST /admin/configuration/settings
+    POST /admin/cluster/demote
+    PUT DELETE /admin/cluster/node
+    POST /admin/console /admin/certificates/replace-cluster-cert`,
+  operator: `
+    GET PUT POST DELETE /admin/*`,
+  "database-admin": `
+    GET PUT POST DELETE RESET ~/admin/*`,
+  write: `
+    PUT PATCH DELETE ~/docs ~/queries
+    POST ~/bulk_docs ~/bulk_insert
+    PATCH ~/queries/test ~/json-patch
+    PUT DELETE ~/attachments ~/cmpxchg ~/subscriptions ~/indexes ~/changes ~/tcp
+    DELETE ~/indexes/errors ~/subscription-tasks ~/attachments/bulk
+    RESET ~/indexes
+    PUT ~/side-by-side-indexes
+    POST ~/indexes/set-lock ~/indexes/set-priority ~/indexes/try ~/indexes/test ~/indexes/replace
+    POST ~/subscriptions/try ~/subscriptions/update ~/subscriptions/drop
+    POST ~/timeseries ~/revisions/revert ~/revisions/revert/docs ~/operations/kill
+    GET ~/hilo/next
+    PUT ~/hilo/return
+    POST ~/identity/next ~/identity/seed
+    POST ~/smuggler/import ~/smuggler/import/csv ~/studio/sample-data`,
+  read: `
+    POST ~/docs ~/queries ~/streams/queries ~/multi_get ~/smuggler/export ~/timeseries/ranges
+    POST ~/attachments ~/attachments/bulk ~/indexes/has-changed ~/smuggler/validate-options
+    POST ~/counters
+    GET HEAD ~/*`,
+  "valid-user": `
+    GET / /databases /topology /build/version /cluster/topology /cluster/node-info
+    GET /configuration/client /license/status /debug/server-id /debug/routes /operations/state
+    GET /info/tcp /info/remote-task/tcp`,
+};
+/** In which order levels are looked up: the lists of higher ones have the fewer stars. */
+const levels = [
+  "open",
+  "cluster-admin",
+  "operator",
+  "database-admin",
+  "write",
+  "read",
+  "valid-user",
+] as const satisfies readonly Access[];
+/** Stricter here. The package of RavenDB has no keys in it, ours does. (Handlers may ask for more: `POST ~/counters` that changes.) */
+const stricter: Readonly<Record<string, Access>> = {
+  "GET /admin/debug/cluster-info-package": "cluster-admin",
+  "POST ~/timeseries/names/config": "database-admin",
+  "POST /admin/certificates/refresh": "cluster-admin",
+};
+
+/** The level of `METHOD path` by the specification; undefined: it is not there. */
+function specifiedLevel(name: string): Access | undefined {
+  const [method = "", path = ""] = name.split(" ");
+  const fits = (pattern: string) =>
+    pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+  return (
+    stricter[name] ??
+    levels.find((level) =>
+      specification[level].split("\n").some((line) => {
+        const words = line.trim().split(" ");
+        const isPath = (word: string) => word.startsWith("/") || word.startsWith("~");
+        return words.includes(method) && words.filter(isPath).some(fits);
+      }),
+    )
+  );
+}
+
+function nameOf(route: Route): string {
+  return `${route.method} ${route.path.replace(databasePrefix, "~/")}`;
+}
+
+/** Some routes that RavenDB has and this server does not (yet). */
+const foreignRoutes = [
+  "GET /studio/index.html",
+  "GET /secrets/generate",
+  "GET /server/notification-center/watch",
+  "GET /admin/secrets",
+  "POST /admin/restore/database",
+  "POST /admin/cluster/bootstrap",
+  "POST /admin/console",
+  "GET /admin/certificates/export",
+  "DELETE /admin/certificates/purge",
+  "POST /authentication/2fa",
+  "POST /setup/secured",
+  "GET /monitoring/snmp",
+  "POST /databases/mine/admin/backup",
+  "PUT /databases/mine/admin/etl",
+  "GET /databases/mine/debug/storage/report",
+  "GET /databases/mine/notification-center/watch",
+  "POST /databases/mine/replication/replicateDocs",
+  "POST /databases/mine/transactions/replay",
+  "OPTIONS /databases/mine/docs",
+  "TRACE /databases/mine/docs",
+] as const;
+
+let server: TestServer;
+const pairs = new Map<Caller, CertificatePair>();
+
+/** The same table, its handlers replaced: what is tested is who gets to them. */
+const markedRoutes = routes.map((route): Route => {
+  if (route.kind === "websocket") return route;
+  return { ...route, handle: (exchange: Exchange) => exchange.reply(204) };
+});
+
+beforeAll(async () => {
+  server = await startTestServer({
+    routes: markedRoutes,
+    databases: [{ name: "mine", isDisabled: false }],
+  });
+  pairs.set("nobody", noCertificate);
+  const deleted = await server.client({ clearance: "ClusterAdmin" });
+  const { certificates } = server.running.services;
+  for (const one of certificates.list()) {
+    if (one.Name === "test client") await certificates.delete(one.Thumbprint);
+  }
+  pairs.set("deleted", deleted);
+  pairs.set(
+    "unauthenticated-clients",
+    await server.client({ clearance: "UnauthenticatedClients" }),
+  );
+  pairs.set("other-database", await server.client({ permissions: { other: "Admin" } }));
+  pairs.set("reader", await server.client({ permissions: { Mine: "Read" } }));
+  pairs.set("writer", await server.client({ permissions: { mine: "ReadWrite" } }));
+  pairs.set("database-admin", await server.client({ permissions: { mine: "Admin" } }));
+  pairs.set("operator", await server.client({ clearance: "Operator" }));
+  pairs.set("cluster-node", await server.client({ clearance: "ClusterNode" }));
+  pairs.set("cluster-admin", await server.client({ clearance: "ClusterAdmin" }));
+});
+afterAll(stopTestServers);
+
+describe.each(callers)("as %s", (caller) => {
+  test("every route is open or refused as its level says", async () => {
+    const session = server.session(pairs.get(caller));
+    for (const route of routes) {
+      const path = route.path.replace(databasePrefix, "/databases/mine/").replace("*", "x");
+      const reply = await requestHttp2(session, path, { method: route.method });
+      const isAllowed = callers.indexOf(caller) >= callers.indexOf(firstAllowed[route.access]);
+      const got = route.kind === "websocket" ? 400 : 204; // a plain GET of a web socket is a mistake
+      expect(reply.status, `${route.method} ${route.path}`).toBe(isAllowed ? got : 403);
+      if (!isAllowed && route.method === "HEAD") expect(reply.text).toBe("");
+      else if (!isAllowed) {
+        expect(Object.keys(reply.json as object)).toEqual(["Type", "Message", "Error"]);
+        expect(reply.json).toMatchObject({ Type: "InvalidAuth" });
+      }
+      expect(reply.headers["raven-server-version"]).toMatch(/^7\./);
+      expect(reply.headers["service-server-version"]).toBe(reply.headers["raven-server-version"]);
+    }
+    session.close();
+  });
+});
+
+describe.each(callers)("as %s", (caller) => {
+  test("what this server does not have is refused alike, or told to be missing", async () => {
+    const session = server.session(pairs.get(caller));
+    const rank = callers.indexOf(caller);
+    for (const name of foreignRoutes) {
+      if (routes.some((route) => nameOf(route) === name.replace("/databases/mine/", "~/")))
+        continue;
+      const [method, path] = name.split(" ") as [string, string];
+      const reply = await requestHttp2(session, path, { method });
+      const maySee =
+        rank >=
+        callers.indexOf(path.startsWith("/databases/") ? "reader" : "unauthenticated-clients");
+      expect([name, reply.status >= 400, reply.status === 403]).toEqual([name, true, !maySee]);
+      const type = (reply.json as { readonly Type: string }).Type;
+      expect(type, name).toBe(
+        maySee ? "Raven.Client.Exceptions.Routing.RouteNotFoundException" : "InvalidAuth",
+      );
+    }
+    session.close();
+  });
+});
+
+test.each(routes.map((route) => [nameOf(route), route.access]))(
+  "%s asks for %s, as it does on RavenDB",
+  (name, access) => {
+    const specified = specifiedLevel(name);
+    expect(specified, `${name} is in the specification`).toBeDefined();
+    expect(access).toBe(specified);
+  },
+);
+
+describe("what is hidden looks the same", () => {
+  test("without a certificate: known route, unknown route, databases, methods", async () => {
+    const session = server.session(undefined);
+    const bodies = new Set<string>();
+    for (const [method, path] of [
+      ["GET", "/databases/mine/docs"],
+      ["GET", "/databases/no-such/docs"],
+      ["GET", "/no-such-route"],
+      ["OPTIONS", "/admin/certificates"],
+      ["TRACE", "/"],
+      ["POST", "/build/version"],
+      ["GET", `/${"x".repeat(20_000)}`],
+    ] as const) {
+      const reply = await requestHttp2(session, path, { method });
+      expect(reply.status, path).toBe(403);
+      bodies.add(reply.text);
+    }
+    expect(bodies.size).toBe(1);
+    session.close();
+  });
+
+  test("with one for another database: the name is all that differs", async () => {
+    const session = server.session(pairs.get("other-database"));
+    const bodies = new Set<string>();
+    for (const path of [
+      "/databases/mine/debug/info-package",
+      "/databases/nope/debug/info-package",
+      "/databases/mine/no-such-route",
+      "/databases/nope/no-such-route",
+    ]) {
+      const reply = await requestHttp2(session, path);
+      expect(reply.status, path).toBe(403);
+      bodies.add(reply.text.replaceAll(/mine|nope/g, "?"));
+    }
+    expect(bodies.size).toBe(1);
+    session.close();
+  });
+
+  test("who may see a database is told that a route or the database is missing", async () => {
+    const session = server.session(pairs.get("operator"));
+    const missing = await requestHttp2(session, "/databases/nope/debug/info-package");
+    expect(missing.json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException",
+      Message: "Database 'nope' does not exist.",
+    });
+    expect((await requestHttp2(session, "/databases/mine/nope")).json).toMatchObject({
+      Type: "Raven.Client.Exceptions.Routing.RouteNotFoundException",
+    });
+    session.close();
+  });
+});
+
+describe("a page of another site", () => {
+  test("is refused, our own is not", async () => {
+    const { admin, url } = server;
+    for (const [origin, status] of [
+      ["https://evil.example", 403],
+      ["null", 403],
+      ["not a url", 403],
+      [url, 204],
+    ] as const) {
+      const reply = await server.request("/build/version", { headers: { origin } }, admin);
+      expect(reply.status, origin).toBe(status);
+    }
+  });
+});
+
+test("what another site's page embeds is refused, a link to us is not", async () => {
+  for (const [site, mode, status] of [
+    ["cross-site", "no-cors", 403],
+    ["cross-site", "navigate", 204],
+    ["same-origin", "cors", 204],
+    ["none", "navigate", 204],
+  ] as const) {
+    const headers = { "sec-fetch-site": site, "sec-fetch-mode": mode };
+    const reply = await server.request("/build/version", { headers });
+    expect(reply.status, `${site} ${mode}`).toBe(status);
+  }
+});
+
+test("a browser that is refused gets a page that says what to do", async () => {
+  const reply = await server.request("/", { headers: { accept: "text/html,*/*" } }, noCertificate);
+  expect(reply.status).toBe(403);
+  expect(reply.headers["content-type"]).toBe("text/html; charset=utf-8");
+  expect(reply.text).toContain(".pfx");
+});
+
+describe("a body that nobody may send is not read to its end", () => {
+  const size = 8 * 1024 * 1024; // more, and Node's own client runs into its limit of memory
+  const path = "/databases/mine/docs?id=a";
+
+  test("over HTTP/2: the refusal, then a reset of the stream", async () => {
+    const session = server.session(undefined);
+    const stream = session.request({ ":method": "PUT", ":path": path }, { endStream: false });
+    const status = new Promise((resolve) => {
+      stream.on("response", (headers) => resolve(headers[":status"]));
+    });
+    stream.on("error", () => undefined); // a reset of what is still being written
+    stream.resume();
+    stream.write(Buffer.alloc(size));
+    expect(await status).toBe(403);
+    expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
+    expect(session.socket.bytesWritten).toBeLessThan(size / 4);
+    session.destroy();
+  });
+
+  test("over HTTP/1.1: the refusal, then the end of the connection", async () => {
+    const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    socket.on("error", () => undefined); // cut off while writing
+    socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`);
+    socket.write(Buffer.alloc(size));
+    await once(socket, "close");
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+    expect(Buffer.concat(chunks).toString()).toContain("Connection: close");
+  });
+
+  test("and not asked for, when the client waits to be asked", async () => {
+    const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const head = `PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n`;
+    socket.write(`${head}Expect: 100-continue\r\n\r\n`);
+    await once(socket, "end");
+    socket.destroy();
+    expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+  });
+});
