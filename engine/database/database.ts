@@ -1,3 +1,6 @@
+/**
+ * One open database: its store and the services on top of it: queries, subscriptions, operations and background tasks.
+ */
 import { DueDocuments, type DueDocumentsOptions } from "../background/due-documents.ts";
 import { Maintenance, type MaintenanceOptions } from "../background/maintenance.ts";
 import { RevisionBin } from "../background/revision-bin.ts";
@@ -50,9 +53,6 @@ const refreshOptions: DueDocumentsOptions = {
   act: refreshDocument,
 };
 
-/**
- * One open database: its store and the services on top of it: queries, subscriptions, operations and background tasks.
- */
 export class Database extends Store {
   readonly queries: DatabaseQueries;
   readonly subscriptions: SubscriptionSet;

@@ -20,6 +20,12 @@ export interface Damaged {
 
 export class DamageList {
   #found = new Map<string, Damaged>();
+  readonly #report: (found: Damaged) => void;
+
+  /** `report`: called once for each find, until a scrub no longer finds it. */
+  constructor(report: (found: Damaged) => void) {
+    this.#report = report;
+  }
 
   /** In the order of discovery; at most `damagedListMax`. */
   get all(): readonly Damaged[] {
@@ -28,7 +34,8 @@ export class DamageList {
 
   /** Adds a document whose record a read has found damaged. */
   addDocument(id: string, file: string, offset: number): void {
-    add(this.#found, { kind: "document", id, file, offset });
+    const damaged: Damaged = { kind: "document", id, file, offset };
+    if (!this.#found.has(keyOf(damaged)) && add(this.#found, damaged)) this.#report(damaged);
   }
 
   /** Replaces the list by the result of a scrub. Cost: O(documents) when there is damage, else O(1). */
@@ -45,12 +52,21 @@ export class DamageList {
       await findDocuments(state, places, found, throttle);
       findEntries(state, places, found);
     }
+    const before = this.#found;
     this.#found = found;
+    for (const [key, damaged] of found) if (!before.has(key)) this.#report(damaged);
   }
 }
 
-function add(found: Map<string, Damaged>, damaged: Damaged): void {
-  if (found.size < damagedListMax) found.set(`${damaged.kind} ${damaged.id}`, damaged);
+function keyOf({ kind, id }: Damaged): string {
+  return `${kind} ${id}`;
+}
+
+/** @returns false when the list is full */
+function add(found: Map<string, Damaged>, damaged: Damaged): boolean {
+  if (found.size >= damagedListMax) return false;
+  found.set(keyOf(damaged), damaged);
+  return true;
 }
 
 /** Damaged ranges of the log, searchable by position. */

@@ -98,7 +98,10 @@ export abstract class Store implements LogListener {
   readonly isInMemory: boolean;
   readonly clock: Clock;
   readonly report: Report;
-  protected readonly damages = new DamageList();
+  protected readonly damages = new DamageList(({ kind, id, file, offset }) => {
+    const place = file === "" ? "" : ` (${file}, offset ${offset})`;
+    this.report(`Database '${this.name}': the stored bytes of ${kind} '${id}' are damaged${place}`);
+  });
   /**
    * Incremented by each get, query and write, so that background work can detect foreground traffic. Reads by indexes
    * that are catching up are not counted.

@@ -6,7 +6,7 @@
  * In each file 40 evenly spread bits are flipped; with `npm run test:faults` all of them, in eight parts: one for each
  * bit position within a byte.
  */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { EngineError } from "../../engine/base/errors.ts";
 import { Database } from "../../engine/database/database.ts";
 import { describeDatabase } from "../support/database-picture.ts";
@@ -183,7 +183,7 @@ test.each(["removed", "emptied"])("a file that is %s is noticed, or is not neede
   }
 });
 
-test("a scrub lists what is damaged, others go on", async () => {
+test("a scrub lists and reports what is damaged, others go on", async () => {
   const { files, history } = await makeStore(true);
   const shop = await SimulatedDatabase.open(files, history, { cacheBytes: 1 });
   expect(shop.database.damaged).toEqual([]);
@@ -195,7 +195,14 @@ test("a scrub lists what is damaged, others go on", async () => {
   flip(path, (position - number * 2 ** 32 + 60) * 8)(files);
   const blob = files.paths().find((one) => one.includes("/blobs/")) as string;
   flip(blob, 3)(files);
+  const report = vi.spyOn(shop.database, "report");
   await shop.database.scrub();
+  const said = report.mock.calls.map(([message]) => message).join("\n");
+  expect(said).toContain("the stored bytes of document 'a' are damaged (");
+  expect(said).toContain("the stored bytes of attachment '");
+  report.mockClear();
+  await shop.database.scrub();
+  expect(report.mock.calls).toEqual([]);
   const found = shop.database.damaged.map(({ kind, id }) => `${kind} ${id}`);
   expect(found).toContain("document a");
   expect(found.some((one) => one.startsWith("attachment "))).toBe(true);
