@@ -7,9 +7,11 @@
  * - When no group is dirty, a group has an entry exactly when it has values and its reduce returned an object.
  * - The pages of a group, when known, hold each of its live values once.
  */
+
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { reducePageValuesMax } from "../base/limits.ts";
+import { partitionPoint } from "../base/partition-point.ts";
 import { BytesColumn } from "./bytes-column.ts";
 import { EntryStore, type SavedDocuments } from "./entry-store.ts";
 import type { GroupOutputs, RestoredDocuments } from "./followed-index.ts";
@@ -203,12 +205,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     this.#dirty.add(group);
     const { pages } = group;
     if (pages === null) return;
-    let low = 0;
-    for (let high = pages.length; high - low > 1; ) {
-      const middle = (low + high) >>> 1;
-      if ((pages[middle] as Page).first <= entry) low = middle;
-      else high = middle;
-    }
+    const low = partitionPoint(1, pages.length, (at) => (pages[at] as Page).first <= entry) - 1;
     const page = pages[low] as Page; // the last that does not begin after the entry
     page.live--;
     page.result = null;

@@ -8,6 +8,7 @@
  *
  * Hot: bench/query.bench.ts.
  */
+import { partitionPoint } from "../base/partition-point.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 import { slicedSort, slicedSortByKey } from "./sliced-sort.ts";
@@ -245,14 +246,7 @@ export class TermOrder {
 }
 
 function lowerBound(terms: Uint32Array, compareTo: (term: number) => number): number {
-  let low = 0;
-  let high = terms.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compareTo(terms[middle] as number) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return partitionPoint(0, terms.length, (at) => compareTo(terms[at] as number) < 0);
 }
 
 function compareNumberTexts(dictionary: TermDictionary, left: number, right: number): number {

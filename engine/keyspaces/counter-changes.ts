@@ -9,6 +9,8 @@
  * - The newest etag of each id is listed, and the list ascends. Older etags of an id may be listed too, at most as many
  *   as there are ids, plus `listSpare`.
  */
+import { partitionPoint } from "../base/partition-point.ts";
+
 const listSpare = 1_024;
 
 interface Change {
@@ -49,13 +51,8 @@ export class CounterChanges {
 
   /** Changes with a higher etag. `note` must not be called during the iteration. */
   *since(etag: number): Generator<Change> {
-    let from = 0;
-    let to = this.#list.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if ((this.#list[middle] as Change).etag > etag) to = middle;
-      else from = middle + 1;
-    }
+    const list = this.#list;
+    let from = partitionPoint(0, list.length, (at) => (list[at] as Change).etag <= etag);
     for (; from < this.#list.length; from++) {
       const change = this.#list[from] as Change;
       if (this.#etagOf.get(change.id) === change.etag) yield change;

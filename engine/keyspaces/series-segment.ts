@@ -24,8 +24,10 @@
  * - Times increase strictly from entry to entry; there is at least one entry, each with at least one value.
  * - Unpacking restores what was packed, bit for bit.
  */
+
 import { assert } from "../base/assert.ts";
 import { seriesValuesMax } from "../base/limits.ts";
+import { partitionPoint } from "../base/partition-point.ts";
 
 /** One entry of a time series. */
 export interface SeriesEntry {
@@ -302,14 +304,7 @@ export class SegmentEntries {
 
   /** The number of entries before `time`. */
   countBefore(time: number): number {
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.times[middle] as number) < time) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return partitionPoint(0, this.count, (entry) => (this.times[entry] as number) < time);
   }
 }
 

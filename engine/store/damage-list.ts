@@ -1,6 +1,7 @@
 /** The documents, entries and attachments of a database that were found damaged. The others remain usable. */
 
 import { damagedListMax } from "../base/limits.ts";
+import { partitionPoint } from "../base/partition-point.ts";
 import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import type { Position } from "../log/log.ts";
 import type { Damage } from "../log/scrub.ts";
@@ -79,14 +80,10 @@ class Places {
 
   /** The damage that overlaps the record at `position`. */
   at(position: Position, length: number): Damage | undefined {
-    let low = 0;
-    let high = this.#sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const damage = this.#sorted[middle] as Damage; // low <= middle < high
-      if (damage.position + damage.length <= position) low = middle + 1;
-      else high = middle;
-    }
+    const low = partitionPoint(0, this.#sorted.length, (at) => {
+      const damage = this.#sorted[at] as Damage; // at < length
+      return damage.position + damage.length <= position;
+    });
     const damage = this.#sorted[low];
     return damage !== undefined && damage.position < position + length ? damage : undefined;
   }

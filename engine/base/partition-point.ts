@@ -1,0 +1,22 @@
+/**
+ * Binary search by a condition. Trees search for keys with tree/search.ts; the hot loops of tree/ search inline.
+ */
+
+/**
+ * The first index in [`from`, `to`) for which `isBefore` is false; `to` when there is none. `isBefore` must be true for all
+ * indexes up to some point and false for all after it. Cost: O(log(to - from)) calls.
+ */
+export function partitionPoint(
+  from: number,
+  to: number,
+  isBefore: (index: number) => boolean,
+): number {
+  let low = from;
+  let high = to;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBefore(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
