@@ -95,3 +95,8 @@ export class EngineError extends Error {
     this.details = options?.details;
   }
 }
+
+/** An argument of the caller cannot be used. */
+export function invalidArgument(message: string): EngineError {
+  return new EngineError("invalid-argument", message);
+}

@@ -41,6 +41,7 @@ import {
   recordLengthAt,
   recordWordAt,
 } from "../base/record.ts";
+import { usualChangeVector } from "./change-vector.ts";
 import type { Shape } from "./shapes.ts";
 
 // Aliases: V8 folds a module's own constants into the code, but loads imported and exported ones from
@@ -181,7 +182,7 @@ export function idOf(bytes: Buffer, start: number): string {
 /** The change vector's text. */
 export function changeVectorOf(bytes: Buffer, start: number, databaseId: string): string {
   const length = changeVectorLengthOf(bytes, start);
-  if (length === 0) return `A:${etagOf(bytes, start)}-${databaseId}`;
+  if (length === 0) return usualChangeVector(etagOf(bytes, start), databaseId);
   const from = changeVectorStartOf(bytes, start);
   return bytes.latin1Slice(from, from + length);
 }

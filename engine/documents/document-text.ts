@@ -12,6 +12,7 @@ import {
   byteQuote,
 } from "../json/bytes.ts";
 import { quoteString, writeStringCharacter } from "../json/escape.ts";
+import { nodeTag } from "./change-vector.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -44,7 +45,7 @@ export function collectionMemberOf(collection: string): Buffer {
 
 const metadataOpen = Buffer.from('"@metadata":{', "latin1");
 const changeVectorOpen = Buffer.from('"@change-vector":"', "latin1");
-const usualChangeVectorOpen = Buffer.from('"@change-vector":"A:', "latin1");
+const usualChangeVectorOpen = Buffer.from(`"@change-vector":"${nodeTag}:`, "latin1");
 const idOpen = Buffer.from('","@id":"', "latin1");
 const idOpenAfterFlags = Buffer.from('"@id":"', "latin1");
 const lastModifiedOpen = Buffer.from('"@last-modified":"', "latin1");

@@ -10,9 +10,10 @@
  */
 
 import { EngineError } from "../base/errors.ts";
+import { nextTurn } from "../base/turns.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import { newPlace } from "../log/blocks.ts";
-import { collectionIdNamed, nextTurn } from "../reading/query-rows.ts";
+import { collectionIdNamed } from "../reading/query-rows.ts";
 import { RecordReader, type RecordTable } from "../reading/record-reader.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { FetchedRecords } from "../store/fetched-records.ts";

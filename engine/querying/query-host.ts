@@ -4,23 +4,19 @@
  * Invariants:
  * - A reply's etag is taken before the first document is read: it may be older than the rows, never newer.
  */
+
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
+import { nextTurn } from "../base/turns.ts";
 import { WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable } from "../indexing/index-definition.ts";
 import type { IndexSet } from "../indexing/index-set.ts";
 import type { OpenIndex } from "../indexing/open-index.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
-import {
-  collectionIdNamed,
-  fingerprintOf,
-  nextTurn,
-  QueryRows,
-  safeHash,
-} from "../reading/query-rows.ts";
+import { collectionIdNamed, fingerprintOf, QueryRows, safeHash } from "../reading/query-rows.ts";
 import { DatabaseScripts, withCallsAsScript } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery, Condition, QueryKind } from "../rql/analyzed-query.ts";
 import {

@@ -21,8 +21,6 @@ import type { DatabaseState } from "../store/database-state.ts";
 import type { DatabaseView, Store } from "../store/store.ts";
 import { RecordReader } from "./record-reader.ts";
 
-export { nextTurn } from "../base/turns.ts";
-
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 const batchRows = 256;

@@ -4,7 +4,9 @@ import type { Clock } from "../base/environment.ts";
 import {
   formatChangeVector,
   mergeChangeVectors,
+  nodeTag,
   parseChangeVector,
+  usualChangeVector,
 } from "../documents/change-vector.ts";
 import { MetadataWriter } from "../documents/document-metadata.ts";
 import type { DocumentParser } from "../documents/document-parser.ts";
@@ -15,9 +17,6 @@ import type { DocumentTable } from "../keyspaces/document-table.ts";
 import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import type { CommitLog } from "../log/log.ts";
 import type { ChangeFeed } from "./changes.ts";
-
-/** The one-letter tag that identifies a cluster node. There is one node. */
-export const nodeTag = "A";
 
 /** A large document that was parsed before its transaction: see writes/prepared-document.ts. */
 export interface PreparedDocument {
@@ -115,7 +114,7 @@ export class DatabaseState {
   }
 
   changeVectorAt(etag: number): string {
-    return `${nodeTag}:${etag}-${this.databaseHash}`;
+    return usualChangeVector(etag, this.databaseHash);
   }
 
   /**

@@ -5,6 +5,7 @@
  * - A `Subscription` exists while it has workers; without it, the stored position is the state.
  * - Workers of a task that is changed, disabled or removed are ended in the turn in which that becomes visible.
  */
+
 import { EngineError } from "../base/errors.ts";
 import {
   sliceMs,
@@ -12,8 +13,8 @@ import {
   subscriptionBatchDocumentsMax,
   subscriptionWorkersMax,
 } from "../base/limits.ts";
+import { nextTurn } from "../base/turns.ts";
 import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
-import { nextTurn } from "../reading/query-rows.ts";
 import { etagOfPosition, newestEtag } from "../writes/subscription-position.ts";
 import {
   moveSubscription,

@@ -14,6 +14,7 @@
  * - A worker has at most one unacknowledged batch.
  * - The stored position never passes an unacknowledged document.
  */
+
 import { assert } from "../base/assert.ts";
 import {
   sliceMs,
@@ -22,8 +23,8 @@ import {
   subscriptionPassedMax,
   subscriptionPassedMs,
 } from "../base/limits.ts";
+import { nextTurn } from "../base/turns.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
-import { nextTurn } from "../reading/query-rows.ts";
 import { etagOfPosition } from "../writes/subscription-position.ts";
 import { moveSubscription } from "../writes/subscriptions.ts";
 import {

@@ -10,6 +10,7 @@ import { checkDocumentId, checkIdentityName } from "../base/names.ts";
 import { crcLengthMin, sealRecord, sealRecordAround } from "../base/record.ts";
 import { parseTimestamp } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
+import { nodeTag } from "../documents/change-vector.ts";
 import {
   DocumentFields,
   documentRecordLength,
@@ -38,7 +39,7 @@ import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
-import { type DatabaseState, nodeTag } from "../store/database-state.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { removeAttachment } from "./attachments.ts";
 import {

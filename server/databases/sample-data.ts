@@ -7,11 +7,13 @@
  * Invariants:
  * - Every dump is identical, byte for byte.
  */
+
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { turnIsOver } from "../../engine/base/turns.ts";
+import { usualChangeVector } from "../../engine/documents/change-vector.ts";
 import type { SeriesEntry } from "../../engine/keyspaces/series-segment.ts";
 import { encodeSeriesBlob } from "../../engine/smuggler/series-blob.ts";
 
@@ -245,7 +247,7 @@ function* revisions(file: SampleFile): Generator<string> {
     const states = [length, length, length, ...Array.from({ length: length + 1 }, (_, at) => at)];
     for (const [at, lineCount] of states.entries()) {
       const more = {
-        "@change-vector": `A:${++etag}-${originId}`,
+        "@change-vector": usualChangeVector(++etag, originId),
         "@flags": "HasRevisions, Revision",
       };
       const modifiedMs = changedAt - (states.length - 1 - at) * 1000;
@@ -309,7 +311,7 @@ function* segments(
     const data = {
       DocId: id,
       Name: name,
-      ChangeVector: `A:1-${originId}`,
+      ChangeVector: usualChangeVector(1, originId),
       Collection: collection,
       Baseline: timeText((entries[from] as SeriesEntry).time), // from < length
     };

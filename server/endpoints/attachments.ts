@@ -6,7 +6,7 @@
  * - A browser never renders a content as a page of this server: it is always a download.
  */
 
-import { EngineError } from "../../engine/base/errors.ts";
+import { invalidArgument } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/database/database.ts";
 import { etagOf } from "../../engine/documents/document-record.ts";
 import {
@@ -74,17 +74,17 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
   const body = await jsonBody(exchange);
   const type = body["Type"];
   if (typeof type !== "string") {
-    throw invalid("The 'Type' field in the body request is mandatory");
+    throw invalidArgument("The 'Type' field in the body request is mandatory");
   }
   if (type === "Document") {
     await replyContent(exchange, database, attachment);
     return;
   }
   if (type !== "Revision") {
-    throw invalid(`'${type}' is not a type of attachments' owners.`);
+    throw invalidArgument(`'${type}' is not a type of attachments' owners.`);
   }
   if (typeof body["ChangeVector"] !== "string" || body["ChangeVector"] === "") {
-    throw invalid("Change Vector cannot be empty for attachment type Revision");
+    throw invalidArgument("Change Vector cannot be empty for attachment type Revision");
   }
   await replyContent(
     exchange,
@@ -140,11 +140,11 @@ async function removeBulk(exchange: Exchange, { database }: DatabaseContext): Pr
 function bulkKeys(body: JsonObject): AttachmentName[] {
   const { AttachmentType } = body;
   if (AttachmentType !== "Document" && AttachmentType !== "Revision") {
-    throw invalid("The 'AttachmentType' field in the body request is mandatory");
+    throw invalidArgument("The 'AttachmentType' field in the body request is mandatory");
   }
   const named = namedAttachments(body);
   if (AttachmentType === "Revision" && named.length > 0) {
-    throw invalid("Change Vector cannot be empty for attachment type Revision");
+    throw invalidArgument("Change Vector cannot be empty for attachment type Revision");
   }
   return named;
 }
@@ -157,12 +157,12 @@ interface AttachmentName {
 /** @throws EngineError invalid-argument */
 function namedAttachments({ Attachments }: JsonObject): AttachmentName[] {
   if (!Array.isArray(Attachments)) {
-    throw invalid("The 'Attachments' field in the body request is mandatory");
+    throw invalidArgument("The 'Attachments' field in the body request is mandatory");
   }
   return Attachments.map((item: unknown) => {
     const { DocumentId: id, Name: name } = (item ?? {}) as JsonObject;
-    if (typeof id !== "string") throw invalid("Could not parse DocumentId");
-    if (typeof name !== "string") throw invalid("Could not parse Name");
+    if (typeof id !== "string") throw invalidArgument("Could not parse DocumentId");
+    if (typeof name !== "string") throw invalidArgument("Could not parse Name");
     return { id, name };
   });
 }
@@ -191,10 +191,6 @@ async function writeBytes(
     await stream.write(chunk);
     if (stream.isClosed) return;
   }
-}
-
-function invalid(message: string): EngineError {
-  return new EngineError("invalid-argument", message);
 }
 
 /** The attachment with that name of a revision of the document. */

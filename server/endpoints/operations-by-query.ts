@@ -1,13 +1,13 @@
 /** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
 
 import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/documents/change-vector.ts";
 import {
   type SetOperationOptions,
   startDeleteByQuery,
   startPatchByQuery,
   tryPatchByQuery,
 } from "../../engine/querying/operations-by-query.ts";
-import { nodeTag } from "../../engine/store/database-state.ts";
 import type { StartedOperation } from "../../engine/store/operations.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";

@@ -2,8 +2,8 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/documents/change-vector.ts";
 import { fingerprintOf } from "../../engine/reading/query-rows.ts";
-import { nodeTag } from "../../engine/store/database-state.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";

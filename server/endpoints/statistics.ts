@@ -9,8 +9,8 @@ import {
   collectionFigures,
   databaseCounts,
 } from "../../engine/database/statistics.ts";
+import { nodeTag } from "../../engine/documents/change-vector.ts";
 import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
-import { nodeTag } from "../../engine/store/database-state.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";

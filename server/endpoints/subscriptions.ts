@@ -3,11 +3,11 @@
  * Shapes and texts are those of RavenDB 7.2.7.
  */
 
-import { EngineError } from "../../engine/base/errors.ts";
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/documents/change-vector.ts";
 import { archivedBehaviors, type SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
-import { nodeTag } from "../../engine/store/database-state.ts";
 import { closed } from "../../engine/subscriptions/subscription-set.ts";
 import {
   deleteSubscription,
@@ -86,8 +86,10 @@ async function putSubscription(
 /** DELETE subscriptions?taskName=…: 204, even when it does not exist */
 async function deleteTask(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const [name = "", ...more] = exchange.query.all("taskName");
-  if (more.length > 0) throw invalid("Query string value 'taskName' must appear exactly once");
-  if (name === "") throw invalid("Query string value 'taskName' must have a non empty value");
+  if (more.length > 0)
+    throw invalidArgument("Query string value 'taskName' must appear exactly once");
+  if (name === "")
+    throw invalidArgument("Query string value 'taskName' must have a non empty value");
   await database.write((transaction) => deleteSubscription(transaction, name), {
     isDeletion: true,
   });
@@ -273,8 +275,4 @@ function connectionOf(client: string, strategy: string): JsonObject {
 /** Formats a timestamp of a task. */
 export function timeOf(micros: number | null): string | null {
   return micros === null ? null : formatTimestamp(micros);
-}
-
-function invalid(message: string): EngineError {
-  return new EngineError("invalid-argument", message);
 }

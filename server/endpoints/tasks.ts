@@ -5,8 +5,8 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/documents/change-vector.ts";
 import type { SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
-import { nodeTag } from "../../engine/store/database-state.ts";
 import {
   deleteSubscription,
   requireSubscription,

@@ -1,6 +1,6 @@
 /** Time series of documents: entries by range, statistics, and writes. Long ranges are streamed. */
 
-import { EngineError } from "../../engine/base/errors.ts";
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { runInTurns } from "../../engine/base/turns.ts";
 import type { Database } from "../../engine/database/database.ts";
 import { changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
@@ -190,15 +190,15 @@ function wantedRanges({ query }: Exchange): { name: string; bounds: SeriesBounds
   const tos = query.all("to");
   for (const [key, values] of Object.entries({ name: names, from: froms, to: tos })) {
     if (values.length > 0) continue;
-    throw invalid(`Query string ${key} is mandatory, but wasn't specified.`);
+    throw invalidArgument(`Query string ${key} is mandatory, but wasn't specified.`);
   }
   if (froms.length !== tos.length) {
-    throw invalid(
+    throw invalidArgument(
       "Length of query string values 'from' must be equal to the length of query string values 'to'",
     );
   }
   if (froms.length !== names.length) {
-    throw invalid(
+    throw invalidArgument(
       "Length of query string values 'name' must be equal to the length of query string values 'from'",
     );
   }
@@ -206,10 +206,6 @@ function wantedRanges({ query }: Exchange): { name: string; bounds: SeriesBounds
     name,
     bounds: boundsOf([froms[position], tos[position]], [name, name]),
   }));
-}
-
-function invalid(message: string): EngineError {
-  return new EngineError("invalid-argument", message);
 }
 
 /** Determines the contents of ranges, and their ETag. */

@@ -5,7 +5,7 @@
  * - Parameter names are case-insensitive; the first value of a repeated parameter wins.
  * - A query string never fails to parse as a whole: `?&a=1&&b` is `a=1`, `b` = "".
  */
-import { EngineError } from "../../engine/base/errors.ts";
+import { invalidArgument } from "../../engine/base/errors.ts";
 
 /** The part of the request target after `?`, parsed on first use. */
 export class QueryString {
@@ -48,11 +48,11 @@ export class QueryString {
     const values = this.all(name);
     const value = values[0];
     if (value === undefined) {
-      throw invalid(`Query string ${name} is mandatory, but wasn't specified.`);
+      throw invalidArgument(`Query string ${name} is mandatory, but wasn't specified.`);
     }
-    if (values.length > 1) throw invalid(`Query string ${name} must appear exactly once`);
+    if (values.length > 1) throw invalidArgument(`Query string ${name} must appear exactly once`);
     if (value.trim() === "")
-      throw invalid(`Query string value '${name}' must have a non empty value`);
+      throw invalidArgument(`Query string value '${name}' must have a non empty value`);
     return value;
   }
 
@@ -62,7 +62,7 @@ export class QueryString {
     if (!text) return fallback;
     const value = Number(text);
     if (!/^[-+]?\d+$/.test(text) || value > 2_147_483_647 || value < -2_147_483_648) {
-      throw invalid(`Could not parse header '${name}' header as int, value was: ${text}`);
+      throw invalidArgument(`Could not parse header '${name}' header as int, value was: ${text}`);
     }
     return value;
   }
@@ -75,7 +75,7 @@ export class QueryString {
     const text = this.get(name)?.trim();
     if (!text) return fallback;
     if (!/^[-+]?\d+$/.test(text) || BigInt.asIntN(64, BigInt(text)) !== BigInt(text)) {
-      throw invalid(`Could not parse header '${name}' header as long, value was: ${text}`);
+      throw invalidArgument(`Could not parse header '${name}' header as long, value was: ${text}`);
     }
     const value = Number(text);
     return Math.max(-Number.MAX_SAFE_INTEGER, Math.min(value, Number.MAX_SAFE_INTEGER));
@@ -86,7 +86,7 @@ export class QueryString {
     const text = this.get(name)?.trim();
     if (!text) return fallback;
     if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) {
-      throw invalid(`Could not parse header '${name}' header as float, value was: ${text}`);
+      throw invalidArgument(`Could not parse header '${name}' header as float, value was: ${text}`);
     }
     return Number(text);
   }
@@ -98,13 +98,13 @@ export class QueryString {
     const lower = text.toLowerCase();
     if (lower === "true") return true;
     if (lower === "false") return false;
-    throw invalid(`Could not parse query string '${name}' as bool val ${text}`);
+    throw invalidArgument(`Could not parse query string '${name}' as bool val ${text}`);
   }
 
   /** As `bool`, but rejects an empty value, as RavenDB 7.2.7 does for some. @throws EngineError invalid-argument */
   strictBool(name: string): boolean {
     if (this.get(name)?.trim() === "") {
-      throw invalid(`Could not parse query string '${name}' as bool val `);
+      throw invalidArgument(`Could not parse query string '${name}' as bool val `);
     }
     return this.bool(name, false);
   }
@@ -118,7 +118,7 @@ export class QueryString {
     if (!text) return fallback;
     const value = parseTimeSpanMs(text);
     if (value === undefined) {
-      throw invalid(`Could not parse query string '${name}' as timespan val ${text}`);
+      throw invalidArgument(`Could not parse query string '${name}' as timespan val ${text}`);
     }
     return value;
   }
@@ -134,7 +134,7 @@ export class QueryString {
       ? Date.parse(text.endsWith("Z") ? text : `${text}Z`)
       : Number.NaN;
     if (Number.isNaN(value)) {
-      throw invalid(`Could not parse query string '${name}' as date, val '${text}'`);
+      throw invalidArgument(`Could not parse query string '${name}' as date, val '${text}'`);
     }
     return value;
   }
@@ -184,8 +184,4 @@ function decodePart(text: string): string {
   } catch {
     return spaced;
   }
-}
-
-function invalid(message: string): EngineError {
-  return new EngineError("invalid-argument", message);
 }

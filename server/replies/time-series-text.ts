@@ -10,6 +10,7 @@ import {
   neverText,
 } from "../../engine/base/timestamp.ts";
 import type { Database } from "../../engine/database/database.ts";
+import { nodeTag } from "../../engine/documents/change-vector.ts";
 import type { SeriesBounds, SeriesPage, SeriesSlice } from "../../engine/keyspaces/series-page.ts";
 import type { Segment } from "../../engine/keyspaces/series-segment.ts";
 import {
@@ -17,7 +18,6 @@ import {
   segmentPrefix,
   seriesTimeText,
 } from "../../engine/keyspaces/time-series.ts";
-import { nodeTag } from "../../engine/store/database-state.ts";
 
 /** How entries are formatted. */
 export interface EntryForm {

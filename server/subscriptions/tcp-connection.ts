@@ -15,7 +15,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import { EngineError } from "../../engine/base/errors.ts";
+import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { subscriptionBatchDocumentsMax } from "../../engine/base/limits.ts";
 import type { Database } from "../../engine/database/database.ts";
 import { ReplyText } from "../../engine/documents/reply-text.ts";
@@ -147,14 +147,15 @@ export class TcpConnection {
       const { Operation: operation, OperationVersion: version, DatabaseName: name } = header;
       if (operation === "Drop") return null;
       if (operation !== "Subscription") {
-        throw invalid(
+        throw invalidArgument(
           `The operation '${String(operation)}' is not served here; 'Subscription' is.`,
         );
       }
       if (typeof version !== "number" || version < (versions.at(-1) as number)) {
-        throw invalid(`Protocol '${String(version)}' for 'Subscription' was not found.`);
+        throw invalidArgument(`Protocol '${String(version)}' for 'Subscription' was not found.`);
       }
-      if (typeof name !== "string" || name === "") throw invalid("DatabaseName is missing.");
+      if (typeof name !== "string" || name === "")
+        throw invalidArgument("DatabaseName is missing.");
       if (!versions.includes(version)) {
         const nearest = versions.find((known) => known < version) as number; // above the last
         this.#status(
@@ -170,7 +171,7 @@ export class TcpConnection {
       this.#write(`{"Status":"Ok","Version":${version},"LicensedFeatures":${features}}`);
       return { databaseName: name, version };
     }
-    throw invalid("Too many headers.");
+    throw invalidArgument("Too many headers.");
   }
 
   #mayUse(name: string, version: number): boolean {
@@ -353,10 +354,6 @@ function workerOptions(options: JsonObject): {
 function misformed(name: string, value: unknown): EngineError {
   const shown = String(value).slice(0, 100);
   return new EngineError("invalid-format", `Could not convert '${shown}' to a value of ${name}`);
-}
-
-function invalid(message: string): EngineError {
-  return new EngineError("invalid-argument", message);
 }
 
 function unexpected(message: JsonObject): EngineError {

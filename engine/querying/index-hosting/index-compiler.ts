@@ -10,6 +10,7 @@
 import type { Clock } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { indexEntriesPerDocumentMax } from "../../base/limits.ts";
+import { nextTurn } from "../../base/turns.ts";
 import { collectionIdOf, idOf } from "../../documents/document-record.ts";
 import { type CSharpScript, compileCSharp } from "../../indexing/csharp/csharp-definition.ts";
 import type { StoredRow } from "../../indexing/index-host.ts";
@@ -34,7 +35,7 @@ import {
 import { type Attachment, attachmentKey } from "../../keyspaces/attachments.ts";
 import { counterKey } from "../../keyspaces/counters.ts";
 import type { EntryKeyspace } from "../../keyspaces/entry-keyspace.ts";
-import { nextTurn, QueryRows } from "../../reading/query-rows.ts";
+import { QueryRows } from "../../reading/query-rows.ts";
 import { ReadingScriptHost } from "../../reading/query-scripts.ts";
 import type { AttachmentScriptHost } from "../../scripting/attachment-functions.ts";
 import { listedText, resultText } from "../../scripting/csharp-values.ts";

@@ -6,6 +6,7 @@
  */
 
 import type { Clock, Timer } from "../../base/environment.ts";
+import { nextTurn } from "../../base/turns.ts";
 import { idOf } from "../../documents/document-record.ts";
 import type { Shape } from "../../documents/shapes.ts";
 import type { FollowedCollection } from "../../indexing/collection-follower.ts";
@@ -29,7 +30,6 @@ import {
   DocumentCursor,
   metadataTextOf,
   newRow,
-  nextTurn,
 } from "../../reading/query-rows.ts";
 import { RecordReader } from "../../reading/record-reader.ts";
 import type { DatabaseState } from "../../store/database-state.ts";
