@@ -4,6 +4,7 @@
 import { expect } from "vitest";
 import type { Environment } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
+import { scriptWorkPerMs, sliceMs } from "../../engine/base/limits.ts";
 import { finish, type Work } from "../../engine/base/work-budget.ts";
 import { Database, type DatabaseOptions } from "../../engine/database/database.ts";
 import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
@@ -102,6 +103,9 @@ export function logOptions(options: SimulatedOptions = {}): DatabaseOptions {
   };
 }
 
+/** Work of scripts after which a time slice is over. */
+const workOfSlice = sliceMs * scriptWorkPerMs;
+
 export class SimulatedDatabase {
   readonly database: Database;
   readonly environment: Environment & { clock: SimulatedClock };
@@ -168,7 +172,7 @@ export class SimulatedDatabase {
         isRefused = next === null;
         for (const operation of batch) {
           applyTo(transaction, operation, contents);
-          transaction.scriptWork = Number.MAX_SAFE_INTEGER; // a slice is over after so much
+          if (isLong) transaction.scriptWork += workOfSlice;
           yield;
         }
         rewriteTouched(transaction);
