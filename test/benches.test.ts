@@ -23,7 +23,7 @@ beforeAll(() => {
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.each(subjects)("the bench of %s runs", async (subject) => {
+test.each(subjects)("the bench of %s runs", { timeout: 120_000 }, async (subject) => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ["--expose-gc", join(built, "run.js"), "--smoke", subject],
