@@ -286,7 +286,7 @@ export class LogWriter {
     payload.copy(image, tail + copied, copied, payloadLength);
   }
 
-  /** Of many records whose sum is known only what is behind them is copied at once. Their memory is given. */
+  /** Appends a payload whose `summed` beginning is copied later, in slices; the rest is copied at once. */
   #appendSummed(
     segment: Segment,
     image: Buffer,

@@ -49,7 +49,7 @@ export interface Pin {
   release(): void;
 }
 
-/** What is known of the beginning of a payload. */
+/** Length and CRC-32 of the first bytes of a payload. */
 export interface SummedBytes {
   readonly length: number;
   readonly crc: number;
@@ -60,7 +60,7 @@ export interface CommitLog {
    * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
    * Synchronous: the position is final, the bytes can be read at once, durability comes later.
    * @param evenIfFull it may use the last of the device.
-   * @param summed of a given payload: this is copied later too, whatever the size of its records.
+   * @param summed only with `isGiven`: this part is copied later too, whatever the size of its records.
    * @param isGiven nobody will change the payload's memory any more: large records of it may be copied later.
    * @returns the position of the payload's first byte.
    * @throws EngineError disk-full or database-stopped; then nothing was appended.

@@ -97,7 +97,7 @@ export class Segment {
   closeAfterRead = false;
   /** By extent number, for the first extents: CRC-32 of their durable bytes. See extent-sums.ts. */
   extentSums: number[] = [];
-  /** Which of them need not be compared again for a while. */
+  /** Which extents were verified lately, and need not be verified again. */
   readonly compared = new ComparedExtents();
   /** Parts of it in the cache, by number, and what is being read of them. */
   readonly extents: (Extent | null)[] = [];

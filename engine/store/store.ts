@@ -8,8 +8,8 @@
  * - `write` resolves after its transaction is visible.
  * - While a transaction runs over more than one turn of the event loop, no other begins.
  * - An error before a transaction is staged fails that transaction alone. After a failed sync, or an error once
- *   something is staged, the store stops writing, because memory may no longer agree with the log. Its owner is notified
- *   and reopens the database from disk (database-catalog.ts).
+ *   something is staged, the store stops writing, because memory may no longer agree with the log. Its owner is
+ *   notified and reopens the database from disk (database-catalog.ts).
  */
 import { assert } from "../base/assert.ts";
 import type { Clock, Report } from "../base/environment.ts";
@@ -181,8 +181,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * As `write`, for long transactions: `work` runs in time slices and may pause wherever it yields. No other transaction
-   * of this database begins meanwhile, and readers see none of its changes until it is durable.
+   * As `write`, for long transactions: `work` runs in time slices and may pause wherever it yields. No other
+   * transaction of this database begins meanwhile, and readers see none of its changes until it is durable.
    */
   async writeInTurns<Result>(
     work: (transaction: Transaction) => Work<Result>,
@@ -285,7 +285,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * As `#attempt`, in slices. @returns a promise, wrapped so that it is not awaited, for when the transaction is visible
+   * As `#attempt`, in slices. @returns a promise that resolves when the transaction is visible, wrapped so that it is
+   * not awaited here
    * @throws EngineError disk-full also when staged transactions that it may have read are lost meanwhile
    */
   async #attemptInTurns<Result>(
@@ -324,7 +325,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** All steps of a transaction in slices: its work, `completeInTurns`, the checksum and the staging of many entries. */
+  /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
   *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
     const { scratch } = transaction;
     let step = work.next();
