@@ -50,7 +50,7 @@ async function write(): Promise<void> {
     await database.writeInTurns(function* (transaction) {
       for (const operation of operations) {
         applyTo(transaction, operation, contents);
-        // Every third pauses after each operation, and the others wait for it.
+        // Every third transaction pauses after each operation, while the others wait for it.
         if (number % 3 === 0) transaction.scriptWork = Number.MAX_SAFE_INTEGER;
         yield;
       }

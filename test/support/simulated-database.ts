@@ -145,7 +145,7 @@ export class SimulatedDatabase {
 
   /**
    * Runs one transaction on the database and on its model. Resolves when it is durable.
-   * @param isLong it is made in turns of the event loop, with a pause after each operation
+   * @param isLong run it in time slices, with a pause after each operation
    * @returns false when both refused it
    */
   write(batch: Batch, isDeletion = false, isLong = false): Promise<boolean> {
@@ -168,12 +168,12 @@ export class SimulatedDatabase {
         isRefused = next === null;
         for (const operation of batch) {
           applyTo(transaction, operation, contents);
-          transaction.scriptWork = Number.MAX_SAFE_INTEGER; // a slice is over after so much
+          transaction.scriptWork = Number.MAX_SAFE_INTEGER; // uses up the slice
           yield;
         }
         rewriteTouched(transaction);
         if (next === null) expect.fail("the twin refused what the database took");
-        // The last run gets here: no other transaction begins before it is appended.
+        // Reached only by the last run: no other transaction begins before it is appended.
         history.states.push(next);
         state = next;
         index = history.states.length - 1;
