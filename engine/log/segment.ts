@@ -99,7 +99,7 @@ export class Segment {
   extentSums: number[] = [];
   /** Which extents were verified lately, and need not be verified again. */
   readonly compared = new ComparedExtents();
-  /** Parts of it in the cache, by number, and what is being read of them. */
+  /** Cached extents by number, and reads of extents in progress. */
   readonly extents: (Extent | null)[] = [];
   readonly extentReads = new Map<number, Promise<Extent | null>>();
   /** Individually read records in the cache: short ones, and long ones by offset. */

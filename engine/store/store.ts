@@ -510,7 +510,7 @@ export abstract class Store implements LogListener {
     this.#durableShapeCount = transaction.shapeCount;
   }
 
-  /** From the log: transactions after the first `count` are lost. If the disk was full, the store goes on. */
+  /** From the log: transactions after the first `count` are lost. If the disk was full, the store continues. */
   lost(count: number, error: Error): void {
     this.#dropStagedAhead(); // staged last, so rolled back first
     const dropped = this.#pending.splice(count - this.#settled);
@@ -869,7 +869,7 @@ function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
 }
 
-/** Goes on until a turn is over, or to the end. */
+/** Runs `work` until its time slice or script work is used up, or to its end. */
 function slice<Result>(
   work: Work<Result>,
   transaction: Transaction,
