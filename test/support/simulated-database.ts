@@ -1,5 +1,5 @@
 /**
- * A database on a simulated disk, with its model: what was submitted, in order, and how much of it was acknowledged.
+ * A database on a simulated disk, with its model: the submitted batches, in order, and the number acknowledged.
  */
 import { expect } from "vitest";
 import type { Environment } from "../../engine/base/environment.ts";
@@ -25,7 +25,7 @@ export class History {
   /** The states after 0, 1, 2, ... batches. */
   readonly states: ModelDatabase[] = [new ModelDatabase()];
   acknowledged = 0;
-  /** The highest etag that a writer was told. */
+  /** The highest committed etag when a write was acknowledged. */
   etag = 0;
 
   copy(): History {
