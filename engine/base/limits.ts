@@ -62,9 +62,9 @@ export const exportHeldBytesMax = 1024 * 1024;
 export const scriptStepsMax = 10_000;
 /** Milliseconds of processor time for one run of a script, which blocks everything else. Cannot be lifted. */
 export const scriptMsMax = 25;
-/** Milliseconds of processor time of all scripts of one batch: nobody else writes to the database meanwhile. */
+/** Milliseconds of processor time of all scripts of one batch, during which no other transaction begins. */
 export const batchScriptMsMax = 10_000;
-/** Units of work of scripts in a millisecond: what one is thought to cost is about 10 ns. */
+/** Units of script work in a millisecond: one is estimated at 10 ns. */
 export const scriptWorkPerMs = 100_000;
 /** Bytes of values that one run of a script creates, including what it stores. Cannot be lifted. */
 export const scriptBytesMax = 64 * 1024 * 1024;

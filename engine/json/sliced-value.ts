@@ -1,21 +1,21 @@
 /**
- * Long JSON values for JavaScript, read in slices: others are served meanwhile. What is inside of a list or an object of
- * the uppermost levels is read by itself; deeper than that nothing is gained, and nobody has such lists for a good reason.
+ * Parses long JSON values into JavaScript values in time slices. Lists and objects of the uppermost levels are parsed
+ * element by element; a long value nested deeper, which is not expected in practice, is parsed in one turn.
  */
 import { turnIsOver } from "../base/turns.ts";
 import { byteArrayClose, byteArrayOpen, byteComma, byteObjectOpen, skipSpace } from "./bytes.ts";
 import { scanObject } from "./object-scan.ts";
 import { eachRawMember, misplaced, parsedText, rawValueEnd, truncated } from "./raw-scan.ts";
 
-/** Bytes of a value from which on it is read in slices. */
+/** A value of at least this many bytes is parsed in slices. */
 export const longValueBytes = 32 * 1024;
-/** Levels that are taken apart. */
+/** Levels of nesting that are parsed element by element. */
 const levelsMax = 4;
-/** Values between two looks at the clock. */
+/** Values between two readings of the clock. */
 const valuesPerLook = 64;
 
 /**
- * As `parsedText`, of the value `[from, to)`. The bytes must not change until it has resolved.
+ * As `parsedText`, for the value in `[from, to)`. The bytes must not change until the promise resolves.
  * @throws EngineError json-truncated, json-invalid
  */
 export async function parsedInSlices(

@@ -150,7 +150,7 @@ export class BlobStore {
     if (folder === null || !(await this.#environment.files.exists(folder))) return;
     const kept = new Set([...this.#references.keys()].map(fileNameOf));
     for (const name of await this.#environment.files.list(folder)) {
-      // A file that cannot be removed does no harm.
+      // A file that cannot be removed is harmless.
       if (!kept.has(name)) await this.#unlinkIfThere(`${folder}/${name}`);
     }
   }

@@ -1,17 +1,18 @@
 /**
- * Blocks: pieces of memory of one size that the cache of records is made of. An extent is a stretch of a segment's file as
- * it stands there; a gathered block has records from anywhere, one behind the other, each read by itself.
+ * Blocks: the record cache's memory, in pieces of one size. An extent is a copy of a range of a segment's file; a
+ * gathered block contains individually read records of any segments, one after another.
  *
  *   segment   | extent 0        | extent 1        | extent 2 ...
- *   extent 0  | bytes           | over | behind its end as much again as most records need: one that begins in an
- *                                        extent is in it whole, unless it is long
+ *   extent 0  | bytes           | over | beyond its end, as much as most records need: a record that begins in an
+ *                                        extent is entirely in it, unless it is long
  *
  * Invariants:
- * - The memory of a block that left the cache is not used again before the next turn of the event loop, nor while anybody
- *   holds it. Who looks at a record for longer than a turn holds its block; who forgets to release it leaves the memory
- *   to the collector.
- * - Nobody sees a record that was not verified since it was read: by its own check, or by the sum of the whole extent, which
- *   was taken of bytes in memory that were just written or verified; or a short time before that (`ComparedExtents`).
+ * - The memory of a block that was evicted is not reused before the next turn of the event loop, nor while it is held.
+ *   A reader that uses a record for longer than a turn holds its block; if it does not release it, the memory is left
+ *   to the garbage collector.
+ * - A record is returned only after it has been verified since it was read: by its own checksum, or by that of its
+ *   extent, computed from bytes just written or verified; or if the extent was verified shortly before
+ *   (`ComparedExtents`).
  */
 import { setImmediate } from "node:timers";
 import { verifyRecord } from "../base/record.ts";
@@ -19,17 +20,17 @@ import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
 import { sharedMemory } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
 
-/** Of an extent whose sum is known so many records are checked each by itself; then all of it, which is as cheap as some 500. */
+/** Records of an extent that are verified singly before its sum is, if known, at the cost of some 500 records. */
 const aloneMax = 32;
-/** What a test that reads a record too late finds. */
+/** Tests overwrite released memory with this byte, to detect late reads. */
 const poison = 0xdb;
 
-/** Where a record is in memory. */
+/** The place of a record in memory. */
 export interface RecordPlace {
   bytes: Buffer;
-  /** Where the record begins in `bytes`. */
+  /** Offset of the record in `bytes`. */
   start: number;
-  /** To be held by who looks at it for longer than a turn; null: there is nothing to hold. */
+  /** To be held by a reader that uses the record for longer than a turn; null: nothing to hold. */
   block: Block | null;
 }
 
@@ -39,19 +40,19 @@ export function newPlace(): RecordPlace {
 
 const nothing = Buffer.alloc(0);
 
-/** Memory of blocks that are gone, for the next ones. */
+/** Recycles the memory of blocks. */
 export class BlockPool implements BlockKeeper {
-  /** Bytes of an extent's own part, a power of 2. */
+  /** Bytes of an extent, without those beyond its end; a power of 2. */
   readonly extentBytes: number;
   /** Bytes of a block's memory. */
   readonly blockBytes: number;
-  /** Bytes of all memory that was made, wherever it is now, but for what was dropped or collected. */
+  /** Bytes of all memory allocated here and not yet dropped or collected. */
   bytes = 0;
   readonly #poisons: boolean;
   readonly #collect: (memory: ArrayBufferLike) => void;
   readonly #idle: Buffer[] = [];
   #given = new Set<Block>();
-  /** Memory that nobody gave back. */
+  /** Accounts for memory that was never released, when it is collected. */
   readonly #forgotten = new FinalizationRegistry<null>(() => {
     this.bytes -= this.blockBytes;
   });
@@ -67,7 +68,7 @@ export class BlockPool implements BlockKeeper {
     return this.#idle.length * this.blockBytes;
   }
 
-  /** Bytes of what is in the cache, being read, or held by somebody though it left the cache. */
+  /** Bytes of blocks that are cached, being filled, or evicted but still held. */
   get usedBytes(): number {
     return this.bytes - (this.#idle.length + this.#given.size) * this.blockBytes;
   }
@@ -81,7 +82,7 @@ export class BlockPool implements BlockKeeper {
     return memory;
   }
 
-  /** The block is not in the cache, and nobody holds it: unless that changes, its memory is free in the next turn. */
+  /** Releases a block that is neither cached nor held: unless that changes, its memory is reusable in the next turn. */
   give(block: Block): void {
     if (!isPooled(block.bytes)) return;
     this.#given.add(block);
@@ -93,7 +94,7 @@ export class BlockPool implements BlockKeeper {
     });
   }
 
-  /** Drops one idle memory. @returns whether there was any */
+  /** Drops the memory of one idle block. @returns false when there was none */
   drop(): boolean {
     const memory = this.#idle.pop();
     if (memory === undefined) return false;
@@ -111,17 +112,17 @@ export class BlockPool implements BlockKeeper {
   }
 }
 
-/** Was it made here? A long record has memory of its own. */
+/** Was it allocated by the pool? A long record has its own memory. */
 function isPooled(memory: Buffer): boolean {
   return memory.buffer instanceof SharedArrayBuffer;
 }
 
-/** Where memory of blocks goes. */
+/** Receives blocks that are neither cached nor held. */
 export interface BlockKeeper {
   give(block: Block): void;
 }
 
-/** Memory that is used again when nobody holds it any more. The image of a whole segment is one too. */
+/** Memory that is recycled when it is neither cached nor held. The image of a segment is one too. */
 export class Block {
   bytes: Buffer;
   /** When it was last used, in ticks of the cache. */
@@ -136,7 +137,7 @@ export class Block {
     this.#keeper = keeper;
   }
 
-  /** Is it the whole segment, from its byte 0 on? */
+  /** Does it contain the whole segment, from byte 0 on? */
   get isImage(): boolean {
     return true;
   }
@@ -154,13 +155,13 @@ export class Block {
     if (this.isFree) this.#keeper.give(this);
   }
 
-  /** It is no longer in the cache. */
+  /** To be called when the block has been removed from the cache. */
   leave(): void {
     this.isCached = false;
     if (this.isFree) this.#keeper.give(this);
   }
 
-  /** @returns its memory, once: null when it was given before */
+  /** @returns its memory on the first call, then null */
   end(): Buffer | null {
     if (this.#hasEnded) return null;
     this.#hasEnded = true;
@@ -171,23 +172,23 @@ export class Block {
 /** Bytes `[start, end)` of a segment. */
 export class Extent extends Block {
   readonly segment: Segment;
-  /** Which one of the segment's, or -1: a long record alone. */
+  /** Its number in the segment, or -1: a single long record. */
   readonly index: number;
   readonly start: number;
   readonly endOffset: number;
-  /** How often it was used since it was last looked at for eviction, up to a small number. */
+  /** CLOCK counter: incremented by each use up to a small number, decremented when eviction passes over it. */
   uses = 0;
   isMain = false;
   readonly #ownBytes: number;
   readonly #readAtMs: number;
-  /** Of all its bytes, when it is known; null once they were compared. */
+  /** Checksum of all its bytes, if known; null after the comparison. */
   #sum: number | null;
   #isWhole: boolean;
   #aloneCount = 0;
-  /** A bit for each multiple of 8: the record that begins there is whole. Null: none was looked at. */
+  /** A bit for each multiple of 8: the record that begins there is verified. Null: none is. */
   #checked: Uint8Array | null = null;
 
-  /** `readAtMs`: when reading its bytes was begun, see `ComparedExtents`. */
+  /** `readAtMs`: start of the read of its bytes, see `ComparedExtents`. */
   constructor(
     segment: Segment,
     index: number,
@@ -212,11 +213,11 @@ export class Extent extends Block {
     return false;
   }
 
-  /** Is the record of `length` bytes at `offset` of the segment in here, and whole? Hot. */
+  /** Does it contain the record of `length` bytes at `offset` of the segment, verified? Hot. */
   has(offset: number, length: number): boolean {
     if (offset < this.start || offset + length > this.endOffset) return false;
     const at = offset - this.start;
-    // What begins behind an extent's own part belongs to the next.
+    // A record that begins beyond the extent's end belongs to the next extent.
     if (at >= this.#ownBytes) return false;
     return this.#isWhole || this.#isChecked(at, length);
   }
@@ -246,10 +247,10 @@ export class Extent extends Block {
   }
 }
 
-/** Bytes before each record of a gathered block: which segment of the block's list, offset / 8, length, nothing. */
+/** Bytes before each record of a gathered block, as u32: index in its list of segments, offset / 8, length, unused. */
 const entryBytes = 16;
 
-/** Records from anywhere. */
+/** Individually read records of any segments. */
 export class GatheredBlock extends Block {
   /** Its number among the gathered blocks of the cache. */
   readonly slot: number;
@@ -271,7 +272,7 @@ export class GatheredBlock extends Block {
     return end <= this.bytes.length && end <= placeEnd;
   }
 
-  /** @returns where the record stands now */
+  /** @returns the offset of the record in `bytes` */
   add(segment: Segment, offset: number, source: Buffer, start: number, length: number): number {
     let index = this.#indexes.get(segment);
     if (index === undefined) {
@@ -287,7 +288,7 @@ export class GatheredBlock extends Block {
     return at;
   }
 
-  /** Tells of all records, also of those that are not asked for here any more. */
+  /** Calls `tell` for each record, including those that were removed from their segment's table. */
   each(tell: (segment: Segment, offset: number, start: number, length: number) => void): void {
     for (let at = 0; at < this.filled; ) {
       const segment = this.#segments[this.bytes.readUInt32LE(at)] as Segment; // added with it
@@ -298,26 +299,26 @@ export class GatheredBlock extends Block {
   }
 }
 
-/** Bits of a place / 8 in a `SingleTable`, and the bytes of a block that can be named so. */
+/** Bits of an offset in a block, divided by 8, in a `SingleTable`, and the bytes of a block that they can address. */
 const placeBits = 17;
 const placeEnd = 8 * 2 ** placeBits;
-/** Slots that a `SingleTable` can name: in 32 bits with a place and one bit more. */
+/** Highest slot in a `SingleTable`: 32 bits hold slot, offset and one flag. */
 export const slotCountMax = 2 ** (31 - placeBits) - 1;
 const entryCountMin = 16;
 
-/** Where a record that was read by itself stands. */
+/** The place of an individually read record: block and offset in it. */
 export interface SinglePlace {
   slot: number;
   start: number;
 }
 
-/** Where single records of one segment stand: slot, place / 8 and a bit for "used", by offset / 8. Open addressing. */
+/** Single records of a segment: slot, offset in the block / 8 and "used" bit, by offset / 8. Open addressing. */
 export class SingleTable {
   #keys = new Uint32Array(entryCountMin);
   #values = new Uint32Array(entryCountMin);
   #count = 0;
 
-  /** Tells `found` where the record is. It counts as a use. @returns whether it is there */
+  /** Sets `found` to the record's place and marks it as used. @returns whether it is in the table */
   find(offset: number, found: SinglePlace): boolean {
     const at = this.#indexOf(offset / 8);
     if (at < 0) return false;
@@ -328,7 +329,7 @@ export class SingleTable {
     return true;
   }
 
-  /** Removes the record if it stands there. @returns whether it was used, or null when it was not there */
+  /** Removes the record if it is at that place. @returns whether it was used; null when it is not there */
   remove(offset: number, slot: number, start: number): boolean | null {
     const at = this.#indexOf(offset / 8);
     if (at < 0) return null;
@@ -365,7 +366,7 @@ export class SingleTable {
     }
   }
 
-  /** What stands behind moves up, so that nothing is found in vain. */
+  /** Shifts later entries of the probe sequence back, so that no tombstones are needed. */
   #removeAt(index: number): void {
     const keys = this.#keys;
     const mask = keys.length - 1;

@@ -373,7 +373,7 @@ export class Compactor {
         const length = recordLengthIn(image, at, frame.end);
         if (!owner.relocate(image, at, length, base + at)) {
           output.deadBytes += length;
-          // It died while it was copied, or is a deletion that had to be kept.
+          // It was superseded while it was copied, or is a deletion that had to be kept.
           if (owner.isLive(image, at, length, base + at)) output.deadBytesAtBirth += length;
           else output.replacedBytes += length;
         }

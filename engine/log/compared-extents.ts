@@ -1,35 +1,35 @@
 /**
- * When extents were last compared with their sums (extent-sums.ts). Bytes that were right when they were read some minutes
- * ago came out of the system's memory, or are in it since, and do so again: they are not compared again. A walk over more
- * data than there is memory for reads the same extents again and again, and would spend a third of its time on that.
+ * When each extent was last verified against its checksum (extent-sums.ts). The bytes of an extent that was verified
+ * minutes ago came from the page cache or have been in it since, and are read from there again: they are not verified
+ * again. A scan over more data than fits in memory would spend a third of its time verifying the same extents.
  *
- * Scrub compares always. Damage anywhere in a segment ends the trust in all of it.
+ * A scrub always verifies. Damage anywhere in a segment ends the trust in all of its extents.
  */
 
 /**
- * Milliseconds after which what was right is compared again: short beside the time that a device takes to lose what it
- * holds, and what the system reads from it anew is seen by a comparison soon.
+ * Milliseconds after which an extent is verified again: short compared with the time in which a device loses data, so
+ * damage that enters the page cache with a later read of the device is soon detected.
  */
 export const trustMs = 10 * 60 * 1000;
 
-/** Of one segment. */
+/** The times for one segment. */
 export class ComparedExtents {
-  /** By number of the extent: when bytes were read that were right, by the clock that never goes backward. */
+  /** By extent number: start of the last read whose bytes were verified, in milliseconds of the monotonic clock. */
   readonly #readAtMs: number[] = [];
 
-  /** Need the bytes of extent `index`, read at `nowMs`, not be compared? */
+  /** May the bytes of extent `index`, read at `nowMs`, be used without verification? */
   isTrusted(index: number, nowMs: number): boolean {
     const readAtMs = this.#readAtMs[index];
     return readAtMs !== undefined && nowMs - readAtMs < trustMs;
   }
 
-  /** The bytes of extent `index`, read at `readAtMs`, are right. */
+  /** Records that the bytes of extent `index`, read at `readAtMs`, matched their checksum. */
   add(index: number, readAtMs: number): void {
     while (this.#readAtMs.length < index) this.#readAtMs.push(Number.NEGATIVE_INFINITY);
     this.#readAtMs[index] = readAtMs;
   }
 
-  /** Something in the segment is damaged, or could not be read. */
+  /** To be called when something in the segment is damaged or could not be read. */
   forget(): void {
     this.#readAtMs.length = 0;
   }

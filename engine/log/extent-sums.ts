@@ -1,26 +1,26 @@
 /**
- * CRC-32 of each extent of a segment, without the segment's header, taken while its bytes are in memory and known to be
- * right: just written, or verified by the frames they came in. An extent that is read again later, also after a restart (the
- * snapshot of the table has the sums), is compared with its sum, which costs half of what checking its records costs.
- * Records in an extent without a sum are checked one by one.
+ * CRC-32 of each extent of a segment, without the segment's header, computed while its bytes are in memory and known to
+ * be correct: just written, or verified by the checksums of their frames. An extent that is read later, also after a
+ * restart (index snapshots contain the sums), is verified as a whole, at half the cost of verifying its records.
+ * Records in an extent without a sum are verified one by one.
  */
 import { crc32 } from "node:zlib";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** Bytes of an extent when a cache is large enough for it: a read by the system's threads costs as much as copying some 100 KB. */
+/** Bytes of an extent, if the cache is large enough: a read by the thread pool costs as much as copying some 100 KB. */
 export const extentBytesMax = 1024 * 1024;
-/** Behind the end of an extent this part of its bytes is read too. */
+/** Bytes read beyond the end of an extent, as a share of its size. */
 const overShare = 1 / 16;
-/** Extents that are summed in one go: some 250 microseconds each. */
+/** Extents summed in one call: some 250 microseconds each. */
 const sumsMax = 8;
 
-/** Bytes of an extent with what is read behind its end. */
+/** Bytes of an extent, including those read beyond its end. */
 export function blockBytesFor(extentBytes: number): number {
   return extentBytes + extentBytes * overShare;
 }
 
-/** Takes the sums of extents whose bytes are durable and final by now, a few of them. @returns whether there may be more */
+/** Computes sums of a few more extents whose bytes are durable and final. @returns whether there may be more */
 export function extendSums(segment: Segment, image: Buffer): boolean {
   const { extentSums } = segment;
   for (let count = 0; count < sumsMax; count++) {
@@ -32,12 +32,12 @@ export function extendSums(segment: Segment, image: Buffer): boolean {
   return true;
 }
 
-/** The sum of bytes `[start, end)` of a segment, where byte 0 of `bytes` is byte `base` of it. Its header is not in an image. */
+/** The sum of bytes `[start, end)` of a segment, without its header; byte 0 of `bytes` is the segment's byte `base`. */
 export function sumOf(bytes: Buffer, start: number, end: number, base: number): number {
   return crc32(bytes.subarray(Math.max(start, segmentHeaderBytes) - base, end - base));
 }
 
-/** As `extendSums`, all of them. */
+/** As `extendSums`, for all extents, in slices. */
 export async function extendAllSums(
   segment: Segment,
   image: Buffer,

@@ -80,9 +80,9 @@ export interface LogOptions {
   readonly compaction?: CompactionOptions;
 }
 
-/** For compaction, live bytes are taken to be at least so many first segments. */
+/** For compaction, live bytes are taken to be at least this many first segments. */
 const leastSegments = 16;
-/** While compaction is behind, writers get its speed divided by this and by the brake. */
+/** While compaction lags, writers are limited to its speed divided by this and by the brake. */
 const brakeFactor = 4;
 
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
@@ -220,7 +220,7 @@ export class FileLog implements CommitLog {
   /**
    * Replays the records after the snapshot to the owner, then opens the log for `append`. Once, before anything else.
    * @throws EngineError database-damaged; then nothing on disk was changed, and the log can only be closed.
-   *   disk-full when there is no room to rewrite the last segment: after a crash that is needed once.
+   *   disk-full when there is no space to rewrite the last segment, which is needed once after a crash.
    */
   async replay(): Promise<ReplayReport> {
     assert(this.#writer === null, "a log is replayed once");
@@ -607,7 +607,7 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Writes a snapshot of the index. `sections` are the owner's state with exactly what was reported durable; their
+   * Writes a snapshot of the index. `sections` contain exactly the state that was reported durable to the owner; their
    * bytes must not change before it resolves. One at a time. In memory it does nothing.
    * @returns bytes of the file. @throws EngineError disk-full, database-stopped
    */

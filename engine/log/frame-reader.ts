@@ -1,9 +1,9 @@
 /**
- * The frames of a sealed segment, one after the other: from its image while that is in memory, else from its file, some at
- * a time, so that a large segment takes no more memory than its largest frame.
+ * Iterates over the frames of a sealed segment: from its image if that is in memory, else from its file through a
+ * window, so that a large segment takes no more memory than its largest frame (at least 1 MiB).
  *
  * Invariants:
- * - What comes from the file was compared with the frame's CRC-32.
+ * - Frames read from the file have been verified against their CRC-32.
  */
 import type { Block } from "./blocks.ts";
 import {
@@ -18,14 +18,14 @@ import type { Throttle } from "./throttle.ts";
 
 const windowBytes = 1024 * 1024;
 
-/** A frame in memory, until the next is asked for. */
+/** A frame in memory, valid until the next call of `next`. */
 export interface ReadFrame {
   readonly header: FrameHeader;
   readonly bytes: Buffer;
-  /** Where its payload begins and ends in `bytes`. */
+  /** Bounds of its payload in `bytes`, `end` exclusive. */
   readonly start: number;
   readonly end: number;
-  /** Where byte 0 of `bytes` is in the segment. */
+  /** Offset of byte 0 of `bytes` in the segment. */
   readonly base: number;
 }
 
@@ -35,13 +35,13 @@ export class FrameReader {
   readonly #throttle: Throttle;
   readonly #image: Buffer | null;
   readonly #block: Block | null;
-  /** Of the segment: what was read last, and where it begins; in memory that is used again. */
+  /** The part of the file that was read last, in reused memory, and its offset in the segment. */
   #window: Buffer = Buffer.alloc(0);
   #memory: Buffer = this.#window;
   #windowStart = 0;
   #at = segmentHeaderBytes;
 
-  /** Close it: it holds the segment's image. */
+  /** Pins the segment's image until `close`. */
   constructor(store: SegmentStore, segment: Segment, throttle: Throttle) {
     this.#store = store;
     this.#segment = segment;
@@ -60,7 +60,7 @@ export class FrameReader {
     return this.#at < this.#segment.end;
   }
 
-  /** @returns null when the frame is not whole. @throws EngineError read-failed */
+  /** @returns null when the frame is not intact. @throws EngineError read-failed */
   async next(): Promise<ReadFrame | null> {
     const frame = this.#image === null ? await this.#read() : this.#frameIn(this.#image, 0);
     if (frame !== null) this.#at = frame.base + frame.end;
@@ -88,7 +88,7 @@ export class FrameReader {
     return crc === header.payloadCrc ? frame : null;
   }
 
-  /** Has the window begin at the present frame, or before it, and hold `length` bytes of it. */
+  /** Makes the window contain the first `length` bytes of the present frame. @returns false when they cannot be read */
   async #fill(length: number): Promise<boolean> {
     const end = this.#at + length;
     if (this.#at >= this.#windowStart && end <= this.#windowStart + this.#window.length)

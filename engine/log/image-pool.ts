@@ -1,17 +1,17 @@
 /**
- * Memory of images that nobody reads any more, for the next ones. Memory that the system gives anew is paid for page by
- * page when it is first written, which costs more than what is written to it (bench/patch.bench.ts).
+ * Recycles the memory of segment images that are no longer read. Fresh memory costs a page fault for each page that is
+ * first written, which is more than the writes themselves cost (bench/patch.bench.ts).
  *
- * Images are in shared memory, though nobody shares it: V8 leaves that out when it counts memory outside its heap, and does
- * not collect garbage each time an image is taken. Instead it is told when one is let go, for only then there is something
- * to collect.
- * They could grow, though they never do: V8 asks the system itself for such memory, and gives it back to the system. Other
- * memory of some megabytes stays in the heap of the C library, in pieces between others (bench/cold.bench.ts).
+ * Images are in `SharedArrayBuffer`s, though no thread shares them: V8 does not count these as external memory, so it
+ * does not collect garbage each time an image is allocated. Instead a collection is triggered once enough of them has
+ * been dropped: only then is there something to collect.
+ * The buffers are growable, though they never grow: V8 maps such memory itself, and unmaps it when collected. Other
+ * allocations of some megabytes stay in the heap of the C library, fragmented (bench/cold.bench.ts).
  *
  * Invariants:
- * - What was given is not taken before the next turn of the event loop: until then the bytes of a record may be read
+ * - Released memory is not reused before the next turn of the event loop: until then the bytes of a record may be read
  *   (`CommitLog.peek`).
- * - At most `idleBytesMax` bytes (or what the cache has room for) and `idleCountMax` images are kept, and none when no
+ * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are kept, and none when no
  *   image was taken for a while.
  */
 import { setImmediate, setTimeout } from "node:timers";
@@ -19,47 +19,47 @@ import type { Block, BlockKeeper } from "./blocks.ts";
 
 export const idleCountMax = 32;
 const idleBytesMax = 128 * 1024 * 1024;
-/** Milliseconds without a new image after which none is kept. */
+/** Milliseconds without a new image after which all idle memory is dropped. */
 const idleMs = 5_000;
 /**
- * V8 looks for garbage when it hears of 64 MiB more outside its heap than it knew of. Of less it hears in vain: it is told
- * of the end of that too, before it has looked. And what the C library allocates in pieces of up to 32 MiB raises the size
- * from which on it gives memory back to the system.
+ * V8 starts a collection when external memory has grown by 64 MiB. A smaller allocation has no effect: it is freed, and
+ * subtracted, before V8 checks. And freeing a block of up to 32 MiB raises the size from which on the C library returns
+ * memory to the system.
  */
 const pressureBytes = 72 * 1024 * 1024;
-/** So much may wait for V8 to collect it. A collection costs some 10 ms, most of them beside the work. */
+/** Dropped bytes after which a collection is requested. It costs some 10 ms, most of them on other threads. */
 const garbageBytesMax = 16 * 1024 * 1024;
-/** What a test that reads a record too late finds. */
+/** Tests overwrite released memory with this byte, to detect late reads. */
 const poison = 0xdb;
 
 export class ImagePool implements BlockKeeper {
   readonly poisons: boolean;
-  /** Whole memories, the smallest first: when there are too many it goes. */
+  /** Idle buffers by size; the smallest is dropped when there are too many. */
   readonly #idle: ArrayBufferLike[] = [];
   #idleBytes = 0;
   #idleBytesMax = idleBytesMax;
   readonly #idleMs: number;
-  /** Runs while something is kept. */
+  /** Set while images are in use, see `isInUse`. */
   #timer: NodeJS.Timeout | null = null;
   #isTaken = false;
 
-  /** @param poisons - overwrite what is given: for tests of those who read. */
+  /** @param poisons overwrite released memory: for tests of readers */
   constructor(poisons = false, idleAfterMs = idleMs) {
     this.poisons = poisons;
     this.#idleMs = idleAfterMs;
   }
 
-  /** Bytes that are kept for the next images. */
+  /** Bytes of idle memory, kept for new images. */
   get idleBytes(): number {
     return this.#idleBytes;
   }
 
-  /** Was an image given back, and one taken, lately? */
+  /** Have images been released and taken lately? */
   get isInUse(): boolean {
     return this.#timer !== null;
   }
 
-  /** An image of `size` bytes that may be anything, aligned for typed views, from byte 0 of its memory on. */
+  /** An image of `size` bytes with undefined content, aligned for typed views, at byte 0 of its memory. */
   take(size: number): Buffer {
     this.#isTaken = true;
     const capacity = capacityFor(size);
@@ -73,13 +73,13 @@ export class ImagePool implements BlockKeeper {
     return Buffer.from(memory, 0, size);
   }
 
-  /** Nobody will read `image` after this turn of the event loop. */
+  /** Releases `image`: nothing may read it after this turn of the event loop. */
   giveImage(image: Buffer): void {
     const memory = image.buffer;
     setImmediate(() => this.#keep(memory));
   }
 
-  /** As `giveImage`, unless somebody holds the block: then when it is released. */
+  /** As `giveImage`, for a block's image; if a reader holds the block, once that releases it. */
   give(block: Block): void {
     setImmediate(() => {
       const image = block.isFree ? block.end() : null;
@@ -87,7 +87,7 @@ export class ImagePool implements BlockKeeper {
     });
   }
 
-  /** From now on at most `bytes` bytes are kept. */
+  /** Sets the maximum of idle bytes, at most `idleBytesMax`. */
   keepIdle(bytes: number): void {
     this.#idleBytesMax = Math.min(bytes, idleBytesMax);
     this.#dropIdle();
@@ -102,7 +102,7 @@ export class ImagePool implements BlockKeeper {
     this.#timer ??= setTimeout(() => this.#look(), this.#idleMs).unref();
   }
 
-  /** Lets go of all when none was taken since it looked last, and of what was let go before and not collected. */
+  /** Drops all idle memory, and has dropped memory collected, when no image was taken since the last call. */
   #look(): void {
     this.#timer = null;
     if (!this.#isTaken) {
@@ -125,7 +125,7 @@ export class ImagePool implements BlockKeeper {
   }
 }
 
-/** The first `size` of `capacity` bytes of memory that is the system's own again when it is collected, see above. */
+/** The first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see above. */
 export function sharedMemory(capacity: number, size: number): Buffer {
   return Buffer.from(new GrowableMemory(capacity, { maxByteLength: capacity }), 0, size);
 }
@@ -135,7 +135,7 @@ const GrowableMemory = SharedArrayBuffer as new (
   options: { readonly maxByteLength: number },
 ) => SharedArrayBuffer;
 
-/** Nobody has `memory` any more. */
+/** Counts `memory`, to which no reference is left, as garbage for V8 to collect. */
 export function letGo(memory: ArrayBufferLike): void {
   if (memory instanceof SharedArrayBuffer) collectSoon(memory.byteLength);
 }
@@ -143,8 +143,8 @@ export function letGo(memory: ArrayBufferLike): void {
 let letGoBytes = 0;
 
 /**
- * Lets V8 look for garbage when enough was let go: it hears of an array buffer that is garbage from the beginning, and takes
- * no room, for nothing is written to it.
+ * Makes V8 collect garbage when enough memory was dropped, by allocating an array buffer that is garbage at once. It
+ * takes no physical memory, because it is never written.
  */
 function collectSoon(bytes: number): void {
   letGoBytes += bytes;
@@ -152,12 +152,12 @@ function collectSoon(bytes: number): void {
   try {
     new ArrayBuffer(pressureBytes);
   } catch {
-    // Where there is no room even for that, V8 has collected already.
+    // When even this allocation fails, V8 has already collected.
   }
   letGoBytes = 0;
 }
 
-/** Rounded up by at most an eighth, so that images of about the same size can take each other's place. */
+/** Rounds up by at most an eighth, so that images of similar size can reuse each other's memory. */
 function capacityFor(size: number): number {
   const step = Math.max(8, 2 ** (Math.floor(Math.log2(size)) - 3));
   return Math.ceil(size / step) * step;

@@ -8,7 +8,7 @@
  */
 import { assert } from "../base/assert.ts";
 
-/** Bytes that are copied in one go. */
+/** Bytes copied without a pause. */
 const pieceBytes = 1024 * 1024;
 
 interface LateCopy {

@@ -255,8 +255,8 @@ export class LogWriter {
   }
 
   /**
-   * Copies records to the tail. Of a large one, when its memory is given, only the part that its frame's CRC needs: the
-   * rest is copied before the frame is written.
+   * Copies records to the tail. Of a large record, if the payload `isGiven`, only the part that the frame's CRC needs:
+   * the rest is copied before the frame is written.
    */
   #appendLarge(
     segment: Segment,
@@ -286,7 +286,7 @@ export class LogWriter {
     payload.copy(image, tail + copied, copied, payloadLength);
   }
 
-  /** Of many records whose sum is known only what is behind them is copied at once. Their memory is given. */
+  /** Appends a payload whose `summed` beginning is copied later, in slices; the rest is copied at once. */
   #appendSummed(
     segment: Segment,
     image: Buffer,
@@ -306,15 +306,15 @@ export class LogWriter {
     this.#crcEnd = end;
   }
 
-  /** Copies what large records have left, in slices. */
+  /** Makes the deferred copies of large records, in slices. */
   async #fill(segment: Segment): Promise<void> {
     const { late } = segment;
     while (this.#store.health.stopped === null && late?.step() === true) await turnIsOver();
-    // More may have been appended meanwhile: that is copied before its own frame.
+    // Copies that were deferred meanwhile are made before their own frame is written.
     if (segment.late?.isEmpty === true) segment.late = null;
   }
 
-  /** Moves to the next segment, which has room for `length` bytes. */
+  /** Switches to the next segment, which has space for `length` bytes. */
   #roll(length: number): Segment {
     const before = this.#active;
     if (before !== null && this.#openTransactions > 0) this.#sealed.push(this.#seal(before, 0));
@@ -511,7 +511,7 @@ export class LogWriter {
   #sealSegment(segment: Segment): void {
     segment.sealed = true;
     if (segment.end === segmentHeaderBytes) {
-      // Nothing was ever written to it: it covers no frames.
+      // Never written: it covers no frames.
       segment.lastNumber = this.durableNumber;
       segment.lastCrc = this.durableCrc;
     }

@@ -14,7 +14,7 @@ export const positionSegmentFactor = 2 ** 32;
 
 /** The interface that recovery and compaction need from the owner of the records. */
 export interface RecordOwner {
-  /** One committed record, in commit order. `bytes` belongs to the log: copy what is kept. */
+  /** Called with each committed record, in commit order. `bytes` belongs to the log: copy whatever is kept. */
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
   /**
    * Is the record at `position` still needed? Called by compaction; must not change anything. A deletion is needed
@@ -49,7 +49,7 @@ export interface Pin {
   release(): void;
 }
 
-/** What is known of the beginning of a payload. */
+/** Length and CRC-32 of the first bytes of a payload. */
 export interface SummedBytes {
   readonly length: number;
   readonly crc: number;
@@ -59,9 +59,9 @@ export interface CommitLog {
   /**
    * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
    * Synchronous: the position is final, the bytes can be read at once, durability comes later.
-   * @param evenIfFull it may use the last of the device.
-   * @param summed of a given payload: this is copied later too, whatever the size of its records.
-   * @param isGiven nobody will change the payload's memory any more: large records of it may be copied later.
+   * @param evenIfFull it may use the reserve of the device.
+   * @param summed only with `isGiven`: this part is copied later too, whatever the size of its records.
+   * @param isGiven the payload's memory will not be changed any more: large records may be copied later.
    * @returns the position of the payload's first byte.
    * @throws EngineError disk-full or database-stopped; then nothing was appended.
    */
@@ -72,7 +72,7 @@ export interface CommitLog {
     isGiven?: boolean,
     summed?: SummedBytes | null,
   ): Position;
-  /** How many transactions were appended since the log was opened. */
+  /** Number of transactions appended since the log was opened. */
   readonly appendedCount: number;
   /** Number of durable ones; transactions become durable in order. */
   readonly durableCount: number;

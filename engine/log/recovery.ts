@@ -1,15 +1,15 @@
 /**
  * Reads a log from its segments, in commit order, and finds its end.
  *
- * A frame that is not whole is one of two things. If a later header says that it was durable, or a later segment was
- * begun, it had been acknowledged: the log is damaged, and recovery refuses. Else it is the torn end of a log whose
- * last write a crash interrupted: it is cut off quietly, for nobody was told that it is safe.
+ * A frame that is not intact is one of two things. If a later header says that it was durable, or a later segment was
+ * begun, it had been acknowledged: the log is damaged, and recovery fails. Else it is the torn end of a log whose last
+ * write was interrupted by a crash: it is truncated silently, because it was never acknowledged.
  *
  * Invariants:
- * - The owner is given whole frames only, in commit order, from the snapshot's cut (or the beginning) to the end.
+ * - Only intact frames are replayed, in commit order, from the snapshot's cut (or the beginning) to the end.
  * - Nothing is changed on disk before the end is found.
- * - After a log that was not closed in good order, the file that ends it is written anew before anything is added:
- *   what was read may be in the memory of the system and not on the device (a sync that failed leaves such pages).
+ * - If the log was not closed properly, its last file is rewritten before anything is appended: what was read may be
+ *   in the page cache and not on the device (a failed sync leaves such pages).
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
@@ -37,11 +37,11 @@ export interface RecoveryResult {
   readonly active: Segment | null;
   readonly lastNumber: number;
   readonly lastCrc: number;
-  /** The log was closed in good order: its files are as they were left. */
+  /** The log was closed properly: everything that was read is on the device. */
   readonly wasClosed: boolean;
-  /** Transactions that were given to the owner's `replay`. */
+  /** Transactions passed to the owner's `replay`. */
   readonly replayedTransactions: number;
-  /** Bytes of a torn end that were cut off; 0 when there was none. */
+  /** Bytes from the torn frame to the end of its segment; 0 when there was none. */
   readonly tornBytes: number;
 }
 
@@ -51,12 +51,12 @@ export class Recovery {
   readonly #cut: SnapshotCut | null;
   readonly #known = new Map<number, SnapshotSegment>();
   readonly #throttle: Throttle;
-  /** Of the last whole frame so far. */
+  /** Number, CRC and flags of the last intact frame so far. */
   #lastNumber = 0;
   #lastCrc = 0;
   #lastFlags = 0;
   #active: Segment | null = null;
-  /** The segment that is being read while the one before it is replayed; null for one that is not used. */
+  /** The segment that is read ahead while the one before it is replayed; its image is null if it is unused. */
   #ahead: { readonly segment: Segment; readonly image: Promise<Buffer | null> } | null = null;
   #replayedTransactions = 0;
   #tornBytes = 0;
@@ -74,7 +74,7 @@ export class Recovery {
     for (const segment of cut?.segments ?? []) this.#known.set(segment.number, segment);
   }
 
-  /** @throws EngineError database-damaged naming file, offset and what follows. */
+  /** @throws EngineError database-damaged with file, offset and the number of later commits */
   async run(): Promise<RecoveryResult> {
     const segments = this.#store.order;
     let isTorn = false;
@@ -98,7 +98,7 @@ export class Recovery {
     };
   }
 
-  /** Takes a segment that the snapshot covers whole from the snapshot. */
+  /** Restores a segment that the snapshot covers entirely from the snapshot. @returns false for others: read those */
   #skip(segment: Segment): boolean {
     const known = this.#known.get(segment.number);
     if (known === undefined) return false;
@@ -124,7 +124,7 @@ export class Recovery {
     this.#lastCrc = segment.lastCrc;
   }
 
-  /** Every frame must be whole: the segment was complete before it was listed. */
+  /** Every frame must be intact: the segment was complete before it was listed. */
   async #replayCompacted(segment: Segment, later: readonly Segment[]): Promise<void> {
     const image = await this.#load(segment);
     this.#readAhead(later[0]);
@@ -183,7 +183,7 @@ export class Recovery {
     return false;
   }
 
-  /** Was the frame at the snapshot's cut the one that closed the log? It stands right before the cut. */
+  /** Flags of the frame just before the snapshot's cut if it is empty, as the frame that closes a log is; else 0. */
   #flagsAtCut(segment: Segment, image: Buffer): number {
     const at = segment.end - frameHeaderBytes;
     if (at < segmentHeaderBytes) return 0;
@@ -215,7 +215,7 @@ export class Recovery {
     return header.number === this.#lastNumber + 1 && header.previousCrc === this.#lastCrc;
   }
 
-  /** Does the next used segment begin with the frame that comes next? Then what is behind the end is no frame. */
+  /** Does the next used segment begin with the next frame? Then the bytes after the end of this one are no frame. */
   async #goesOn(later: readonly Segment[]): Promise<boolean> {
     for (const segment of later) {
       if (segment.kind === "compacted") return segment.firstNumber === this.#lastNumber + 1;
@@ -235,7 +235,7 @@ export class Recovery {
     scanHeaders(segment, image, segment.end, found);
     for (const next of later) {
       const nextImage = await this.#load(next);
-      // The first frame of a segment is written when all before it is durable.
+      // The first frame of a segment is written only after all earlier frames are durable.
       if (isZero(nextImage, segmentHeaderBytes, next.size)) continue;
       scanHeaders(next, nextImage, segmentHeaderBytes, found);
       found.durableNumber = Math.max(found.durableNumber, number);
@@ -279,7 +279,7 @@ export class Recovery {
     this.#store.cache.write(segment);
   }
 
-  /** The log goes on behind the segment that seemed to be its end. */
+  /** Seals the segment that seemed to be the last: the log continues after it. */
   async #sealActive(): Promise<void> {
     const segment = this.#active;
     if (segment === null) return;
@@ -288,7 +288,7 @@ export class Recovery {
     await this.#keep(segment, segment.image);
   }
 
-  /** Leaves the image of a sealed segment in memory while there is room. */
+  /** Keeps the image of a sealed segment if the cache has space for it, else releases it. */
   async #keep(segment: Segment, image: Buffer | null): Promise<void> {
     const { cache } = this.#store;
     segment.image = image;
@@ -322,7 +322,7 @@ export class Recovery {
     return this.#store.cache.images.take(segment.size);
   }
 
-  /** Begins to read a segment that is replayed next, unless nothing is in it. */
+  /** Starts reading the segment that is replayed next, unless it is unused or known from the snapshot. */
   #readAhead(segment: Segment | undefined): void {
     if (segment === undefined || this.#known.has(segment.number)) return;
     const read = async (): Promise<Buffer | null> => {
@@ -330,7 +330,7 @@ export class Recovery {
       return await this.#readInto(segment, this.#newImage(segment));
     };
     const image = read();
-    // It is told to whoever needs the segment.
+    // An error is reported when the segment is needed.
     image.catch(() => undefined);
     this.#ahead = { segment, image };
   }
@@ -351,7 +351,7 @@ function shortFile(path: string, count: number, size: number): EngineError {
   );
 }
 
-/** Where the first frame before `end` stands that is not whole, or null. */
+/** The offset of the first frame before `end` that is not intact, or null. */
 function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
   let at = segmentHeaderBytes;
   while (at < end) {

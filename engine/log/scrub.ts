@@ -1,9 +1,9 @@
 /**
- * Reads all sealed segments from their files, whether or not they are in memory, and tells of every record that is
- * damaged, so that it is found while a copy of it may still exist elsewhere.
+ * Reads all sealed segments from their files, whether or not they are in memory, and reports every damaged record, so
+ * that damage is found while a copy may still exist elsewhere.
  *
  * Invariants:
- * - Changes nothing but marks damaged segments, which compaction then leaves alone.
+ * - Changes nothing, except that it marks damaged segments, which compaction then skips.
  */
 import type { Clock } from "../base/environment.ts";
 import { recordHeaderBytes, recordLengthAt, verifyRecord } from "../base/record.ts";
@@ -14,14 +14,14 @@ import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import { Throttle } from "./throttle.ts";
 
-/** What is wrong at one place. */
+/** A damaged record, or a range of bytes in which records cannot be told apart. */
 export interface Damage {
   readonly position: Position;
-  /** Bytes of the record, or of all that can no longer be told apart. */
+  /** Bytes of the record, or of the range. */
   readonly length: number;
   readonly file: string;
   readonly offset: number;
-  /** The bytes of a record whose check is wrong: its key may or may not be right. Null when it is no record. */
+  /** The bytes of a record whose checksum is wrong: its key may or may not be correct. Null for a range. */
   readonly record: Buffer | null;
 }
 
@@ -53,7 +53,7 @@ export async function scrub(
       const image = images.take(segment.end);
       const count = await store.readFrom(segment, image, 0).catch(unread);
       if (count === null) {
-        // What the system cannot read now is no damage; the next scrub looks at it.
+        // A transient read error is not damage; the next scrub reads the segment again.
         report.unread++;
         continue;
       }
@@ -96,7 +96,7 @@ async function findDamages(
   while (at < segment.end) {
     const header = decodeFrameHeader(image, at, image.length, segment.salt);
     if (header === null) {
-      // Without its header nobody knows where the next frame begins.
+      // Without an intact header the start of the next frame is unknown.
       report(at, segment.end - at, null);
       break;
     }
@@ -109,7 +109,7 @@ async function findDamages(
   return damages;
 }
 
-/** In a frame that is not whole: which records are damaged. */
+/** Reports the damaged records of a frame that is not intact. */
 function findDamagedRecords(
   image: Buffer,
   start: number,
@@ -130,7 +130,7 @@ function findDamagedRecords(
   }
 }
 
-/** Where the next whole record begins, from `at` on; `end` when there is none. */
+/** The offset of the next intact record, from `at` on; `end` when there is none. */
 export function findRecord(image: Buffer, at: number, end: number): number {
   const payload = image.subarray(0, end);
   for (let start = at; start + recordHeaderBytes <= end; start += 8) {

@@ -1,17 +1,17 @@
 /**
- * The memory that records of sealed segments may take, shared by all logs of a process: images of whole segments that
- * were written or replayed, and blocks (blocks.ts) of what was read since. Segments that are being written are counted,
- * not kept; those of in-memory logs are neither.
+ * Cache of the records of sealed segments, shared by all logs of a process: images of segments that were written or
+ * replayed, and blocks (blocks.ts) of what was read since. Images of segments that are being written are counted but
+ * never evicted; those of in-memory logs are neither cached nor counted.
  *
- * What goes first, so that a walk over more than there is room for does not take the place of what is used again:
- * - New extents are on probation, and go in the order of coming while all of them take more than a tenth. One that was
- *   used meanwhile, or comes back soon, is kept like the others.
- * - Of the others (images, extents, blocks of single records) the one that was not used for longest. Of a block of single
- *   records those that were used are gathered again.
- * A walk's use of an extent does not count: it comes to everything once.
+ * Eviction is resistant to scans of more data than fits:
+ * - New extents are on probation, and are evicted first in, first out while they take more than a tenth of the bytes.
+ *   One that was used meanwhile, or is read again soon after its eviction, is promoted to the main queue.
+ * - Else the least recently used of all others (images, extents, blocks of single records) is evicted. The records of
+ *   an evicted block that were used are copied to another block.
+ * A scan's use of an extent does not count, as it visits everything once.
  *
  * Invariants:
- * - What it keeps takes at most `bytesMax` bytes.
+ * - Cached data takes at most `bytesMax` bytes.
  */
 import { MemoryBudget } from "../base/memory-budget.ts";
 import {
@@ -28,27 +28,27 @@ import { extentBytesMax } from "./extent-sums.ts";
 import { ImagePool, letGo } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
 
-/** A cache has room for this many blocks at least, or they are smaller. */
+/** A cache holds at least this many blocks: in a small cache, blocks are smaller. */
 const blockCountMin = 16;
 const extentBytesMin = 256;
-/** Caches below this have no room for anything: then blocks, which readers hold, are as large as usual. */
+/** A smaller cache holds nothing: then blocks, which only readers hold, have the usual size. */
 const cacheBytesMin = 4096;
-/** The part of the bytes that new extents may take. */
+/** The share of the bytes that new extents may take. */
 const probationShare = 1 / 10;
 const usesMax = 3;
-/** Of the bytes, what is left for records though segments that are written take all. */
+/** The share of the bytes that remains for records, however much the segments that are being written take. */
 const recordsShare = 1 / 4;
-/** A single record takes at most this part of a block; a longer one has memory of its own. */
+/** A single record takes at most this share of a block; a longer one has its own memory. */
 const singleShare = 1 / 8;
-/** The part of the bytes that is left free for what is read next; and for images. */
+/** The share of the bytes that is kept free for the next reads; likewise for images. */
 const idleShare = 1 / 16;
-/** So much more than there is room for is not given back at once: what work takes for a moment it gives back in the next. */
+/** Idle blocks are freed only beyond this excess over the maximum: memory that readers hold is returned shortly. */
 const slackShare = 1 / 8;
-/** Blocks whose used records are gathered again in one go; of more, all go. */
+/** Evicted blocks whose used records are copied, in one call; of further blocks all records are dropped. */
 const gatheredAgainMax = 8;
 
 export class SegmentCache {
-  /** Where images come from, and where those of segments that are gone go. */
+  /** Allocates images, and recycles those of removed segments. */
   readonly images: ImagePool;
   readonly blocks: BlockPool;
   readonly #limit: number | MemoryBudget;
@@ -56,23 +56,23 @@ export class SegmentCache {
   #imageBytes = 0;
   readonly #written = new Set<Segment>();
   #writtenBytes = 0;
-  /** Of the last one: the next one may take the memory of one that goes. */
+  /** Bytes of the last of them: the next one may reuse the memory of an evicted image. */
   #writtenImageBytes = 0;
   readonly #probation = new Set<Extent>();
   #probationBytes = 0;
   readonly #main = new Set<Extent>();
   #mainBytes = 0;
-  /** Of records that have memory of their own; they are among the extents too. */
+  /** Bytes of records with their own memory; they are counted among the extents too. */
   #longBytes = 0;
   readonly #gathered = new Set<GatheredBlock>();
   /** By slot. */
   readonly #slots: (GatheredBlock | null)[] = [];
   readonly #freeSlots: number[] = [];
   #open: GatheredBlock | null = null;
-  /** Extents that went from probation lately, by segment and number. */
+  /** Extents evicted from probation lately, by segment and number. */
   readonly #ghosts = new Set<string>();
   #ticks = 0;
-  /** Used again by every call. */
+  /** Scratch value of `place`. */
   readonly #found: SinglePlace = { slot: 0, start: 0 };
 
   constructor(limit: number | MemoryBudget, images = new ImagePool(), extentBytes?: number) {
@@ -83,14 +83,14 @@ export class SegmentCache {
     if (limit instanceof MemoryBudget) limit.addCache(() => this.#shrink());
   }
 
-  /** Bytes that it may take now. */
+  /** Bytes that it may hold now. */
   get bytesMax(): number {
     const limit = this.#limit;
     const all = typeof limit === "number" ? limit : limit.cacheBytesMax;
     return Math.max(all - this.#writtenBytes, Math.floor(all * recordsShare));
   }
 
-  /** Bytes of what it keeps now, and of blocks that are held by others or being read. */
+  /** Bytes that it holds now, including idle blocks and blocks that are held by readers or being filled. */
   get bytes(): number {
     return this.#usedBytes + this.blocks.idleBytes;
   }
@@ -105,7 +105,7 @@ export class SegmentCache {
     segment.usedAt = ++this.#ticks;
   }
 
-  /** The image of `segment` is written to: it stays, and others have less room, until `add` or `remove`. */
+  /** `segment` is being written: its image is counted, and not evicted, until `add` or `remove`. */
   write(segment: Segment): void {
     if (this.#written.has(segment)) return;
     this.#ownImage(segment);
@@ -115,7 +115,7 @@ export class SegmentCache {
     this.#shrink();
   }
 
-  /** Takes charge of the image of `segment`, which is final, and drops others until it fits. */
+  /** Caches the image of `segment`, which is final, and evicts others until it fits. */
   add(segment: Segment): void {
     if (this.#segments.has(segment) || segment.image === null) return;
     this.#ownImage(segment);
@@ -126,12 +126,12 @@ export class SegmentCache {
     this.#shrink();
   }
 
-  /** Is there room for `bytes` without dropping anything? */
+  /** Do `bytes` more bytes fit without an eviction? */
   hasRoom(bytes: number): boolean {
     return this.bytes + bytes <= this.bytesMax;
   }
 
-  /** Drops all of the segment: it is gone, or its log is closed. */
+  /** Drops everything of a segment that was removed, or whose log is closed. */
   remove(segment: Segment): void {
     this.#dropImage(segment);
     for (const extent of segment.extents) if (extent) this.#dropExtent(extent);
@@ -156,12 +156,12 @@ export class SegmentCache {
 
   // Extents
 
-  /** The extent at byte `offset` of the segment, if it is there. */
+  /** The extent at byte `offset` of the segment, if it is cached. */
   extentAt(segment: Segment, offset: number): Extent | null {
     return segment.extents[Math.floor(offset / this.blocks.extentBytes)] ?? null;
   }
 
-  /** Keeps what was read of a segment that is still there. */
+  /** Caches an extent or a long record that was read. The segment must still be in its log. */
   addExtent(extent: Extent): void {
     const { segment, index } = extent;
     if (index < 0) segment.longRecords.set(extent.start, extent);
@@ -194,7 +194,7 @@ export class SegmentCache {
 
   // Single records
 
-  /** Keeps a copy of a record that was read by itself and is whole. */
+  /** Caches a copy of a record that was read alone and verified. */
   addSingle(segment: Segment, offset: number, source: Buffer, start: number, length: number): void {
     const { blockBytes } = this.blocks;
     if (blockBytes > this.bytesMax) return;
@@ -229,7 +229,7 @@ export class SegmentCache {
 
   // Finding
 
-  /** Puts the record's place in memory into `target`, when it is not in an image. @returns whether it is there */
+  /** Sets `target` to the place of a record outside of images. @returns whether it is in memory */
   place(
     segment: Segment,
     offset: number,
@@ -243,7 +243,7 @@ export class SegmentCache {
     if (singles !== null) {
       const found = this.#found;
       if (singles.find(offset, found)) {
-        const block = this.#slots[found.slot] as GatheredBlock; // the table names blocks that are there
+        const block = this.#slots[found.slot] as GatheredBlock; // the table refers only to cached blocks
         block.usedAt = ++this.#ticks;
         target.bytes = block.bytes;
         target.start = found.start;
@@ -266,11 +266,11 @@ export class SegmentCache {
     return true;
   }
 
-  // What goes
+  // Eviction
 
   #shrink(): void {
     const { bytesMax } = this;
-    // Memory of what goes now is there for what comes next, and is not given anew by the system each time.
+    // Evicts in advance, so that the next reads recycle memory instead of allocating it.
     const { blocks } = this;
     const idleBytes = Math.floor((bytesMax * idleShare) / blocks.blockBytes) * blocks.blockBytes;
     const idleImages = this.#idleImageBytes(bytesMax);
@@ -292,15 +292,15 @@ export class SegmentCache {
   }
 
   /**
-   * Bytes that are left to images that wait to be used again: for one while images come and go, whether it is there or not.
-   * Each new image then takes the place of one. (With what is there at the moment, none goes when one comes, the next has new
-   * memory, and then two go.)
+   * Bytes reserved for idle images: while images are in use, enough for one, whether or not one is idle. Each new image
+   * then reuses the memory of one that is evicted. (If only the present idle bytes were counted, a new image would
+   * evict none, the next would need new memory, and then two would be evicted.)
    */
   #idleImageBytes(bytesMax: number): number {
     return this.images.isInUse ? Math.max(bytesMax * idleShare, this.#writtenImageBytes) : 0;
   }
 
-  /** What goes by more than is left for it is kept too for a while: dropped, it would take the same memory until it is collected. */
+  /** Idle images may exceed the reserved bytes for a while: dropped, they take memory until they are collected. */
   #keepIdle(): void {
     const { bytesMax } = this;
     const room = bytesMax - this.bytes;
@@ -316,7 +316,7 @@ export class SegmentCache {
     return oldest;
   }
 
-  /** The extent that goes next, if one must. Those on probation that were used meanwhile are kept with the others. */
+  /** The extent to evict next, if any. Promotes extents on probation that were used meanwhile. */
   #nextExtent(bytesMax: number): Extent | null {
     for (;;) {
       const newest = first(this.#probation);
@@ -324,7 +324,7 @@ export class SegmentCache {
       const isCrowded = this.#probationBytes > bytesMax * probationShare;
       const others = this.#mainBytes + this.#imageBytes + this.#gathered.size;
       if (!isCrowded && others > 0) break;
-      // It goes before anything else.
+      // Evicted before anything else.
       if (newest.uses === 0) {
         newest.usedAt = 0;
         return newest;
@@ -389,7 +389,7 @@ function first<Item>(set: ReadonlySet<Item>): Item | null {
   return null;
 }
 
-/** What was not used for longest. */
+/** The least recently used item. */
 function oldestOf(...items: readonly (Segment | Block | null)[]): Segment | Block | null {
   let oldest: Segment | Block | null = null;
   for (const item of items) {

@@ -1,6 +1,6 @@
 /**
- * The segments of one log: which there are, in which order, where their bytes are. Makes, lists, reads and removes
- * them; knows nothing of commits. With `disk` null it does the same without files.
+ * The segments of one log, their order and their files. Creates, lists, reads and removes them; knows nothing of
+ * commits. With `disk` null it does so without files.
  *
  * Invariants:
  * - The manifest on the device lists exactly `order`, then the spare, as of the last change that resolved.
@@ -24,9 +24,9 @@ import {
 } from "./segment.ts";
 import type { SegmentCache } from "./segment-cache.ts";
 
-/** Where a log has its files. */
+/** The folder of a log. */
 export interface Disk {
-  /** They change the folder while it is ours. */
+  /** Its operations check that the folder's lock is still held. */
   readonly files: FileSystem;
   readonly folder: string;
   readonly lock: DirectoryLock;
@@ -37,7 +37,7 @@ const openFilesMax = 256;
 const fillBytes = 1024 * 1024;
 const zeros = Buffer.alloc(fillBytes);
 
-/** Changes what the manifest is made of. @returns what takes it back. */
+/** Changes the lists that the manifest is written from. @returns its undo. */
 export type ManifestChange = () => () => void;
 
 interface Retired {
@@ -52,23 +52,23 @@ export class SegmentStore {
   readonly health: Health;
   /** In commit order, without the spare. */
   order: Segment[] = [];
-  /** Made ahead of need; the next one in order. */
+  /** Created ahead of need; the next one in order. */
   spare: Segment | null = null;
   nextNumber = 1;
   nextSnapshotNumber = 1;
   snapshots: ManifestSnapshot[] = [];
-  /** Bytes of the newest snapshot's file, as far as it was read or written: others are about as large. */
+  /** Bytes of the last snapshot file that was read or written; an estimate for the others. */
   lastSnapshotBytes = 0;
-  /** A snapshot that is not listed yet is being written. */
+  /** A snapshot is being written that is not listed yet. */
   isSnapshotComing = false;
-  /** Told when one more segment can be compacted. */
+  /** Called when another segment becomes eligible for compaction. */
   onSealed: (() => void) | null = null;
   readonly #environment: Pick<Environment, "clock" | "random">;
   readonly #byNumber = new Map<number, Segment>();
   readonly #pins = new Map<symbol, number>();
   readonly #retired: Retired[] = [];
   readonly #openForReading = new Set<Segment>();
-  /** For `peek`. */
+  /** Scratch value of `peek`. */
   readonly #place = newPlace();
   #generation = 0;
   #isClosed = false;
@@ -98,7 +98,7 @@ export class SegmentStore {
     return `${this.disk.folder}/log/${segmentFileName(segment.number)}`;
   }
 
-  /** A new segment with an empty image, known to readers at once; its file comes with `prepare`. */
+  /** A new segment, without image, visible to readers at once; `prepare` creates its file. */
   newSegment(kind: SegmentKind, size: number): Segment {
     const number = this.nextNumber++;
     const segment = new Segment({ number, kind, salt: this.#newSalt(), size });
@@ -106,13 +106,13 @@ export class SegmentStore {
     return segment;
   }
 
-  /** Takes a segment that recovery found. */
+  /** Adds a segment that recovery found. */
   adopt(segment: Segment): void {
     assert(!this.#byNumber.has(segment.number), "segment numbers are unique");
     this.#byNumber.set(segment.number, segment);
   }
 
-  /** A change that lists `segment` behind all others. */
+  /** Lists `segment` after all others. @returns the undo */
   append(segment: Segment): () => void {
     this.order = [...this.order, segment];
     return () => {
@@ -120,7 +120,7 @@ export class SegmentStore {
     };
   }
 
-  /** Forgets a segment that nothing durable is in. */
+  /** Forgets a segment without durable content. */
   drop(segment: Segment): void {
     this.#byNumber.delete(segment.number);
     this.cache.remove(segment);
@@ -129,8 +129,8 @@ export class SegmentStore {
   }
 
   /**
-   * Makes the file of a log segment: header, zeros, synced; then runs `list` and writes the manifest.
-   * @throws what the disk throws; when it is full, no file is left.
+   * Creates the file of a log segment: header and zeros, synced; then runs `list` and writes the manifest.
+   * @throws errors of the disk; when it is full, no file is left.
    */
   prepare(segment: Segment, list: ManifestChange): Promise<void> {
     segment.ready ??= this.#prepare(segment, list);
@@ -159,7 +159,7 @@ export class SegmentStore {
     }
   }
 
-  /** Creates the file of `segment`, has it filled, and syncs it and the folder. Leaves no file when the disk is full. */
+  /** Creates the file of `segment`, calls `fill`, and syncs file and folder. Leaves no file when the disk is full. */
   async createFile(
     segment: Segment,
     fill: (file: FileHandle) => Promise<void>,
@@ -182,7 +182,7 @@ export class SegmentStore {
     }
   }
 
-  /** @throws EngineError database-stopped when the device does not take it: never tried again. */
+  /** @throws EngineError database-stopped when fsync fails; it is never retried. */
   async sync(file: FileHandle): Promise<void> {
     this.health.check();
     try {
@@ -203,7 +203,7 @@ export class SegmentStore {
   }
 
   /**
-   * Runs `change` on the list of segments or snapshots, then makes the manifest say so. One at a time.
+   * Runs `change` on the list of segments or snapshots, then writes the manifest. One at a time.
    * @throws the disk's error when it is full (the change is undone), else EngineError database-stopped.
    */
   saveManifest(change: ManifestChange): Promise<void> {
@@ -292,7 +292,7 @@ export class SegmentStore {
     return place.bytes.subarray(place.start, place.start + length);
   }
 
-  /** Bytes of snapshots' files, about. */
+  /** Estimated bytes of all snapshot files. */
   snapshotBytes(): number {
     const count = this.snapshots.length + (this.isSnapshotComing ? 1 : 0);
     return count * this.lastSnapshotBytes;
@@ -385,7 +385,7 @@ export class SegmentStore {
         return extent;
       }
     } catch {
-      // Whoever wants a record reads it by itself, and hears what is wrong.
+      // Readers then read their records individually, and get the error.
     } finally {
       pin.release();
     }
@@ -394,13 +394,13 @@ export class SegmentStore {
     return null;
   }
 
-  /** Is what was read of the segment still asked for? */
+  /** May data read from the segment be cached: is it sealed and still in the log? */
   #keeps(segment: Segment): boolean {
     return !this.#isClosed && segment.sealed && this.#byNumber.get(segment.number) === segment;
   }
 
   /**
-   * Fills `target` from byte `start` of the file. @returns bytes read; 0 when the file is not there.
+   * Fills `target` from byte `start` of the file. @returns bytes read; 0 when the file does not exist.
    * @throws EngineError read-failed when the system cannot read it now, database-stopped
    */
   async readFrom(segment: Segment, target: Buffer, start: number): Promise<number> {
@@ -416,7 +416,7 @@ export class SegmentStore {
     }
   }
 
-  /** Closes the handle once nobody reads: the number of a closed descriptor may soon mean another file. */
+  /** Closes the handle once no read is in progress: the number of a closed descriptor may soon mean another file. */
   #closeFile(segment: Segment): void {
     segment.closeAfterRead = segment.readers > 0;
     const file = segment.file;
@@ -445,7 +445,7 @@ export class SegmentStore {
     if (this.#openForReading.size <= openFilesMax) return;
     for (const oldest of this.#openForReading) {
       this.#openForReading.delete(oldest);
-      // The handle of a segment that is written to stays.
+      // The handle of a segment that is being written stays open.
       if (oldest.sealed) this.#closeFile(oldest);
       return;
     }
@@ -461,7 +461,7 @@ export class SegmentStore {
     };
   }
 
-  /** These segments are no longer listed: they go as soon as no older pin is held. */
+  /** Removes segments that are no longer listed, as soon as no older pin is held. */
   retire(segments: readonly Segment[]): void {
     this.#generation++;
     for (const segment of segments) this.#retired.push({ segment, generation: this.#generation });
@@ -488,7 +488,7 @@ export class SegmentStore {
     return this.#removals;
   }
 
-  /** A file that cannot be removed is no harm: it is not listed, and the next recovery removes it. */
+  /** Errors are ignored: the file is not listed, and the next recovery removes it. */
   async removeFile(segment: Segment): Promise<void> {
     if (this.disk === null) return;
     this.#openForReading.delete(segment);
@@ -498,7 +498,7 @@ export class SegmentStore {
     } catch {}
   }
 
-  /** Waits for what is under way, closes all files and lets go of the memory. */
+  /** Waits for operations in progress, closes all files and releases the memory. */
   async close(): Promise<void> {
     await this.#manifestTurn;
     await this.#removals;

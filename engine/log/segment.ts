@@ -97,9 +97,9 @@ export class Segment {
   closeAfterRead = false;
   /** By extent number, for the first extents: CRC-32 of their durable bytes. See extent-sums.ts. */
   extentSums: number[] = [];
-  /** Which of them need not be compared again for a while. */
+  /** Which extents were verified lately, and need not be verified again. */
   readonly compared = new ComparedExtents();
-  /** Parts of it in the cache, by number, and what is being read of them. */
+  /** Cached extents by number, and reads of extents in progress. */
   readonly extents: (Extent | null)[] = [];
   readonly extentReads = new Map<number, Promise<Extent | null>>();
   /** Individually read records in the cache: short ones, and long ones by offset. */

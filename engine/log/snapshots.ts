@@ -24,7 +24,7 @@ import { Throttle } from "./throttle.ts";
 /** Two are kept while each has at most this share of the log's live bytes, or is small. */
 const keptShare = 1 / 8;
 const smallBytes = 1024 * 1024;
-/** Share of the process's time: deletions that wait for a snapshot take the more space the longer it takes. */
+/** Minimum share of the process's time: deletions kept until the next snapshot take more space the longer it takes. */
 const timeShare = 0.25;
 
 export class Snapshots {

@@ -23,7 +23,7 @@ export class DamageList {
   #found = new Map<string, Damaged>();
   readonly #report: (found: Damaged) => void;
 
-  /** `report`: called once for each find, until a scrub no longer finds it. */
+  /** `report`: called once for each damaged thing, and again only if a scrub in between did not find it. */
   constructor(report: (found: Damaged) => void) {
     this.#report = report;
   }

@@ -6,10 +6,10 @@
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
- * - While a transaction is made in more than one turn of the event loop, no other begins.
- * - What goes wrong before a transaction is staged fails that transaction alone. After a failed sync, or what goes wrong
- *   later, nothing is written any more: what is in memory may not be what the log says. Whoever keeps the database is
- *   told, and opens it again from the disk (database-catalog.ts).
+ * - While a transaction runs over more than one turn of the event loop, no other begins.
+ * - An error before a transaction is staged fails that transaction alone. After a failed sync, or an error once
+ *   something is staged, the store stops writing, because memory may no longer agree with the log. Its owner is
+ *   notified and reopens the database from disk (database-catalog.ts).
  */
 import { assert } from "../base/assert.ts";
 import type { Clock, Report } from "../base/environment.ts";
@@ -56,14 +56,14 @@ interface EntryCount {
   count: number;
 }
 
-/** What one transaction staged, until it is durable, and who waits for that. */
+/** What one transaction staged, and the promise that is settled when it is durable or lost. */
 interface PendingTransaction {
   readonly documents: number;
   /** Revisions added or removed. */
   readonly revisions: number;
-  /** Of the staged entries. */
+  /** Number of staged entries, by keyspace. */
   readonly entries: readonly EntryCount[];
-  /** Position and length, in turn, of records that only say that something is gone. */
+  /** Records of deletions: position and length, alternating. */
   readonly deletions: readonly number[];
   readonly changes: Transaction["changes"];
   readonly lastEtag: number;
@@ -84,9 +84,9 @@ export interface DatabaseView {
 }
 
 const maximumReruns = 10_000;
-/** Entries of a transaction from which on they are staged in slices. */
+/** A transaction with at least this many entries stages them in slices. */
 const entriesAheadMin = 256;
-/** Work of scripts after which a transaction that is made in turns pauses. */
+/** Units of script work in one slice of a transaction. */
 const scriptWorkOfSlice = sliceMs * scriptWorkPerMs;
 const none: readonly never[] = [];
 
@@ -120,12 +120,12 @@ export abstract class Store implements LogListener {
   /** Why it has stopped; null while it runs and after an ordinary close. */
   #stopCause: Error | null = null;
   #isEnding = false;
-  /** Resolves when the transaction that is being made in several turns has been appended, or has failed; null: there is none. */
+  /** Resolves when the transaction that runs in slices has been appended or has failed; null: none is running. */
   #long: Promise<void> | null = null;
-  /** Its entries, when some are staged before it is appended, and how many are: they are many. */
+  /** The entries of a large transaction, which are staged in slices before it is appended, and how many are staged. */
   #ahead: Transaction["entries"] = none;
   #stagedAhead = 0;
-  /** Why staged transactions were dropped last, another object each time. */
+  /** The error that staged transactions were last dropped for; a new object each time. */
   #lostBy: { readonly error: Error } | null = null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
@@ -153,10 +153,10 @@ export abstract class Store implements LogListener {
    */
   protected abstract complete(transaction: Transaction): void;
 
-  /** As `complete`, in steps. */
+  /** As `complete`, in slices. */
   protected abstract completeInTurns(transaction: Transaction): Work<void>;
 
-  /** Transactions of so many bytes in the log are visible; did one of them change documents? */
+  /** Transactions of `bytes` bytes in the log became visible. `hasDocuments`: one of them changed documents. */
   protected abstract committed(bytes: number, hasDocuments: boolean): void;
 
   /** The settings record was replaced. */
@@ -166,7 +166,7 @@ export abstract class Store implements LogListener {
 
   /**
    * Runs `change` over the newest state and commits its writes atomically. `change` is called synchronously, and again
-   * from its beginning when it needs a record that is not in memory: it must have no effects but on its transaction.
+   * from its beginning when it needs a record that is not in memory: it must affect nothing but its transaction.
    *
    * @returns what `change` returned, once its writes are durable and visible.
    * @throws what `change` throws (then nothing happened), EngineError disk-full, database-stopped
@@ -181,8 +181,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * As `write`, for what may take long: `work` may pause wherever it yields, and then others are served. Nobody else writes
-   * to this database meanwhile, and nobody sees anything of it.
+   * As `write`, for long transactions: `work` runs in time slices and may pause wherever it yields. No other
+   * transaction of this database begins meanwhile, and readers see none of its changes until it is durable.
    */
   async writeInTurns<Result>(
     work: (transaction: Transaction) => Work<Result>,
@@ -193,7 +193,8 @@ export abstract class Store implements LogListener {
     const isDeletion = options?.isDeletion === true;
     const fetched = new FetchedRecords(options?.fetched ?? nothingFetched);
     for (let run = 0; run < maximumReruns; run++) {
-      // Here, not in a function of its own: what is begun by one who waited is seen by the next.
+      // Not in a function of its own: without an `await` between this check and the attempt, each waiter sees a
+      // transaction that an earlier waiter began.
       while (this.#mustWait) await this.#mayWriteSoon();
       try {
         const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
@@ -207,17 +208,17 @@ export abstract class Store implements LogListener {
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  /** Must who wants to write wait for another transaction to be made, or for room in memory? */
+  /** Must a new transaction wait for one that runs in slices, or for memory of unsynced bytes? */
   get #mustWait(): boolean {
     return this.#long !== null || this.#log.unsyncedBytes > unsyncedBytesWithin();
   }
 
-  /** Resolves when it is worth it to look again. */
+  /** Resolves when `#mustWait` should be checked again. */
   #mayWriteSoon(): Promise<void> {
     return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
   }
 
-  /** As `write`, also for what ends while the database is closing. */
+  /** As `write`, but also accepted while the database is closing. */
   protected writeWhileEnding<Result>(
     change: (transaction: Transaction) => Result,
     options?: WriteOptions,
@@ -237,7 +238,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** `write` where something must be awaited first: another transaction, room in memory, or the record that is `missing`. */
+  /** `write` that must first wait for another transaction, for memory, or for the `missing` record to be read. */
   async #writeSlowly<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
@@ -269,7 +270,7 @@ export abstract class Store implements LogListener {
     isDeletion: boolean,
     fetched: FetchedRecords,
   ): Promise<Result> {
-    // Whatever is thrown in here is of this transaction alone: nothing of it is anywhere but in its scratch buffer.
+    // An error in here fails this transaction alone: its changes are only in its scratch buffer.
     const transaction = this.#begin(fetched);
     let isKept = false;
     try {
@@ -284,8 +285,9 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * As `#attempt`, in slices. The promise in what it gives is of the transaction being visible.
-   * @throws EngineError disk-full also when what the transaction was made over is lost meanwhile
+   * As `#attempt`, in slices. @returns a promise that resolves when the transaction is visible, wrapped so that it is
+   * not awaited here
+   * @throws EngineError disk-full also when staged transactions that it may have read are lost meanwhile
    */
   async #attemptInTurns<Result>(
     work: (transaction: Transaction) => Work<Result>,
@@ -306,7 +308,7 @@ export abstract class Store implements LogListener {
       while (result.done !== true) {
         await nextTurn();
         this.assertServing();
-        // What it was made over may be gone.
+        // Staged transactions that it has read may have been rolled back.
         if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
         transaction.beginTurn();
         result = slice(steps, transaction);
@@ -323,7 +325,7 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** All that a transaction does in turns, what its work leaves to its end included. */
+  /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
   *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
     const { scratch } = transaction;
     let step = work.next();
@@ -346,7 +348,7 @@ export abstract class Store implements LogListener {
     return step.value;
   }
 
-  /** Takes back what was staged of a transaction that is not appended. */
+  /** Rolls back the staged entries of a transaction that is not appended. */
   #dropStagedAhead(): void {
     while (this.#stagedAhead > 0) this.#ahead[--this.#stagedAhead]?.keyspace.discardStaged(1);
     this.#ahead = none;
@@ -367,14 +369,14 @@ export abstract class Store implements LogListener {
     this.#scratch.trim();
   }
 
-  /** Appends what the transaction did, if anything. @returns a promise of `result`, for when it is visible. */
+  /** Appends the transaction's writes, if any. @returns a promise of `result` that resolves when they are visible. */
   #appendAny<Result>(
     transaction: Transaction,
     isDeletion: boolean,
     result: Result,
   ): Promise<Result> {
     if (transaction.isEmpty) {
-      // It changed nothing because of what it saw, which a crash could take back until it is durable.
+      // Its result may depend on staged transactions, which a crash can still undo: wait until they are durable.
       if (this.#pending.length === 0) return Promise.resolve(result);
       return this.#log.flush().then(() => result);
     }
@@ -383,7 +385,7 @@ export abstract class Store implements LogListener {
     return this.#appendOrStop(transaction, isDeletion, result);
   }
 
-  /** Of an EngineError nothing was appended. After anything else the log ends before it writes what may be appended. */
+  /** On an EngineError nothing was appended. Any other error stops the log before it writes what may be appended. */
   #appendOrStop<Result>(
     transaction: Transaction,
     isDeletion: boolean,
@@ -508,9 +510,9 @@ export abstract class Store implements LogListener {
     this.#durableShapeCount = transaction.shapeCount;
   }
 
-  /** From the log: transactions after the first `count` are lost. If the disk was full, the store goes on. */
+  /** From the log: transactions after the first `count` are lost. If the disk was full, the store continues. */
   lost(count: number, error: Error): void {
-    this.#dropStagedAhead(); // the newest goes first
+    this.#dropStagedAhead(); // staged last, so rolled back first
     const dropped = this.#pending.splice(count - this.#settled);
     this.#lostBy = { error };
     if (!isDiskFull(error)) this.#failure ??= error;
@@ -867,7 +869,7 @@ function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
 }
 
-/** Goes on until a turn is over, or to the end. */
+/** Runs `work` until its time slice or script work is used up, or to its end. */
 function slice<Result>(
   work: Work<Result>,
   transaction: Transaction,

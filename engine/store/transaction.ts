@@ -1,10 +1,10 @@
 /**
  * One transaction: changes of any kind that become durable and visible together, or not at all.
  *
- * It runs synchronously, or in slices between which no other is made, over the newest state (committed, staged by earlier
- * transactions, and its own), encodes each change as a record in a scratch buffer, and has no effect until the database
- * appends that buffer to the log. A record that it needs and that is not in memory makes it throw `RecordNotResident`; the
- * database then reads the record and runs the whole transaction again.
+ * It runs synchronously, or in time slices while no other transaction runs. It sees the newest state (committed, staged
+ * by earlier transactions, and its own), encodes each change as a record in a scratch buffer, and has no effect until
+ * the database appends that buffer to the log. It throws `RecordNotResident` when it needs a record that is not in
+ * memory; the database then reads the record and runs the whole transaction again.
  *
  * Knows nothing of what counters or attachments mean: see writes/.
  *
@@ -84,14 +84,14 @@ const scratchBytesKept = 16 * 1024 * 1024;
 /** Buffers from this size on are adopted and written in place. */
 const adoptedBytesMin = 1024 * 1024;
 
-/** Bytes from which on a buffer is grown in slices where it can be, and of such a slice. */
+/** A buffer of at least this many bytes is grown in slices where possible; also the bytes copied in one slice. */
 const slicedGrowthBytes = 2 * 1024 * 1024;
-/** Bytes from which on they are summed up in slices. */
+/** A payload of at least this many bytes is checksummed in slices before it is appended. */
 const summedBytesMin = 1024 * 1024;
-/** The part of it that is used by then. */
+/** A large buffer is tight when more than this part of it is used. */
 const tightShare = 3 / 4;
 
-/** Where a transaction gathers what it writes: one for each database, used again by every transaction. */
+/** The buffer of a transaction's records: one for each database, reused by every transaction. */
 export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
@@ -99,7 +99,7 @@ export class Scratch {
   #isAdopted = false;
   #summed: SummedBytes | null = null;
 
-  /** Makes room for `count` more bytes. @returns their offset. */
+  /** Grows the buffer so that `count` more bytes fit. @returns their offset. @throws EngineError too-large */
   reserve(count: number): number {
     const needed = this.length + count;
     if (needed > transactionBytesMax) {
@@ -116,12 +116,12 @@ export class Scratch {
     return this.length;
   }
 
-  /** Is there so little room left that it is better to have more before the next change? */
+  /** Is so little space left in a large buffer that it should be grown before the next change? */
   get isTight(): boolean {
     return this.bytes.length >= slicedGrowthBytes && this.length > this.bytes.length * tightShare;
   }
 
-  /** Makes room for as much again, in slices: see `isTight`. */
+  /** Doubles the buffer, up to `transactionBytesMax`, copying in slices. */
   *grow(): Work<void> {
     const larger = largeBuffer(Math.min(2 * this.bytes.length, transactionBytesMax));
     if (larger.length <= this.bytes.length) return;
@@ -132,15 +132,15 @@ export class Scratch {
     this.bytes = larger;
   }
 
-  /** What was summed up of it. */
+  /** Length and checksum of the part that `sum` covered; null when it was not called or the payload is small. */
   get summed(): SummedBytes | null {
     return this.#summed;
   }
 
-  /** Sums up what is written, in slices, when that is much: then it need not be copied to the log in one turn. */
+  /** Computes the checksum of a large payload, in slices: the log can then copy it in slices too. */
   *sum(): Work<void> {
     if (this.length < summedBytesMin) return;
-    if (this.isTight) yield* this.grow(); // what comes behind must have room
+    if (this.isTight) yield* this.grow(); // space for records that are appended after it
     let crc = 0;
     for (let at = 0; at < this.length; at += slicedGrowthBytes) {
       crc = crc32(this.bytes.subarray(at, Math.min(at + slicedGrowthBytes, this.length)), crc);
@@ -193,11 +193,11 @@ export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
   readonly documents: TransactionDocuments;
-  /** Units of work that its scripts took so far in the present turn of the event loop. */
+  /** Units of work that its scripts have used in the present turn of the event loop. */
   scriptWork = 0;
-  /** Likewise, in turns before. */
+  /** Likewise, in earlier turns. */
   scriptWorkBefore = 0;
-  // Made when the first one comes: most transactions write one document and nothing else.
+  // Created with the first element: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
   #changes: Change[] | null = null;
   #byKey: Map<EntryKeyspace<unknown>, OwnEntries> | null = null;
@@ -245,7 +245,7 @@ export class Transaction {
     this.#isDiscarded = true;
   }
 
-  /** Another turn of the event loop has begun. */
+  /** To be called when a slice begins in a new turn of the event loop. */
   beginTurn(): void {
     this.scriptWorkBefore += this.scriptWork;
     this.scriptWork = 0;

@@ -138,7 +138,7 @@ function remove(run: BatchRun, command: BatchCommand): BatchRow | Work<BatchRow>
   return () => `{"Id":${idText},"Type":"DELETE","Deleted":${isDeleted}${rest}}`;
 }
 
-/** All whose ids begin with `Id`. */
+/** Deletes all documents whose ids begin with `Id`. */
 function* removeAll({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
   const prefix = command.text("Id");
   if (!prefix) {
@@ -211,7 +211,7 @@ function attachmentCopy({ transaction }: BatchRun, command: BatchCommand): Batch
 
 const countersParser = new DocumentParser(null);
 
-/** The minified text, checked. */
+/** Parses and minifies the operations, in slices if they are long. @throws EngineError json-… */
 function* countersText(bytes: Buffer, from: number, to: number): Work<Buffer> {
   if (to - from < longValueBytes || bytes[from] !== byteObjectOpen) {
     countersParser.parseValue(bytes, from, to);

@@ -49,7 +49,7 @@ export class BatchCommand {
   /** Values by key; none for `Document`, which is only a span. */
   readonly #values = new Map<string, unknown>();
   readonly #spans = new Map<string, TextSpan>();
-  /** Long values, which are not parsed yet. */
+  /** Long values that are not parsed yet; null: none. */
   #rest: { readonly key: string; readonly span: TextSpan }[] | null = null;
   readonly startAt: number;
   /** Exclusive. */
@@ -82,7 +82,7 @@ export class BatchCommand {
     }
     this.type = type;
     const document = this.#spans.get("Document");
-    // What is stored is checked then.
+    // The document of a PUT is checked when it is stored.
     if (document === undefined || type === "PUT") return;
     if (document.to - document.from < longValueBytes) {
       parsedText(bytes, document.from, document.to);
@@ -92,20 +92,20 @@ export class BatchCommand {
     this.#rest.push({ key: "Document", span: document });
   }
 
-  /** Is there nothing left to parse? */
+  /** Have all values been parsed? */
   get isWhole(): boolean {
     return this.#rest === null;
   }
 
   /**
-   * Parses what is long, in slices. Before that nothing else may be asked of the command than its type and texts.
+   * Parses the long values, in slices. Until then only the command's type and string members may be read.
    * @throws EngineError json-…
    */
   async parseRest(): Promise<void> {
     const rest = this.#rest ?? [];
     for (const { key, span } of rest) {
       const value = await parsedInSlices(this.bytes, span.from, span.to);
-      // What is repeated is only checked.
+      // Of a repeated key only the last value is kept; the others are only checked.
       if (this.#spans.get(key) === span && key !== "Document") this.#values.set(key, value);
     }
     this.#rest = null;

@@ -38,7 +38,7 @@ export interface BatchRun {
   nextContent(): Lease;
 }
 
-/** Carries out a command, at once or, where there may be much to do, in steps. @returns its row, null when it has none. */
+/** Executes a command, at once or, if it may be long, in slices. @returns its row, null when it has none. */
 export type BatchHandler = (
   run: BatchRun,
   command: BatchCommand,
@@ -117,7 +117,7 @@ export async function executeBatch(
   }
 }
 
-/** @returns the rows as JSON text, joined by commas. */
+/** Executes the commands in order. @returns the rows as JSON text, joined by commas. */
 function* carryOut(
   run: BatchRun,
   commands: readonly BatchCommand[],
@@ -138,13 +138,13 @@ function* carryOut(
   return texts.join(",");
 }
 
-/** What a handler gives, when it is done. */
+/** Runs a handler's work to its end. @returns the row */
 export function* carriedOut(result: ReturnType<BatchHandler>): Work<BatchRow | null> {
   return typeof result === "object" && result !== null ? yield* result : result;
 }
 
 /**
- * Parses large documents, and makes room for several of them together, in slices.
+ * Parses large documents and, if there are several commands, allocates one buffer for all of them, in slices.
  * @throws EngineError json-…, too-large
  */
 async function prepareCommands(

@@ -2,7 +2,7 @@
  * A bulk insert: a stream of commands, committed in batches while more of them arrive.
  *
  * While one batch is being made durable the next one is gathered, so batches grow with the latency of the disk. When
- * too much is gathered, reading stops until there is room (back-pressure).
+ * too much is gathered, reading stops until a batch has been committed (back-pressure).
  *
  * Invariants:
  * - Batches are committed in the order of the commands, each in one or more transactions.
@@ -50,10 +50,10 @@ interface Item {
 
 /** Bytes of commands in one transaction: some milliseconds of work. */
 const partBytes = 512 * 1024;
-/** Bytes, or commands, between two looks at the clock. */
+/** Bytes, or commands, between two readings of the clock. */
 const bytesPerLook = 16 * 1024;
 const itemsPerLook = 32;
-/** Bytes of a command that is no document from which on it has a transaction of its own, which may take many turns. */
+/** A command other than PUT with at least this many bytes gets its own transaction, in time slices. */
 const longCommandBytes = 16 * 1024;
 
 export interface BulkInsertOptions {
@@ -215,10 +215,10 @@ export class BulkInsert {
         const counted = write.then((lastId) =>
           this.#count(items.slice(part.from, part.to), lastId),
         );
-        counted.catch(() => undefined); // it is told below
+        counted.catch(() => undefined); // reported below
         written.push(counted);
         from = part.to;
-        // The order of the commands is kept when one has to wait, and none follows one that failed.
+        // A transaction that must wait is awaited: this keeps the order of commands, and none follows a failed one.
         if (!part.isRun) {
           await counted;
           from = part.to;
@@ -248,7 +248,7 @@ export class BulkInsert {
     });
   }
 
-  /** In a turn that has time for it, as it is made in one turn. @returns the id of the last command's document. */
+  /** Writes a part in one turn of the event loop. @returns the id of the last command's document. */
   #write(part: Part): Promise<string> {
     return this.#database.write((transaction) => {
       let lastId = "";
@@ -257,7 +257,7 @@ export class BulkInsert {
     });
   }
 
-  /** One command that has much to do. */
+  /** Writes one long command, in slices. @returns the id of its document. */
   #writeLong(item: Item, part: Part): Promise<string> {
     const { command } = item;
     part.takeFirst();
@@ -267,7 +267,7 @@ export class BulkInsert {
     });
   }
 
-  /** @returns the id of the document that the command was about. */
+  /** @returns the id of the command's document. */
   #execute(transaction: Transaction, item: Item): string {
     const { command, prepared } = item;
     const { state } = transaction;
@@ -301,7 +301,7 @@ export class BulkInsert {
   }
 }
 
-/** Carries out a command that is no PUT. @returns the id of the document that it was about. */
+/** Executes a command other than PUT. @returns the id of its document. */
 function* executed(run: BatchRun, command: BatchCommand): Work<string> {
   const result = batchHandlers.get(command.type)?.(run, command) ?? null;
   yield* carriedOut(result);
@@ -314,18 +314,18 @@ function contentOf({ content }: Item): Lease {
   return content;
 }
 
-/** Has it more to do than one turn has time for? */
+/** Does the command need more time than one slice? */
 function isLong({ type, startAt, endAt }: BatchCommand): boolean {
   return type !== "PUT" && endAt - startAt >= longCommandBytes;
 }
 
 /**
- * The items of one transaction, which is made in one turn: those that there is time for, and at least one. What takes long is
- * the first of one, and prepared before. It may be run again: then the items are the same.
+ * The items of one transaction that runs in one turn: as many as fit in a time slice, at least one. A large document is
+ * always the first item, parsed beforehand. If the transaction is run again, it gets the same items.
  */
 class Part {
   readonly from: number;
-  /** The first that was left out. */
+  /** Exclusive; final once the transaction has run. */
   to: number;
   isRun = false;
   readonly #items: readonly Item[];

@@ -112,14 +112,14 @@ const noDocument = new DocumentParser(null);
 /** One for all transactions: they are synchronous, and the fields are used within one call. */
 const fields = new DocumentFields();
 
-/** Numbers of an identity that one put passes over because documents have them: what a transaction can afford. */
+/** Numbers of an identity in use that one put may skip: it bounds the time of its transaction. */
 const passedNumbersMax = 10_000;
 
 /**
  * The id to store under: `a/` becomes a server-made id with the etag of this write, `a|` the next identity.
- * @param passesOver whether numbers of an identity that documents have already are passed over (RavenDB 7.2.7 overwrites
- * those documents)
- * @returns the id, and the etag if it was taken for it. @throws EngineError concurrency when too many are to be passed over
+ * @param passesOver whether to skip identity numbers that documents already use (RavenDB 7.2.7 overwrites those
+ * documents)
+ * @returns the id, and the etag that it contains, else 0. @throws EngineError concurrency when too many must be skipped
  */
 function resolveId(
   transaction: Transaction,
@@ -417,7 +417,7 @@ export function rewriteTouched(transaction: Transaction): void {
   }
 }
 
-/** As `rewriteTouched`, for many. */
+/** As `rewriteTouched`, in slices. */
 export function* rewriteTouchedInTurns(transaction: Transaction): Work<void> {
   for (const document of transaction.takeTouched()) {
     if (transaction.exists(document)) rewriteLists(transaction, document);

@@ -111,10 +111,10 @@ export function* applySeriesOperations(
   return etag;
 }
 
-/** Entries that are stored in one go. */
+/** Entries stored without a pause. */
 const entriesPerPart = 1024;
 
-/** At least one part. */
+/** Splits the items into parts of `entriesPerPart`; an empty list yields one empty part. */
 function* parts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
   for (let at = 0; at === 0 || at < items.length; at += entriesPerPart) {
     yield items.slice(at, at + entriesPerPart);
@@ -164,7 +164,7 @@ function* checkApart(name: string, appends: readonly ParsedAppend[]): Work<void>
   }
 }
 
-/** As `map`, with pauses. */
+/** As `Array.map`, in slices. */
 function* mapped<Item, Result>(
   items: readonly Item[],
   make: (item: Item) => Result,

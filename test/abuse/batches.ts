@@ -8,7 +8,7 @@ const day = Date.parse("2026-01-01T00:00:00.000Z");
 
 type Command = Readonly<Record<string, unknown>>;
 
-/** `count` of something. */
+/** @returns the results of `make` for 0 to `count` - 1 */
 function many<Item>(count: number, make: (n: number) => Item): Item[] {
   return Array.from({ length: count }, (_, n) => make(n));
 }
@@ -22,7 +22,7 @@ async function postBatch(
   return [await server.request(`${server.database}/bulk_docs`, { method: "POST", body })];
 }
 
-/** In one stream, which is there at once. */
+/** Sends all commands of a bulk insert in one request body. */
 async function bulkInsert(server: AbuseServer, commands: readonly Command[]): Promise<Reply[]> {
   const path = `${server.database}/bulk_insert?id=${Math.floor(performance.now())}`;
   return [await server.request(path, { method: "POST", body: JSON.stringify(commands) })];

@@ -1,6 +1,6 @@
 /**
- * A server of the built code, started as `npm start` starts it, in a folder that looks to a page's commands like the
- * folder of the project; and a shell in that folder that runs a page's blocks in order.
+ * Runs the code blocks of a documentation page in order, in a shell, against a server of the built code started as by
+ * `npm start`. The working directory has links to the parts of the project that the commands use.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import type { Block, Page } from "./page.ts";
 
-/** Where the pages say that the server listens. */
+/** The server's URL in the pages. */
 const shownUrl = "https://127.0.0.1:8443";
 
 export class PageServer {
@@ -24,7 +24,7 @@ export class PageServer {
     this.#process = process;
   }
 
-  /** `folder`: of the pages' commands; `data` in it may be there. */
+  /** `folder`: working directory of the commands; may contain an existing `data`. */
   static async start(root: string, folder: string): Promise<PageServer> {
     if (!existsSync(join(root, "dist/server/main.js")))
       throw new Error("npm run build comes first");
@@ -55,12 +55,12 @@ export class PageServer {
     return code;
   }
 
-  /** Runs blocks in one shell, in order, whether or not one fails. `setup` comes first. */
+  /** Runs `setup`, then the blocks, in order in one shell; a failing command does not stop it. */
   async run(page: Page, blocks: readonly Block[], setup: string): Promise<RanBlock[]> {
     const separator = "=== the next block ===";
     const script = [
       "set -uE -o pipefail",
-      "exec 2>&1", // complaints stand where a terminal shows them
+      "exec 2>&1", // error output is interleaved as in a terminal
       setup,
       ...blocks.map((block, index) => {
         const failed = `trap 'printf "%s\\n" ${index} >&3' ERR`;
@@ -94,10 +94,10 @@ export class PageServer {
 }
 
 export interface RanBlock {
-  /** Page and line. */
+  /** `<page>:<line>` */
   readonly where: string;
   readonly block: Block;
   readonly printed: string;
-  /** One of its commands ended with another code than 0. */
+  /** Did a command exit with a code other than 0, or was the block not completed? */
   readonly hasFailed: boolean;
 }

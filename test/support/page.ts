@@ -1,8 +1,8 @@
 /**
- * A page of the documentation: its fenced blocks, headings, links and tables. Knows nothing of what a block does.
+ * Parses a documentation page: its fenced blocks, headings, links and tables. Does not interpret the blocks.
  *
- * - A block in `sh` or `js` is run. A block in `text` or `json` right behind it shows what it prints.
- * - In what is shown, `…` stands for any text, or none; white space does not count, so that long replies can be wrapped.
+ * - Blocks in `sh` or `js` can be run. A block in `text` or `json` directly after one is its expected output.
+ * - In expected output, `…` matches any text or none; white space is ignored, so that long replies can be wrapped.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,19 +12,19 @@ export interface Block {
   readonly line: number;
   readonly language: string;
   readonly text: string;
-  /** What the page shows as its output; null: nothing is shown. */
+  /** The expected output in the page; null: none. */
   shown: string | null;
 }
 
 export interface Page {
-  /** From the root of the project: `docs/queries.md`. */
+  /** Relative to the root of the project: `docs/queries.md`. */
   readonly path: string;
-  /** Blocks that show the output of another are part of that one. */
+  /** Without the blocks of expected output, which are in `shown` of their block. */
   readonly blocks: readonly Block[];
-  /** As GitHub makes anchors of them. */
+  /** Anchors of the headings, in GitHub's form. */
   readonly anchors: ReadonlySet<string>;
   readonly links: readonly { readonly line: number; readonly target: string }[];
-  /** The text outside of fences. */
+  /** The text outside the fenced blocks. */
   readonly prose: string;
 }
 
@@ -74,7 +74,7 @@ function anchorOf(heading: string): string {
     .replaceAll(" ", "-");
 }
 
-/** Is `printed` what a page shows as `shown`? */
+/** Does the output `printed` match the expected output `shown`? */
 export function isShown(printed: string, shown: string): boolean {
   const parts = withoutSpace(shown).split("…");
   const pattern = parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^]*?");
@@ -85,7 +85,7 @@ function withoutSpace(text: string): string {
   return text.replace(/\s+/g, "");
 }
 
-/** The rows of the first table under a heading, without its head: their cells, trimmed. */
+/** The trimmed cells of the first table under a heading, by row, without the header row. */
 export function tableUnder({ prose }: Page, heading: string): string[][] {
   const [, section = ""] = prose.split(new RegExp(`^#+ ${heading}$`, "m"));
   const rows = section.split("\n").map((line) => (line.startsWith("|") ? line : ""));

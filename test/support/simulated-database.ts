@@ -1,5 +1,5 @@
 /**
- * A database on a simulated disk, with its model: what was submitted, in order, and how much of it was acknowledged.
+ * A database on a simulated disk, with its model: the submitted batches, in order, and the number acknowledged.
  */
 import { expect } from "vitest";
 import type { Environment } from "../../engine/base/environment.ts";
@@ -26,7 +26,7 @@ export class History {
   /** The states after 0, 1, 2, ... batches. */
   readonly states: ModelDatabase[] = [new ModelDatabase()];
   acknowledged = 0;
-  /** The highest etag that a writer was told. */
+  /** The highest committed etag when a write was acknowledged. */
   etag = 0;
 
   copy(): History {
@@ -149,7 +149,7 @@ export class SimulatedDatabase {
 
   /**
    * Runs one transaction on the database and on its model. Resolves when it is durable.
-   * @param isLong it is made in turns of the event loop, with a pause after each operation
+   * @param isLong run it in time slices, with a pause after each operation
    * @returns false when both refused it
    */
   write(batch: Batch, isDeletion = false, isLong = false): Promise<boolean> {
@@ -177,7 +177,7 @@ export class SimulatedDatabase {
         }
         rewriteTouched(transaction);
         if (next === null) expect.fail("the twin refused what the database took");
-        // The last run gets here: no other transaction begins before it is appended.
+        // Reached only by the last run: no other transaction begins before it is appended.
         history.states.push(next);
         state = next;
         index = history.states.length - 1;

@@ -111,7 +111,7 @@ export class SimulatedFileSystem implements FileSystem {
     this.#durable.set(root, "folder");
   }
 
-  /** A possible state of the device after a power loss. This instance must not be used any more. */
+  /** A possible state of the device after a power loss. This instance must not be used afterward. */
   powerLoss(seed: number): SimulatedFileSystem {
     const random = new SeededRandom(seed);
     this.isCrashed = true;
@@ -131,7 +131,7 @@ export class SimulatedFileSystem implements FileSystem {
     return after;
   }
 
-  /** The files after the process died but the system did not: nothing is lost, and what is pending stays pending. */
+  /** The files after the process died but the system did not: nothing is lost, and pending writes stay pending. */
   restart(): SimulatedFileSystem {
     const after = new SimulatedFileSystem();
     after.capacityBytes = this.capacityBytes;
@@ -294,8 +294,8 @@ export class SimulatedFileSystem implements FileSystem {
   }
 
   /**
-   * Makes one call. `effect` changes what programs see and what is pending; it also runs for a crash, because the call
-   * may have reached the device.
+   * Simulates one call. `effect` changes the files as programs see them and the pending writes; it also runs for a
+   * crash, because the call may have reached the device.
    */
   async #call(name: CallName, path: string, effect?: () => void): Promise<void> {
     const fault = await this.enter(name, path);
