@@ -272,7 +272,7 @@ class Run {
         return;
       case "powerLoss":
         if (step.compacts === true) shop.database.compact().catch(() => undefined);
-        for (const one of step.batches) shop.write(one, false, one.length % 3 === 0).catch(() => undefined);
+        for (const one of step.batches) shop.write(one, false, isLong(one)).catch(() => undefined);
         for (let turn = 0; turn < step.turns; turn++) await nextTurn();
         this.#views = [];
         await this.#open(this.files.powerLoss(step.seed));
@@ -282,10 +282,10 @@ class Run {
 
   /** All in flight together; one after the other when some may be refused, as the twin hears of that a little later. */
   #write(batches: readonly Batch[]): Promise<unknown>[] {
-    if (!this.#wasFull) return batches.map((one) => this.shop.write(one, false, one.length % 3 === 0));
+    if (!this.#wasFull) return batches.map((one) => this.shop.write(one, false, isLong(one)));
     let before: Promise<unknown> = Promise.resolve();
     return batches.map((one) => {
-      const written = before.then(() => this.shop.write(one, false, one.length % 3 === 0));
+      const written = before.then(() => this.shop.write(one, false, isLong(one)));
       before = written.catch(() => undefined);
       return written;
     });
@@ -358,6 +358,11 @@ class Run {
       view.release();
     }
   }
+}
+
+/** Is the transaction to run in time slices? */
+function isLong(batch: Batch): boolean {
+  return batch.length % 3 === 0;
 }
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
