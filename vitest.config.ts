@@ -46,7 +46,7 @@ export default defineConfig(({ mode }) => {
           ? ["test/support/cold-databases.ts"]
           : [],
       server: { deps: { external: [/\/dist\//] } },
-      testTimeout: 30_000,
+      testTimeout: 60_000,
       reporters: report === undefined ? ["default"] : ["default", "json"],
       ...(report === undefined ? {} : { outputFile: { json: report } }),
     },

@@ -134,6 +134,9 @@ describe("a deployed index", () => {
     const status = async () => (await json("GET indexes/status"))["Indexes"];
     await client.send("POST admin/indexes/stop?name=I1");
     expect(await status()).toEqual([{ Name: "I1", Status: "Paused" }]);
+    await change("POST indexes/set-priority", { IndexNames: ["I1"], Priority: "Normal" });
+    expect(await status()).toEqual([{ Name: "I1", Status: "Paused" }]);
+    await change("POST indexes/set-priority", { IndexNames: ["I1"], Priority: "High" });
     await client.send("POST admin/indexes/start?name=I1");
     await client.send("POST admin/indexes/disable?name=I1");
     expect(await status()).toEqual([{ Name: "I1", Status: "Disabled" }]);
