@@ -8,6 +8,7 @@ import { timeText } from "./query-reply.ts";
 /** `Running`, or why it is not. */
 export function statusOf(index: OpenIndex): "Running" | "Paused" | "Disabled" {
   if (index.isDisabled) return "Disabled";
+  if (index.isPaused) return "Paused"; // also while it is being restored
   return index.isRunning || index.isRestoring ? "Running" : "Paused";
 }
 
