@@ -87,6 +87,8 @@ const shortTextMax = 64;
  * The content of a document's record. Created once and reused: the parts are views, so the sources must not change
  * before the record is encoded.
  */
+const emptyBody = Buffer.from("{}");
+
 export class DocumentFields {
   kind: number = recordKinds.document;
   etag = 0;
@@ -171,6 +173,16 @@ export class DocumentFields {
     for (let i = 0; i < this.fieldCount; i++) {
       this.fieldOffsets[i] = fieldStartOf(bytes, start, i) - this.bodyStart;
     }
+  }
+
+  /** Takes an empty body, with which a record only carries metadata. */
+  setEmptyBody(): void {
+    this.bodySource = emptyBody;
+    this.bodyStart = 0;
+    this.bodyLength = emptyBody.length;
+    this.isAscii = true;
+    this.shapeId = 0;
+    this.fieldCount = 0;
   }
 
   /** Takes everything but the body from a record: for writing the same document with another body. */

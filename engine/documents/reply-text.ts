@@ -16,12 +16,15 @@ import type { RecordContext } from "./record-context.ts";
 
 const noExtra = Buffer.alloc(0);
 
-/** The document of `record` in pieces, with the same text as by `addDocument`. */
-export function piecesOf(context: RecordContext, record: Buffer): DocumentPieces {
-  const member = context.collectionMember(collectionIdOf(record, 0));
+/**
+ * The document of `record` in pieces, with the same text as by `addDocument`.
+ * @param head the record whose metadata it gets.
+ */
+export function piecesOf(context: RecordContext, record: Buffer, head = record): DocumentPieces {
+  const member = context.collectionMember(collectionIdOf(head, 0));
   const hash = context.databaseHashBytes;
-  const metadata = Buffer.allocUnsafe(composedMetadataLength(record, 0, member, hash, noExtra));
-  const length = composeMetadata(metadata, 0, record, 0, member, hash, noExtra);
+  const metadata = Buffer.allocUnsafe(composedMetadataLength(head, 0, member, hash, noExtra));
+  const length = composeMetadata(metadata, 0, head, 0, member, hash, noExtra);
   return new DocumentPieces(record, 0, metadata.subarray(0, length));
 }
 

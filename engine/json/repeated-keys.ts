@@ -76,14 +76,14 @@ function* remove(
   from: number,
   to: number,
   textEnd: number,
-  repeated: ReadonlySet<number>,
+  repeated: Uint8Array,
 ): Work<Shortened> {
   let steps = 0;
   let textTo = members[from] as number;
   let memberTo = from;
   for (let at = from; at < to; at += slots) {
     if (++steps % membersPerPause === 0) yield;
-    if (repeated.has(at)) continue;
+    if (repeated[(at - from) / slots] === 1) continue;
     const begin = members[at] as number;
     const end = at + slots < to ? (members[at + slots] as number) - 1 : textEnd;
     if (memberTo > from) text[textTo++] = 0x2c;
@@ -106,19 +106,19 @@ function sameKey(text: Buffer, members: Int32Array, a: number, b: number): boole
   );
 }
 
-/** The slots of the members to remove, or null when there are none. */
+/** A byte for each member: 1 when it is to be removed. Null when none is. A set of millions would grow in one go. */
 function findInPairs(
   text: Buffer,
   members: Int32Array,
   from: number,
   to: number,
-): Set<number> | null {
-  let repeated: Set<number> | null = null;
+): Uint8Array | null {
+  let repeated: Uint8Array | null = null;
   for (let a = from; a < to; a += slots) {
     for (let b = a + slots; b < to; b += slots) {
       if (members[a + 2] !== members[b + 2] || !sameKey(text, members, a, b)) continue;
-      repeated ??= new Set();
-      repeated.add(a);
+      repeated ??= new Uint8Array((to - from) / slots);
+      repeated[(a - from) / slots] = 1;
       break;
     }
   }
@@ -131,12 +131,12 @@ function* findInTable(
   members: Int32Array,
   from: number,
   to: number,
-): Work<Set<number> | null> {
+): Work<Uint8Array | null> {
   const count = (to - from) / slots;
   const mask = 2 ** Math.ceil(Math.log2(2 * count)) - 1;
   // Slot + 1 of the last member seen with a key; 0 is free.
   const table = new Int32Array(mask + 1);
-  let repeated: Set<number> | null = null;
+  let repeated: Uint8Array | null = null;
   let steps = 0;
   for (let at = from; at < to; at += slots) {
     if (++steps % membersPerPause === 0) yield;
@@ -145,8 +145,8 @@ function* findInTable(
     for (; table[place] !== 0; place = (place + 1) & mask) {
       const other = (table[place] as number) - 1;
       if (sameKey(text, members, at, other)) {
-        repeated ??= new Set();
-        repeated.add(other);
+        repeated ??= new Uint8Array(count);
+        repeated[(other - from) / slots] = 1;
         break;
       }
       if (++probes > probesMax) return yield* findByText(text, members, from, to);
@@ -162,18 +162,21 @@ function* findByText(
   members: Int32Array,
   from: number,
   to: number,
-): Work<Set<number> | null> {
+): Work<Uint8Array | null> {
   const last = new Map<string, number>();
-  const repeated = new Set<number>();
+  let repeated: Uint8Array | null = null;
   let steps = 0;
   for (let at = from; at < to; at += slots) {
     if (++steps % membersPerPause === 0) yield;
     const key = text.latin1Slice(members[at], members[at + 1]);
     const other = last.get(key);
-    if (other !== undefined) repeated.add(other);
+    if (other !== undefined) {
+      repeated ??= new Uint8Array((to - from) / slots);
+      repeated[(other - from) / slots] = 1;
+    }
     last.set(key, at);
   }
-  return repeated.size > 0 ? repeated : null;
+  return repeated;
 }
 
 function hashKey(text: Buffer, from: number, to: number): number {

@@ -27,6 +27,8 @@ export function makeCounters(dead: DeadRecordListener): EntryKeyspace<Counter> {
 export class CounterOwners {
   count = 0;
   readonly changes = new CounterChanges();
+  /** The document whose counters were added last: it has some. A transaction may add very many of one document. */
+  #owner = "";
 
   /** Listens to `counters`, which must be empty. */
   constructor(counters: EntryKeyspace<Counter>) {
@@ -39,6 +41,8 @@ export class CounterOwners {
       }
       if (counter === previous) return;
       const prefix = key.slice(0, idLength + 1);
+      if (counter !== undefined && prefix === this.#owner) return;
+      this.#owner = counter === undefined ? "" : prefix;
       const rest = counters.withPrefix(prefix);
       const isAlone = rest.next().done === true || rest.next().done === true;
       if (counter !== undefined && isAlone) this.count++;

@@ -388,22 +388,28 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The documents whose id begins with `prefix`, once all staged rows are committed, in no order. Cost: O(documents
+   * The documents whose id begins with `prefix` and that `isThere`, committed or staged, in no order. Cost: O(documents
    * under the prefix + staged rows).
+   * @param most once there are more, it gathers no more.
    */
-  newestWithPrefix(prefix: string): number[] {
+  newestWithPrefix(
+    prefix: string,
+    most: number,
+    isThere: (document: number) => boolean,
+  ): Set<number> {
     const lowerPrefix = prefix.toLowerCase();
     const found = new Set<number>();
     const cursor = this.byId(prefix);
     const batch = new Uint32Array(256);
     for (let count = batch.length; count === batch.length; ) {
       count = cursor.fill(batch, batch.length);
-      for (const docNum of batch.subarray(0, count)) found.add(docNum);
+      for (const docNum of batch.subarray(0, count)) if (isThere(docNum)) found.add(docNum);
+      if (found.size > most) return found;
     }
     for (const docNum of this.#staged.docNums()) {
-      if (this.lowerIdOf(docNum).startsWith(lowerPrefix)) found.add(docNum);
+      if (this.lowerIdOf(docNum).startsWith(lowerPrefix) && isThere(docNum)) found.add(docNum);
     }
-    return [...found].filter((docNum) => this.newestEtag(docNum) !== 0);
+    return found;
   }
 
   /** Commits the `count` oldest staged rows in order. Hot. */

@@ -46,6 +46,9 @@ export class Tombstones {
   readonly #byAttachment = new Map<string, string>();
   /** Lower-cased collection -> etag of the last document deleted from it. */
   readonly #newest = new Map<string, number>();
+  /** A collection as in a tombstone, and lower-cased: neighbors are mostly of the same. */
+  #collection = "";
+  #lowerCollection = "";
   #newestOfAll = 0;
 
   /** `forgotten` is called with the lower-cased id of each document whose tombstone is removed. */
@@ -64,8 +67,9 @@ export class Tombstones {
       }
       if (tombstone?.type === "attachment") this.#byAttachment.set(tombstone.id, key);
       if (tombstone?.type === "document") {
-        this.dropDocument(tombstone.id.toLowerCase(), tombstone.collection);
-        this.#byDocument.set(tombstone.id.toLowerCase(), key);
+        const id = tombstone.id.toLowerCase();
+        this.dropDocument(id, tombstone.collection);
+        this.#byDocument.set(id, key);
         this.#note(tombstone);
       }
     });
@@ -87,7 +91,11 @@ export class Tombstones {
   }
 
   #note({ collection, etag }: Tombstone): void {
-    const lower = collection.toLowerCase();
+    if (collection !== this.#collection) {
+      this.#collection = collection;
+      this.#lowerCollection = collection.toLowerCase();
+    }
+    const lower = this.#lowerCollection;
     if (etag > (this.#newest.get(lower) ?? 0)) this.#newest.set(lower, etag);
     if (etag > this.#newestOfAll) this.#newestOfAll = etag;
   }

@@ -16,6 +16,7 @@
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../base/timestamp.ts";
 import { nextTurn, turnIsOver } from "../base/turns.ts";
+import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   changeVectorOf,
   documentFlags,
@@ -317,6 +318,15 @@ class DumpExport {
       counts.skippedCount++;
       return;
     }
+    const hasContents =
+      this.#options.types.has("Attachments") &&
+      (documentFlagsOf(record, 0) & documentFlags.HasAttachments) !== 0;
+    const pieces = this.#rewriter.inPieces(record, revisionEtag !== 0);
+    if (pieces !== null) {
+      if (hasContents) yield* this.#contents(record, revisionEtag, attachmentCounts);
+      yield* this.#largeDocument(pieces, counts);
+      return;
+    }
     // The script applies to documents, not to revisions.
     const rewritten =
       revisionEtag === 0 ? this.#rewriter.document(record) : this.#rewriter.revision(record);
@@ -324,8 +334,7 @@ class DumpExport {
       counts.skippedCount++;
       return;
     }
-    const hasContents = (documentFlagsOf(record, 0) & documentFlags.HasAttachments) !== 0;
-    if (hasContents && this.#options.types.has("Attachments")) {
+    if (hasContents) {
       // The record's segment and the rewriter's buffer may change while contents are read.
       const kept = Buffer.from(rewritten);
       yield* this.#contents(kept, revisionEtag, attachmentCounts);
@@ -339,6 +348,19 @@ class DumpExport {
     const before = this.#text.length;
     this.#text.addDocument(this.#database.state, record, 0);
     counts.sizeBytes += this.#text.length - before;
+  }
+
+  /** The source's view keeps the record that `pieces` references in place. */
+  async *#largeDocument(pieces: DocumentPieces, counts: ItemCounts): AsyncGenerator<Buffer> {
+    this.#comma();
+    yield this.#text.take();
+    for (let start = 0; start < pieces.length; start += pieceBytes) {
+      this.#checkAborted();
+      this.#tell();
+      await turnIsOver();
+      yield pieces.copy(start, Math.min(pieces.length, start + pieceBytes));
+    }
+    counts.sizeBytes += pieces.length;
   }
 
   /** Writes the attachment contents that were not written before. */

@@ -3,6 +3,7 @@
  * by the script. The result is a record again, so that its text is composed as for any reader.
  */
 
+import { largeRecordBytes } from "../base/limits.ts";
 import {
   DocumentFields,
   documentRecordLength,
@@ -10,6 +11,7 @@ import {
 } from "../documents/document-encoding.ts";
 import type { ServerMember } from "../documents/document-metadata.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
+import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   bodyTextOf,
   collectionIdOf,
@@ -21,12 +23,15 @@ import {
   metadataTextOf,
 } from "../documents/document-record.ts";
 import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
+import { piecesOf } from "../documents/reply-text.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { DumpOptions } from "./dump-options.ts";
 import type { DocumentTransform } from "./transform.ts";
 
 const { FromClusterTransaction, HasAttachments, HasCounters, HasRevisions, HasTimeSeries } =
   documentFlags;
+/** Records up to this size are rewritten as a whole. A larger one stays in place while a view pins its segment. */
+const rewrittenBytesMax = 4 * largeRecordBytes;
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 /** In a document's metadata this key would be read as a mark of the dump. */
@@ -97,8 +102,20 @@ export class DocumentRewriter {
     return this.#without(record, documentFlagsOf(record, 0));
   }
 
-  /** The record without the lists that are not exported. */
-  #without(record: Buffer, flags: number): Buffer {
+  /**
+   * As `document` (or `revision`), in pieces that reference `record`, whose body is neither copied nor rewritten. Null
+   * when it is small enough to be rewritten at once, or a script is to see it.
+   */
+  inPieces(record: Buffer, isRevision: boolean): DocumentPieces | null {
+    if (record.length <= rewrittenBytesMax) return null;
+    if (this.#transform !== undefined && !isRevision) return null;
+    const before = documentFlagsOf(record, 0);
+    const flags = isRevision ? before : before & this.#shownFlags;
+    return piecesOf(this.#state, record, this.#without(record, flags, false));
+  }
+
+  /** The record without the lists that are not exported. `hasBody`: with its body, too. */
+  #without(record: Buffer, flags: number, hasBody = true): Buffer {
     const before = documentFlagsOf(record, 0);
     const dropped = this.#lists
       .filter(({ flag, isExported }) => !isExported && before & flag)
@@ -115,7 +132,8 @@ export class DocumentRewriter {
       state.metadata.fromStored(member, 0, member.length, members);
     }
     this.#fields.setAllButBody(record, 0);
-    this.#fields.setBodyOf(record, 0);
+    if (hasBody) this.#fields.setBodyOf(record, 0);
+    else this.#fields.setEmptyBody();
     return this.#encode(flags);
   }
 

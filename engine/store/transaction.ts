@@ -280,18 +280,21 @@ export class Transaction {
     return document >= 0 && this.exists(document) ? document : -1;
   }
 
-  /** The documents whose id begins with `prefix`, as this transaction sees them, in id order. */
-  withIdPrefix(prefix: string): number[] {
+  /**
+   * The documents whose id begins with `prefix`, as this transaction sees them, in id order. `most`: where there are
+   * more, not all are gathered, but more than that.
+   */
+  withIdPrefix(prefix: string, most = Number.POSITIVE_INFINITY): number[] {
     const { documents } = this.state;
     const lowerPrefix = prefix.toLowerCase();
-    const found = new Set(documents.newestWithPrefix(prefix));
+    const found = documents.newestWithPrefix(prefix, most, (document) => this.exists(document));
     for (let row = 0; row < this.documents.count; row++) {
       const document = this.documents.documentOf(row);
-      if (documents.lowerIdOf(document).startsWith(lowerPrefix)) found.add(document);
+      if (documents.lowerIdOf(document).startsWith(lowerPrefix) && this.exists(document)) {
+        found.add(document);
+      }
     }
-    return [...found]
-      .filter((document) => this.exists(document))
-      .sort((left, right) => documents.compareIds(left, right));
+    return [...found].sort((left, right) => documents.compareIds(left, right));
   }
 
   /** Does this document have a tombstone, made by this transaction or before? */

@@ -203,11 +203,19 @@ export class BTree<K, V> {
   /** Inserts the entry under the owned `node`, which may become one too wide. */
   #insert(node: TreeNode<K, V>, key: K, value: V): V | undefined {
     if (node.kind === "branch") {
-      const at = countBelow(node.keys, key, true, this.compare);
+      const at = isAbove(node.keys, key, this.compare)
+        ? node.keys.length
+        : countBelow(node.keys, key, true, this.compare);
       const child = this.#ownChild(node, at);
       const previous = this.#insert(child, key, value);
       if (widthOf(child) > this.fanOut) this.#splitChild(node.keys, node.children, at);
       return previous;
+    }
+    if (isAbove(node.keys, key, this.compare)) {
+      node.keys.push(key);
+      node.values.push(value);
+      this.#size++;
+      return undefined;
     }
     const at = search(node.keys, key, this.compare);
     if (at >= 0) {
@@ -456,6 +464,12 @@ export class TreeCursor<K, V> {
 /** Keys of a leaf or children of a branch: the number that the fan-out limits. */
 function widthOf<K, V>(node: TreeNode<K, V>): number {
   return node.kind === "leaf" ? node.keys.length : node.children.length;
+}
+
+/** Is `key` greater than all of `keys`? Many keys come in ascending order: etags, times, names with a number. */
+function isAbove<K>(keys: readonly K[], key: K, compare: Compare<K>): boolean {
+  const last = keys.length - 1;
+  return last >= 0 && compare(keys[last] as K, key) < 0;
 }
 
 function childOf<K, V>(branch: Branch<K, V>, at: number): TreeNode<K, V> {

@@ -34,6 +34,9 @@ import {
   parseSeriesOperations,
 } from "./time-series-operations.ts";
 
+/** Milliseconds of sorting between two pauses. */
+const settleMs = 1;
+
 export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, BatchHandler>([
   ["PUT", put],
   ["DELETE", remove],
@@ -138,13 +141,27 @@ function remove(run: BatchRun, command: BatchCommand): BatchRow | Work<BatchRow>
   return () => `{"Id":${idText},"Type":"DELETE","Deleted":${isDeleted}${rest}}`;
 }
 
-/** Deletes all documents whose ids begin with `Id`. */
-function* removeAll({ transaction }: BatchRun, command: BatchCommand): Work<BatchRow> {
+function tooManyUnder(prefix: string): EngineError {
+  return new EngineError(
+    "too-large",
+    `More documents than a batch may delete have ids that begin with '${prefix}': a batch is one transaction, and each of ` +
+      "them counts as a command (setting Http.MaxBatchCommands). Delete them by query, which takes as many transactions as " +
+      `it needs: DELETE /databases/<name>/queries with the query "from @all_docs where startsWith(id(), $prefix)".`,
+  );
+}
+
+/** Deletes all documents whose ids begin with `Id`. @throws EngineError invalid-argument, too-large */
+function* removeAll(run: BatchRun, command: BatchCommand): Work<BatchRow> {
+  const { transaction } = run;
   const prefix = command.text("Id");
   if (!prefix) {
     throw new EngineError("invalid-argument", "A prefix of ids to delete cannot be empty.");
   }
-  const documents = transaction.withIdPrefix(prefix);
+  // Reading by prefix sorts all new documents, however many there are.
+  while (!transaction.state.documents.settleOrder(settleMs)) yield;
+  const documents = transaction.withIdPrefix(prefix, run.deletableCount);
+  if (documents.length > run.deletableCount) throw tooManyUnder(prefix);
+  run.deletableCount -= documents.length;
   for (const document of documents) {
     yield;
     deleteDocument(transaction, storedIdOf(transaction, document));

@@ -144,11 +144,13 @@ export interface Batch {
   readonly commands: readonly BatchCommand[];
   /** "ClusterWide", or whatever else was sent; undefined if absent. */
   readonly transactionMode: string | undefined;
+  /** The most commands that it may have. A document that is deleted by its prefix counts as one. */
+  readonly commandsMax: number;
 }
 
 /**
  * Parses in slices, yielding to the event loop. `bytes` must not change until it has resolved.
- * @param commandsMax more are refused: a transaction runs in one turn.
+ * @param commandsMax more are refused: a transaction becomes visible in one turn.
  * @throws EngineError json-truncated, json-invalid, invalid-operation, too-large
  */
 export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax): Promise<Batch> {
@@ -173,7 +175,7 @@ export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax):
   const { transactionMode, endAt } = parseRest(bytes, at, end);
   const behind = skipSpace(bytes, endAt, end);
   if (behind < end) throw misplaced(bytes, behind);
-  return { commands, transactionMode };
+  return { commands, transactionMode, commandsMax };
 }
 
 /** @returns the position after the array's closing bracket. */

@@ -34,6 +34,8 @@ export interface BatchRun {
   readonly transaction: Transaction;
   /** Large documents of its commands, parsed beforehand. */
   readonly prepared?: ReadonlyMap<BatchCommand, PreparedDocument>;
+  /** How many documents its commands may yet delete by prefix. */
+  deletableCount: number;
   /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
   nextContent(): Lease;
 }
@@ -80,7 +82,7 @@ export async function storeContents(
  */
 export async function executeBatch(
   database: Store,
-  { commands, transactionMode }: Batch,
+  { commands, transactionMode, commandsMax }: Batch,
   contents: readonly Lease[] = [],
 ): Promise<string> {
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
@@ -94,6 +96,7 @@ export async function executeBatch(
       const run: BatchRun = {
         transaction,
         prepared,
+        deletableCount: commandsMax,
         nextContent() {
           const lease = contents[taken++];
           if (lease === undefined) {

@@ -12,6 +12,7 @@
 import { EngineError } from "../base/errors.ts";
 import { HeldPieces } from "../base/held-pieces.ts";
 import {
+  batchCommandsMax,
   bulkInsertBatchBytes,
   bulkInsertBatchCommands,
   preparedBytesMin,
@@ -262,8 +263,7 @@ export class BulkInsert {
     const { command } = item;
     part.takeFirst();
     return this.#database.writeInTurns((transaction) => {
-      const run = { transaction, nextContent: () => contentOf(item) };
-      return executed(run, command);
+      return executed(runOf(transaction, item), command);
     });
   }
 
@@ -278,7 +278,7 @@ export class BulkInsert {
         return putParsed(transaction, id).id;
       });
     }
-    return finish(executed({ transaction, nextContent: () => contentOf(item) }, command));
+    return finish(executed(runOf(transaction, item), command));
   }
 
   #fail(error: unknown): void {
@@ -301,6 +301,11 @@ export class BulkInsert {
   }
 }
 
+function runOf(transaction: Transaction, item: Item): BatchRun {
+  const nextContent = () => contentOf(item);
+  return { transaction, deletableCount: batchCommandsMax, nextContent };
+}
+
 /** Executes a command other than PUT. @returns the id of its document. */
 function* executed(run: BatchRun, command: BatchCommand): Work<string> {
   const result = batchHandlers.get(command.type)?.(run, command) ?? null;
@@ -315,8 +320,9 @@ function contentOf({ content }: Item): Lease {
 }
 
 /** Does the command need more time than one slice? */
-function isLong({ type, startAt, endAt }: BatchCommand): boolean {
-  return type !== "PUT" && endAt - startAt >= longCommandBytes;
+function isLong(command: BatchCommand): boolean {
+  if (command.type === "PUT") return false;
+  return command.endAt - command.startAt >= longCommandBytes || command.isSet("IdPrefixed");
 }
 
 /**

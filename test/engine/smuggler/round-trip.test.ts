@@ -251,6 +251,38 @@ describe("a dump", () => {
     expect(await describeDatabase(database)).toBe(before);
   });
 
+  test("has a large document in small pieces, with the text that it has as a whole", async () => {
+    const source = await shop();
+    await source.write((transaction) => incrementCounter(transaction, "Users/1", "Likes", 5n));
+    for (const bytes of [100, 700 * 1024]) {
+      const body = { Text: "x".repeat(bytes), "@metadata": { "@collection": "Users", mine: 1 } };
+      await source.put("Users/1", body);
+      for (const types of ["Documents,RevisionDocuments", "Documents,CounterGroups"]) {
+        const options = parseDumpOptions({ OperateOnTypes: types, Collections: ["Users"] });
+        const result = resultOf(source);
+        const sizes: number[] = [];
+        const texts: string[] = [];
+        for await (const piece of exportDump(source, options, result)) {
+          sizes.push(piece.length);
+          texts.push(piece.toString("latin1"));
+        }
+        const text = texts.join("");
+        const [document] = (JSON.parse(text) as { Docs: Record<string, unknown>[] }).Docs.slice(-1);
+        const metadata = document?.["@metadata"] as Record<string, unknown>;
+        expect(document?.["Text"]).toBe("x".repeat(bytes));
+        expect(Math.max(...sizes)).toBeLessThan(bytes < 1000 ? 8 * 1024 : 129 * 1024);
+        expect(result.of("Documents").sizeBytes).toBeGreaterThan(bytes);
+        const hasCounters = types.includes("Counter");
+        expect(metadata).toMatchObject({ "@collection": "Users", "@id": "Users/1", mine: 1 });
+        expect(metadata["@attachments"]).toBeUndefined();
+        expect(metadata["@counters"] !== undefined).toBe(hasCounters);
+        expect(metadata["@flags"]).toBe(hasCounters ? undefined : "HasRevisions");
+      }
+    }
+    const { database } = await imported(await exported(source), 64 * 1024);
+    expect(await describeDatabase(database)).toBe(await describeDatabase(source));
+  });
+
   test("of RavenDB 7.2.7 is read, compressed with zstd as it came", async () => {
     const packed = Buffer.from(readFileSync(`${dumps}reference-zstd.txt`, "latin1"), "base64");
     const parts: Uint8Array[] = [];

@@ -50,6 +50,25 @@ describe("executeBatch", () => {
     again.checkInvariants();
   });
 
+  test("deletes by prefix no more documents than it may have commands, or none", async () => {
+    const database = await open();
+    for (let n = 0; n < 6; n++) {
+      await executeBatch(database, await batchOf({ Type: "PUT", Id: `a/${n}`, Document: {} }));
+    }
+    const deletions = (prefixes: readonly string[], commandsMax: number) => {
+      const Commands = prefixes.map((Id) => ({ Type: "DELETE", Id, IdPrefixed: true }));
+      return parseBatch(Buffer.from(JSON.stringify({ Commands })), commandsMax);
+    };
+    for (const prefixes of [["A/"], ["a/1", "a/2", "a/"], ["a/", "b/", "a/"]]) {
+      const refused = executeBatch(database, await deletions(prefixes, 5));
+      await expect(refused).rejects.toMatchObject({ code: "too-large" });
+      await expect(refused).rejects.toThrow("Delete them by query");
+    }
+    expect(database.find("a/1")).toBeGreaterThanOrEqual(0);
+    await executeBatch(database, await deletions(["a/1", "A/1", "a/"], 6));
+    expect(database.state.documents.documentCount).toBe(0);
+  });
+
   test("makes all kinds of things durable together", async () => {
     const database = await open();
     const lease = await database.blobs.store([Buffer.from("content")]);
@@ -145,7 +164,11 @@ describe("a batch that takes many turns", () => {
     const database = await open();
     const { commands } = await longBatch(5_000);
     const failing = await batchOf({ Type: "DELETE", Id: "none", ChangeVector: "A:1-x" });
-    const all = { commands: [...commands, ...failing.commands], transactionMode: undefined };
+    const all = {
+      commands: [...commands, ...failing.commands],
+      transactionMode: undefined,
+      commandsMax: 25_000,
+    };
     const long = executeBatch(database, all);
     await turn();
     const other = executeBatch(database, await batchOf({ Type: "PUT", Id: "b", Document: {} }));
