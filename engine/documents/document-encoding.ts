@@ -83,12 +83,12 @@ function writeU64(bytes: Uint8Array, at: number, value: number): void {
 const noBytes = Buffer.alloc(0);
 const shortTextMax = 64;
 
+const emptyBody = Buffer.from("{}");
+
 /**
  * The content of a document's record. Created once and reused: the parts are views, so the sources must not change
  * before the record is encoded.
  */
-const emptyBody = Buffer.from("{}");
-
 export class DocumentFields {
   kind: number = recordKinds.document;
   etag = 0;
