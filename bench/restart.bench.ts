@@ -20,6 +20,7 @@ import {
   timeMs,
 } from "./harness.ts";
 import { PlainClient, type QueryReply, startPlain } from "./http/plain-client.ts";
+import { stop } from "./http/processes.ts";
 
 const answerMsMax = 2_000;
 const costRatioMax = 1.3;
@@ -113,9 +114,7 @@ async function benchRestarts(
       print(await benchAnswers(server.url, signal, stopMs, expected));
     }
   } finally {
-    const exit = once(server.process, "exit");
-    server.process.kill();
-    await exit;
+    await stop(server.process);
   }
 }
 

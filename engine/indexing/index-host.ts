@@ -122,8 +122,8 @@ export interface IndexHost {
   nowMicros(): number;
   /** Yields to the event loop. */
   yieldTurn(): Promise<void>;
-  /** Calls `run` once after `ms` milliseconds. */
-  setTimer(ms: number, run: () => void): { cancel(): void };
+  /** Calls `run` once after `ms` milliseconds. The timer keeps the process alive only if `isAwaited`. */
+  setTimer(ms: number, run: () => void, isAwaited?: boolean): { cancel(): void };
   /** Stores the reduced objects of an index; omitted: not supported. */
   outputSink?(output: ReduceOutput): OutputSink;
   /** An index was created: persists it. */

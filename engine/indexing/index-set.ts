@@ -154,7 +154,8 @@ export class IndexSet {
     const counterGoal = this.#host.counterEtag;
     this.wake();
     return new Promise((resolve) => {
-      const timer = this.#host.setTimer(timeoutMs, () => done(false));
+      // A program may have nothing to do but to wait for this, while the index waits for a timer itself.
+      const timer = this.#host.setTimer(timeoutMs, () => done(false), true);
       const waiter: Waiter = { index, goal, counterGoal, resolve: () => done(true) };
       const done = (isPassed: boolean) => {
         timer.cancel();

@@ -437,7 +437,7 @@ class SetOperation {
         this.#signal.removeEventListener("abort", done);
         resolve();
       };
-      const timer = clock.setTimer(left, done);
+      const timer = clock.setTimer(left, done, true);
       this.#signal.addEventListener("abort", done);
     });
   }

@@ -237,8 +237,8 @@ export class IndexedDocuments implements IndexHost {
     this.#database.report(message, cause);
   }
 
-  setTimer(ms: number, run: () => void): Timer {
-    return this.#clock.setTimer(ms, run);
+  setTimer(ms: number, run: () => void, isAwaited?: boolean): Timer {
+    return this.#clock.setTimer(ms, run, isAwaited);
   }
 
   outputSink(output: ReduceOutput): OutputSink {

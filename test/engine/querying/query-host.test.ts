@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../engine/engine.ts";
+import type { Clock } from "../../../engine/base/environment.ts";
+import { Database } from "../../../engine/engine.ts";
+import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import {
   closeDatabases,
   openAfterCrash,
@@ -135,6 +137,29 @@ describe("automatic indexes", () => {
 async function closeDatabasesButFolders(database: Database): Promise<void> {
   await database.put("waits/1", {});
 }
+
+describe("a query that waits for an index", () => {
+  it("keeps the process alive, in a program that does nothing else", async () => {
+    const environment = nodeEnvironment();
+    const awaited: number[] = [];
+    const clock: Clock = {
+      ...environment.clock,
+      setTimer: (ms, run, isAwaited) => {
+        if (isAwaited === true) awaited.push(ms);
+        return environment.clock.setTimer(ms, run, isAwaited);
+      },
+    };
+    const database = await Database.open({ ...environment, clock }, "waiting", null);
+    await database.put("users/1", { Age: 1, "@metadata": { "@collection": "Users" } });
+    database.queries.administration.setPaused(true);
+    const wait = { waitForNonStale: true, timeoutMs: 77 };
+    await database
+      .query("from Users where Age = 1", wait, { add: () => null })
+      .catch(() => undefined);
+    expect(awaited).toContain(77);
+    await database.close();
+  });
+});
 
 describe("the etag of an answer", () => {
   it("stays while nothing of the collection changes, and then stops the query", async () => {
