@@ -7,7 +7,7 @@ import { sliceMs } from "../base/limits.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { emptyCollectionId } from "../keyspaces/collections.ts";
 import { seriesKey } from "../keyspaces/time-series.ts";
-import type { Database } from "./database.ts";
+import type { OpenDatabase } from "./open-database.ts";
 
 /** Counts that several replies share, in their order. */
 export interface DatabaseCounts {
@@ -23,7 +23,7 @@ export interface DatabaseCounts {
 }
 
 /** Cost: constant. */
-export function databaseCounts({ state, queries }: Database): DatabaseCounts {
+export function databaseCounts({ state, queries }: OpenDatabase): DatabaseCounts {
   const { documents, keyspaces } = state;
   return {
     CountOfIndexes: queries.indexes.all().length,
@@ -48,7 +48,7 @@ export interface CollectionCounts {
 }
 
 /** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
-export function collectionCounts({ state }: Database): CollectionCounts[] {
+export function collectionCounts({ state }: OpenDatabase): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;
   const deleted = new Map<string, number>();
@@ -80,7 +80,7 @@ export interface CollectionFigures {
 
 /** Yields to the event loop. Cost: O(documents of the collection). */
 export async function collectionFigures(
-  database: Database,
+  database: OpenDatabase,
   collectionId: number,
 ): Promise<CollectionFigures> {
   const { timeSeriesSegments } = database.state.keyspaces;

@@ -24,7 +24,8 @@ import {
   idOf,
   metadataTextOf,
 } from "../documents/document-record.ts";
-import { ReplyText } from "../documents/reply-text.ts";
+import { addDocument } from "../documents/document-composing.ts";
+import { JsonText } from "../json/json-text.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { type IndexSet, replacementPrefix } from "../indexing/index-set.ts";
@@ -163,7 +164,7 @@ class DumpExport {
   readonly #progress: (figures: OperationFigures) => void;
   readonly #signal: AbortSignal | undefined;
   readonly #rewriter: DocumentRewriter;
-  readonly #text = new ReplyText(pieceBytes + 4096);
+  readonly #text = new JsonText(pieceBytes + 4096);
   /** Hashes of the contents already written. */
   readonly #written = new Set<string>();
   readonly #reader: RecordReader;
@@ -346,7 +347,7 @@ class DumpExport {
   #addDocument(record: Buffer, counts: ItemCounts): void {
     this.#comma();
     const before = this.#text.length;
-    this.#text.addDocument(this.#database.state, record, 0);
+    addDocument(this.#text, this.#database.state, record, 0);
     counts.sizeBytes += this.#text.length - before;
   }
 

@@ -2,7 +2,7 @@
 
 import { EngineError } from "../base/errors.ts";
 import { etagOf } from "../documents/document-record.ts";
-import { ReplyText } from "../documents/reply-text.ts";
+import { documentText } from "../documents/document-composing.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -49,7 +49,7 @@ export function patchByJson(
   if (document < 0) return { status: "DocumentDoesNotExist", ...unwritten };
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
-  const shown = new ReplyText(1024).addDocument(state, bytes, start).bytes;
+  const shown = documentText(state, bytes, start);
   const before = readTree(shown, 0);
   const after = applied(id, operations, copyTree(before));
   if (equalTrees(before, after)) return { status: "NotModified", ...unwritten };

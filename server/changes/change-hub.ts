@@ -8,7 +8,7 @@
  * - An error for one connection closes that one, which may have missed a change; it never reaches the writer.
  */
 
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Change, IndexChange } from "../../engine/store/changes.ts";
 import type { OperationInfo } from "../../engine/store/operations.ts";
 import {

@@ -3,7 +3,7 @@
  * watch. The shapes and the order of keys are those of RavenDB 7.2.7.
  */
 
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { seriesTimeText } from "../../engine/keyspaces/time-series.ts";
 import type {
   CounterChange,

@@ -4,7 +4,7 @@
  */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { AutomaticIndex } from "../../engine/indexing/automatic-index.ts";
 import { definitionJson, recordedDefinitionJson } from "../../engine/indexing/definition-json.ts";
 import { type DefinitionField, indexType } from "../../engine/indexing/index-definition.ts";

@@ -7,8 +7,8 @@
  */
 
 import { invalidArgument } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
 import { etagOf } from "../../engine/documents/document-record.ts";
+import type { Database } from "../../engine/engine.ts";
 import {
   type Attachment,
   attachmentKey,

@@ -1,7 +1,7 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Lease } from "../../engine/log/blob-store.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";

@@ -3,9 +3,9 @@
 import { largeBuffer } from "../../engine/base/large-buffer.ts";
 import { runInTurns } from "../../engine/base/turns.ts";
 import type { Work } from "../../engine/base/work-budget.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
 import { DocumentParser } from "../../engine/documents/document-parser.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";

@@ -3,7 +3,7 @@
  */
 
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { EngineError } from "../../engine/engine.ts";
 import {
   databaseTopology,

@@ -2,7 +2,7 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../../engine/base/timestamp.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import { nextIdentity, seedIdentity } from "../../engine/writes/documents.ts";
 import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../../engine/writes/hilo.ts";
 import type { Exchange } from "../http/exchange.ts";

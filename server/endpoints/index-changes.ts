@@ -4,7 +4,7 @@
  */
 import { hostname } from "node:os";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { IndexLockMode, IndexPriority, OpenIndex } from "../../engine/indexing/open-index.ts";
 import { lockModes, priorities } from "../../engine/indexing/static-definition.ts";
 import type { Connection } from "../http/connection.ts";

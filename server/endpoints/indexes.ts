@@ -3,8 +3,8 @@
 import { EngineError } from "../../engine/base/errors.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import { WorkBudget } from "../../engine/base/work-budget.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import { definitionJson } from "../../engine/indexing/definition-json.ts";
 import type { IndexError } from "../../engine/indexing/index-errors.ts";
 import type { OpenIndex } from "../../engine/indexing/open-index.ts";

@@ -1,7 +1,7 @@
 /** Patching and deleting by query, and dry runs of a patch. Replies are those of RavenDB 7.2.7. */
 
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import {
   type SetOperationOptions,
   startDeleteByQuery,

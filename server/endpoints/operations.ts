@@ -1,7 +1,7 @@
 /** Operations of a database and of the server: new ids, states, the list, cancellation. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { Operations } from "../../engine/store/operations.ts";
 import { operationReply, operationStateReply } from "../databases/operation-reply.ts";
 import type { Exchange } from "../http/exchange.ts";

@@ -1,8 +1,8 @@
 /** Queries, with a buffered or a streamed reply. Replies are those of RavenDB 7.2.7. */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import { fingerprintOf } from "../../engine/reading/query-rows.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";

@@ -10,10 +10,10 @@ import {
 } from "../../engine/background/revision-tasks.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
 import { documentFlags } from "../../engine/documents/document-record.ts";
 import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { OperationWork } from "../../engine/store/operations.ts";
 import { isUnchanged, quoted, StateHash } from "../http/conditional.ts";
 import { humaneSize } from "../http/dates.ts";

@@ -8,7 +8,7 @@ import { createGzip } from "node:zlib";
 import { EngineError } from "../../engine/base/errors.ts";
 import { exportHeldBytesMax } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { defaultLimits } from "../../engine/scripting/script-values.ts";
 import {
   type DumpOptions,

@@ -1,7 +1,6 @@
 /** Statistics of a database and its collections. Shapes are those of RavenDB 7.2.7. */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
 import {
   type CollectionCounts,
   type CollectionFigures,
@@ -9,7 +8,8 @@ import {
   collectionFigures,
   databaseCounts,
 } from "../../engine/database/statistics.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { IndexStatistics } from "../../engine/indexing/open-index.ts";
 import { humaneSize } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";

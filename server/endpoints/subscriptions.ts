@@ -5,8 +5,8 @@
 
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import { archivedBehaviors, type SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
 import { closed } from "../../engine/subscriptions/subscription-set.ts";
 import {

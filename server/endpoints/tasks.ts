@@ -4,8 +4,8 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { SubscriptionTask } from "../../engine/keyspaces/subscriptions.ts";
 import {
   deleteSubscription,

@@ -2,8 +2,8 @@
 
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { runInTurns } from "../../engine/base/turns.ts";
-import type { Database } from "../../engine/database/database.ts";
 import { changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
+import type { Database } from "../../engine/engine.ts";
 import { pageOf, type SeriesBounds, type SeriesPage } from "../../engine/keyspaces/series-page.ts";
 import {
   committedSegments,

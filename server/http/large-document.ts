@@ -7,9 +7,9 @@
  */
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
-import type { Database } from "../../engine/database/database.ts";
 import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
 import { piecesOf } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
 import { takeRoom } from "./reply-room.ts";
 
 /** Records up to this size are copied, so that they stay valid when resident records move. */

@@ -1,6 +1,7 @@
 /** A JSON reply composed in pieces: sent whole when it stays small, streamed with back-pressure when it does not. */
-import type { Database } from "../../engine/database/database.ts";
+
 import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Exchange } from "./exchange.ts";
 import { openLargeDocument, type RecordAddress } from "./large-document.ts";
 import { takeRoom } from "./reply-room.ts";

@@ -4,8 +4,8 @@
  */
 
 import { turnIsOver } from "../../engine/base/turns.ts";
-import type { Database } from "../../engine/database/database.ts";
 import { idOf } from "../../engine/documents/document-record.ts";
+import type { Database } from "../../engine/engine.ts";
 import { allCollections } from "../../engine/keyspaces/document-table.ts";
 import { DocumentCursor } from "../../engine/reading/query-rows.ts";
 import { RecordReader } from "../../engine/reading/record-reader.ts";

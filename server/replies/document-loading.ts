@@ -9,7 +9,6 @@
 
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import type { Database } from "../../engine/database/database.ts";
 import { bodyTextOf, changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
 import {
   changeVectorsAt,
@@ -18,6 +17,7 @@ import {
   parseIncludePath,
 } from "../../engine/documents/include-path.ts";
 import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
 import { compareExchangeKey } from "../../engine/keyspaces/compare-exchange.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";
 import type { SeriesInclude } from "../../engine/rql/analyzed-query.ts";

@@ -5,10 +5,10 @@
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
 import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
 import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import { compareExchangeKey } from "../../engine/keyspaces/compare-exchange.ts";
 import { counterKey } from "../../engine/keyspaces/counters.ts";
 import type { IncludedCounters, QueryOutcome, RowSink } from "../../engine/rql/results.ts";

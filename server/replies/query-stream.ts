@@ -5,9 +5,9 @@
 
 import { EngineError } from "../../engine/base/errors.ts";
 import { largeRecordBytes } from "../../engine/base/limits.ts";
-import type { Database } from "../../engine/database/database.ts";
 import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
 import { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
 import { collectionIdNamed } from "../../engine/reading/query-rows.ts";
 import type { AnalyzedQuery } from "../../engine/rql/analyzed-query.ts";
 import type { QueryOutcome, RowSink } from "../../engine/rql/results.ts";

@@ -1,8 +1,8 @@
 /** Revisions included with documents: reads them, and formats `RevisionIncludes` of a reply. */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
 import type { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { IncludedRevisions } from "../../engine/rql/results.ts";
 import {
   type RevisionRecord,

@@ -1,6 +1,7 @@
 /** Reads revisions for replies: their records, by document or by change vector, as long as the log retains them. */
-import type { Database } from "../../engine/database/database.ts";
+
 import { changeVectorOf, idOf } from "../../engine/documents/document-record.ts";
+import type { Database } from "../../engine/engine.ts";
 import { changeVectorHash } from "../../engine/keyspaces/revision-table.ts";
 
 /** A revision in a reply. */

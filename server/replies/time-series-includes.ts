@@ -3,7 +3,7 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { lastEntries, pageOf, type SeriesBounds } from "../../engine/keyspaces/series-page.ts";
 import {
   committedSegments,

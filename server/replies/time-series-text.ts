@@ -9,8 +9,8 @@ import {
   lastMillisecond,
   neverText,
 } from "../../engine/base/timestamp.ts";
-import type { Database } from "../../engine/database/database.ts";
-import { nodeTag } from "../../engine/documents/change-vector.ts";
+import type { Database } from "../../engine/engine.ts";
+import { nodeTag } from "../../engine/engine.ts";
 import type { SeriesBounds, SeriesPage, SeriesSlice } from "../../engine/keyspaces/series-page.ts";
 import type { Segment } from "../../engine/keyspaces/series-segment.ts";
 import {

@@ -11,7 +11,7 @@
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";

@@ -3,7 +3,7 @@
  * file; `route-table.ts` joins them.
  */
 import type { WebSocket } from "ws";
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Access } from "../security/access.ts";
 import type { ServerServices } from "./services.ts";

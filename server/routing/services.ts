@@ -2,7 +2,7 @@
  * The server's dependencies, as small interfaces: its own durable values, the databases, certificates and routes.
  * Handlers reach them through `context.server`.
  */
-import type { Database } from "../../engine/database/database.ts";
+import type { Database } from "../../engine/engine.ts";
 import type { Operations } from "../../engine/store/operations.ts";
 import type { CommandIndex } from "../databases/command-index.ts";
 import type { Exchange } from "../http/exchange.ts";

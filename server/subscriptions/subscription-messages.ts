@@ -1,8 +1,8 @@
 /** JSON texts of the subscription protocol's server messages. Shapes are those of RavenDB 7.2.7. */
 
 import { EngineError, type ErrorCode } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/database/database.ts";
 import type { ReplyText } from "../../engine/documents/reply-text.ts";
+import type { Database } from "../../engine/engine.ts";
 import type {
   SubscriptionIncludes,
   SubscriptionItem,

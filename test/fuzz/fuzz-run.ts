@@ -12,8 +12,8 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import * as http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Database } from "../../engine/database/database.ts";
 import type { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
+import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import { loadConfig } from "../../server/settings/config.ts";
@@ -343,7 +343,7 @@ class FuzzRun {
     if (heapUsed > heapBytesMax) this.fail(`the heap has ${heapUsed} bytes`);
   }
 
-  async #compareWithFiles(database: Database): Promise<void> {
+  async #compareWithFiles(database: OpenDatabase): Promise<void> {
     // Indexes and tasks may still write: what is compared is of one moment, and so is the copy.
     await database.compactionEnded();
     while (database.logMetrics.unsyncedBytes > 0) await database.flush();
@@ -354,7 +354,7 @@ class FuzzRun {
         recursive: true,
         filter: (path) => !/\bLOCK[^/]*$/.test(path),
       });
-      const again = await Database.open(nodeEnvironment(), databaseName, copy, {
+      const again = await OpenDatabase.open(nodeEnvironment(), databaseName, copy, {
         log: { mustExist: true },
       });
       try {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Database } from "../../../engine/engine.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
   type SetOperationOptions,
   startDeleteByQuery,
@@ -26,7 +26,7 @@ const usual: SetOperationOptions = {
   liftsLimits: false,
 };
 
-async function withNumbers(count: number, folder?: string): Promise<Database> {
+async function withNumbers(count: number, folder?: string): Promise<OpenDatabase> {
   const database = await openDatabase(folder);
   const { state } = database;
   const { putParsed } = await import("../../../engine/writes/documents.ts");
@@ -40,7 +40,7 @@ async function withNumbers(count: number, folder?: string): Promise<Database> {
 }
 
 async function patch(
-  database: Database,
+  database: OpenDatabase,
   text: string,
   options: Partial<SetOperationOptions> = {},
 ): Promise<OperationInfo> {
@@ -232,7 +232,7 @@ describe("patching by query", () => {
 
 describe("patching by bytes", () => {
   /** Documents of several shapes and kinds, in the order in which they were stored. */
-  async function withMixture(): Promise<Database> {
+  async function withMixture(): Promise<OpenDatabase> {
     const database = await openDatabase();
     const member = { "@metadata": { "@collection": "Ms" } };
     for (let n = 0; n < 300; n++) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Database } from "../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { putParsed, putText } from "../../../engine/writes/documents.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
@@ -53,7 +53,7 @@ test("text that is not taken leaves the transaction as it was", async () => {
   expect(database.bodyText("c")).toBe('{"c":1}');
 });
 
-async function textOf(database: Database, id: string): Promise<string> {
+async function textOf(database: OpenDatabase, id: string): Promise<string> {
   const text = await database.getText(id);
   return String(text).replace(/("@(?:change-vector|last-modified)":)"[^"]*"/g, '$1""');
 }

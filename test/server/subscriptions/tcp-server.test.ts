@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import * as net from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { makeAuthority, makeClientCertificate } from "../../../certs/authority.ts";
-import type { Database } from "../../../engine/database/database.ts";
+import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
   noCertificate,
   startTestServer,
@@ -21,7 +21,7 @@ import {
 
 let server: TestServer;
 let secure: TestServer;
-let database: Database;
+let database: OpenDatabase;
 let opened: TcpClient[];
 let count = 0;
 

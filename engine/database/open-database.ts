@@ -8,7 +8,7 @@ import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
-import { ReplyText } from "../documents/reply-text.ts";
+import { documentText } from "../documents/document-composing.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import type { Pin } from "../log/log.ts";
 import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snapshots.ts";
@@ -53,7 +53,7 @@ const refreshOptions: DueDocumentsOptions = {
   act: refreshDocument,
 };
 
-export class Database extends Store {
+export class OpenDatabase extends Store {
   readonly queries: DatabaseQueries;
   readonly subscriptions: SubscriptionSet;
   readonly operations: Operations;
@@ -109,15 +109,15 @@ export class Database extends Store {
     name: string,
     folder: string | null,
     options: DatabaseOptions = {},
-  ): Promise<Database> {
+  ): Promise<OpenDatabase> {
     // The log notifies nobody before the first write, and by then the database exists.
-    let database: Database | null = null;
+    let database: OpenDatabase | null = null;
     const parts = await openParts(environment, name, folder, options, {
       durable: (count) => database?.durable(count),
       lost: (count, error) => database?.lost(count, error),
       stopped: (error) => database?.stopped(error),
     });
-    database = new Database(parts, options);
+    database = new OpenDatabase(parts, options);
     return database;
   }
 
@@ -129,7 +129,7 @@ export class Database extends Store {
     if (document < 0) return null;
     const record = this.record(document);
     const bytes = record instanceof Promise ? await record : record;
-    return new ReplyText(bytes.length + 256).addDocument(this.state, bytes, 0).bytes;
+    return documentText(this.state, bytes, 0);
   }
 
   /**

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { FileHandle, FileSystem } from "../../../engine/base/environment.ts";
 import { EngineError } from "../../../engine/base/errors.ts";
-import { Database } from "../../../engine/database/database.ts";
+import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { allCollections } from "../../../engine/keyspaces/document-table.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { incrementCounter } from "../../../engine/writes/counters.ts";
@@ -213,13 +213,13 @@ test("a snapshot has no shape of a transaction that is not durable", async () =>
   const disk = new SimulatedFileSystem();
   const { files, shut } = gated(disk);
   const environment = { ...simulatedEnvironment(disk), files };
-  const database = await Database.open(environment, "shop", databaseFolder, logOptions());
+  const database = await OpenDatabase.open(environment, "shop", databaseFolder, logOptions());
   await database.put("a", { first: 1 });
   shut();
   database.put("b", { second: 2 }).catch(() => undefined);
   await database.writeSnapshot();
   const after = disk.powerLoss(1);
-  const reopened = await Database.open(
+  const reopened = await OpenDatabase.open(
     simulatedEnvironment(after),
     "shop",
     databaseFolder,
@@ -229,7 +229,7 @@ test("a snapshot has no shape of a transaction that is not durable", async () =>
   await reopened.put("c", { second: 3 });
   await reopened.abandon();
   for (const path of after.paths()) if (path.includes("/snap/")) after.remove(path);
-  const replayed = await Database.open(
+  const replayed = await OpenDatabase.open(
     simulatedEnvironment(after),
     "shop",
     databaseFolder,
@@ -253,7 +253,7 @@ test("a missing or damaged MANIFEST beside data is an error", async () => {
       files.damage(manifest, (bytes) =>
         damage === "emptied" ? Buffer.alloc(0) : bytes.fill(0x20, 9, 12),
       );
-    const opening = Database.open(
+    const opening = OpenDatabase.open(
       simulatedEnvironment(files),
       "shop",
       databaseFolder,
@@ -369,7 +369,7 @@ test("a write that finds nothing to do waits for what it saw to be durable", asy
   const disk = new SimulatedFileSystem();
   const { files, shut } = gated(disk);
   const environment = { ...simulatedEnvironment(disk), files };
-  const database = await Database.open(environment, "shop", databaseFolder, logOptions());
+  const database = await OpenDatabase.open(environment, "shop", databaseFolder, logOptions());
   await database.put("a", {});
   shut();
   database.delete("a").catch(() => undefined);

@@ -1,0 +1,81 @@
+/** Attachments: binary content under a name within a document, or a revision. */
+import type { OpenDatabase } from "../database/open-database.ts";
+import { type Attachment, attachmentKey } from "../keyspaces/attachments.ts";
+import type { BlobReader } from "../log/blob-store.ts";
+import { checkAttachmentTarget, deleteAttachment, putAttachment } from "../writes/attachments.ts";
+
+export type { Attachment };
+/** The content of an attachment, while it is open. */
+export type ContentReader = BlobReader;
+
+/** Bytes as they come. */
+export type ContentSource = Parameters<OpenDatabase["blobs"]["store"]>[0];
+
+export interface AttachmentName {
+  readonly id: string;
+  readonly name: string;
+}
+
+export class Attachments {
+  readonly #database: OpenDatabase;
+
+  constructor(database: OpenDatabase) {
+    this.#database = database;
+  }
+
+  find({ id, name }: AttachmentName): Attachment | undefined {
+    return this.#database.state.keyspaces.attachments.get(attachmentKey(id, name));
+  }
+
+  /**
+   * Stores the content of an attachment and then the attachment itself.
+   * @param expected its current change vector; "" when it must not exist; undefined for no check
+   * @throws EngineError attachment-document-missing, concurrency, invalid-argument
+   */
+  async put(
+    { id, name }: AttachmentName,
+    contentType: string,
+    bytes: ContentSource,
+    expected?: string,
+  ): Promise<Attachment> {
+    const database = this.#database;
+    checkAttachmentTarget(database.state, id, name);
+    const content = await database.blobs.store(bytes);
+    const { hash, size } = content;
+    try {
+      return await database.write((transaction) =>
+        putAttachment(transaction, id, { name, contentType, hash, size }, expected),
+      );
+    } finally {
+      content.release();
+    }
+  }
+
+  /** @throws EngineError concurrency */
+  async delete({ id, name }: AttachmentName, expected?: string): Promise<void> {
+    await this.#database.write((transaction) => deleteAttachment(transaction, id, name, expected), {
+      isDeletion: true,
+    });
+  }
+
+  /** Deletes several as a whole; those that do not exist are ignored. */
+  async deleteAll(names: readonly AttachmentName[]): Promise<void> {
+    await this.#database.write((transaction) => {
+      for (const { id, name } of names) deleteAttachment(transaction, id, name);
+    });
+  }
+
+  /** Keeps the contents of `attachments` until the returned function is called, even if they are deleted meanwhile. */
+  retain(attachments: readonly Attachment[]): () => void {
+    const { blobs } = this.#database;
+    for (const { hash } of attachments) blobs.retain(hash);
+    return () => {
+      for (const { hash } of attachments) blobs.release(hash);
+    };
+  }
+
+  /** Opens a content; close it. @throws EngineError attachment-damaged */
+  open({ hash }: Attachment): Promise<ContentReader> {
+    return this.#database.blobs.open(hash);
+  }
+}
