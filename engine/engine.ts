@@ -58,10 +58,57 @@ export {
 } from "./api/attachments.ts";
 export { Database, type Guest } from "./api/database.ts";
 export { Databases } from "./api/databases.ts";
+export {
+  Documents,
+  DocumentsView,
+  FoundDocument,
+  type ListedDocuments,
+  type ListReceiver,
+} from "./api/documents.ts";
 export { Identities, type LastRange, type NumberRange } from "./api/identities.ts";
+export { minifiedObject } from "./api/json.ts";
+export type { LargeDocument, MemoryReserver } from "./api/large-documents.ts";
+export { type IncludeKind, PreparedQuery, Queries, type QueryEntries } from "./api/queries.ts";
+export {
+  type RevisionBinPage,
+  type RevisionChoice,
+  type RevisionDeletion,
+  type RevisionPage,
+  type RevisionScope,
+  Revisions,
+} from "./api/revisions.ts";
 export { SystemValues } from "./api/system-values.ts";
+export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export type { DatabaseOptions } from "./database/open-database.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
 export { nodeTag } from "./documents/change-vector.ts";
+export type { DocumentPieces } from "./documents/document-pieces.ts";
+export type { DocumentRow } from "./documents/document-row.ts";
+export {
+  changeVectorsAt,
+  type IncludePath,
+  includedIds,
+  parseIncludePath,
+} from "./documents/include-path.ts";
+export type { SeriesBounds } from "./keyspaces/series-page.ts";
+export {
+  isIncremental,
+  type SeriesSummary,
+  seriesTimeText,
+  timeMax,
+  timeMin,
+} from "./keyspaces/time-series.ts";
+export type { IndexExplanation, QueryOptions } from "./querying/query-host.ts";
+export type { SeriesInclude } from "./rql/analyzed-query.ts";
+export {
+  type IncludedCounters,
+  type IncludedRevisions,
+  type ProjectionBehavior,
+  projectionBehaviors,
+  type QueryOutcome,
+  type RowSink,
+} from "./rql/results.ts";
+export type { OperationWork } from "./store/operations.ts";
+export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };

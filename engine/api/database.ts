@@ -5,7 +5,11 @@
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import { Attachments } from "./attachments.ts";
+import { Documents } from "./documents.ts";
 import { Identities } from "./identities.ts";
+import { Queries } from "./queries.ts";
+import { Revisions } from "./revisions.ts";
+import { TimeSeries } from "./time-series.ts";
 
 /** Releases what was entered; once. */
 export interface Guest {
@@ -23,7 +27,11 @@ export function openedDatabase(face: Database): OpenDatabase {
 export class Database {
   readonly name: string;
   readonly attachments: Attachments;
+  readonly documents: Documents;
   readonly identities: Identities;
+  readonly queries: Queries;
+  readonly revisions: Revisions;
+  readonly timeSeries: TimeSeries;
   readonly #database: OpenDatabase;
 
   private constructor(database: OpenDatabase) {
@@ -31,7 +39,11 @@ export class Database {
     opened.set(this, database);
     this.name = database.name;
     this.attachments = new Attachments(database);
+    this.documents = new Documents(database);
     this.identities = new Identities(database);
+    this.queries = new Queries(database);
+    this.revisions = new Revisions(database);
+    this.timeSeries = new TimeSeries(database);
   }
 
   /** The face of `database`: always the same one. */

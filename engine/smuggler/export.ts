@@ -16,6 +16,7 @@
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../base/timestamp.ts";
 import { nextTurn, turnIsOver } from "../base/turns.ts";
+import { addDocument } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   changeVectorOf,
@@ -24,11 +25,10 @@ import {
   idOf,
   metadataTextOf,
 } from "../documents/document-record.ts";
-import { addDocument } from "../documents/document-composing.ts";
-import { JsonText } from "../json/json-text.ts";
 import { definitionJson, withoutAnalyzers } from "../indexing/definition-json.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { type IndexSet, replacementPrefix } from "../indexing/index-set.ts";
+import { JsonText } from "../json/json-text.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
 import type { Counter } from "../keyspaces/counters.ts";

@@ -4,6 +4,7 @@
  */
 
 import { largeRecordBytes } from "../base/limits.ts";
+import { piecesOf } from "../documents/document-composing.ts";
 import {
   DocumentFields,
   documentRecordLength,
@@ -23,7 +24,6 @@ import {
   metadataTextOf,
 } from "../documents/document-record.ts";
 import { composedMetadataLength, composeMetadata } from "../documents/document-text.ts";
-import { piecesOf } from "../documents/document-composing.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { DumpOptions } from "./dump-options.ts";
 import type { DocumentTransform } from "./transform.ts";

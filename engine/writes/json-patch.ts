@@ -1,8 +1,8 @@
 /** JSON Patch (RFC 6902) of one document, its `@metadata` included. */
 
 import { EngineError } from "../base/errors.ts";
-import { etagOf } from "../documents/document-record.ts";
 import { documentText } from "../documents/document-composing.ts";
+import { etagOf } from "../documents/document-record.ts";
 import { copyTree, equalTrees, readTree, type TextNode, treeText } from "../json/text-tree.ts";
 import { scriptDocumentOf } from "../scripting/record-document.ts";
 import type { Transaction } from "../store/transaction.ts";
