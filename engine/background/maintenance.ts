@@ -29,7 +29,7 @@ import {
 import { numbersPerTombstone } from "../keyspaces/keyspace-table.ts";
 import { purgedThroughKey } from "../keyspaces/tombstones.ts";
 import type { BlobStore } from "../log/blob-store.ts";
-import type { FileLog } from "../log/file-log.ts";
+import type { CommitLog } from "../log/log.ts";
 import type { Damage } from "../log/scrub.ts";
 import { Throttle } from "../log/throttle.ts";
 import type { DamageList } from "../store/damage-list.ts";
@@ -59,7 +59,7 @@ const numbersPerSlice = 1024;
 /** What maintenance needs of its database. */
 export interface MaintenanceHost {
   readonly state: DatabaseState;
-  readonly log: FileLog;
+  readonly log: CommitLog;
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly damages: DamageList;

@@ -32,8 +32,7 @@ import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import { timeOfKey } from "../keyspaces/time-series.ts";
 import { BlobStore } from "../log/blob-store.ts";
-import type { FileLog } from "../log/file-log.ts";
-import type { Position } from "../log/log.ts";
+import type { CommitLog, Position } from "../log/log.ts";
 import { readManifest } from "../log/manifest.ts";
 import { type SalvageLoss, salvage } from "../log/salvage.ts";
 import { decodeSegmentHeader, segmentHeaderBytes, segmentNumberOf } from "../log/segment.ts";
@@ -179,12 +178,12 @@ class Copy {
   readonly renamedCollections: string[] = [];
   readonly #newest: NewestRecords;
   readonly #state: DatabaseState;
-  readonly #log: FileLog;
+  readonly #log: CommitLog;
   readonly #scratch = new Scratch();
   readonly #fields = new DocumentFields();
   readonly #named = new Set<number>([0]);
 
-  constructor(newest: NewestRecords, state: DatabaseState, log: FileLog) {
+  constructor(newest: NewestRecords, state: DatabaseState, log: CommitLog) {
     this.#newest = newest;
     this.#state = state;
     this.#log = log;

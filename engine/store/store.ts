@@ -32,8 +32,14 @@ import { checkSeries } from "../keyspaces/time-series.ts";
 import type { BlobStore } from "../log/blob-store.ts";
 import { newPlace } from "../log/blocks.ts";
 import type { CompactionReport } from "../log/compaction.ts";
-import type { FileLog, LogMetrics } from "../log/file-log.ts";
-import type { LogListener, Pin, Position, SnapshotSection } from "../log/log.ts";
+import type {
+  CommitLog,
+  LogListener,
+  LogMetrics,
+  Pin,
+  Position,
+  SnapshotSection,
+} from "../log/log.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
@@ -109,7 +115,7 @@ export abstract class Store implements LogListener {
   servedCount = 0;
   /** Called once, when the store stops for a reason other than being closed. Set by its owner. */
   whenStopped: ((error: Error) => void) | null = null;
-  readonly #log: FileLog;
+  readonly #log: CommitLog;
   readonly #scratch = new Scratch();
   #pending: PendingTransaction[] = [];
   /** Number of transactions removed from `#pending` so far: the sequence number of the first one left. */
