@@ -30,6 +30,7 @@ import { ShapeTable } from "../documents/shapes.ts";
 import { DocumentTable } from "../keyspaces/document-table.ts";
 import { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
+import { stateKinds } from "../keyspaces/state-kinds.ts";
 import { timeOfKey } from "../keyspaces/time-series.ts";
 import { BlobStore } from "../log/blob-store.ts";
 import type { CommitLog, Position } from "../log/log.ts";
@@ -98,12 +99,11 @@ export async function salvageDatabase(
 }
 
 /** Entries of a document or a revision, whose keys begin with its id. */
-const ownedKinds: ReadonlySet<number> = new Set([
-  recordKinds.counter,
-  recordKinds.attachment,
-  recordKinds.timeSeries,
-  recordKinds.timeSeriesSegment,
-]);
+const ownedKinds: ReadonlySet<number> = new Set(
+  Object.values(stateKinds)
+    .filter(({ isPartOfDocument }) => isPartOfDocument)
+    .map(({ record }) => record),
+);
 
 /** A lost commit makes `flush` reject. */
 const ignoreCommits = { durable: () => undefined, lost: () => undefined, stopped: () => undefined };

@@ -37,6 +37,7 @@ import { bytesEqual } from "../json/bytes.ts";
 import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import { identityKey } from "../keyspaces/identities.ts";
+import type { DocumentPartName } from "../keyspaces/state-kinds.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
 import type { DatabaseState } from "../store/database-state.ts";
@@ -52,7 +53,7 @@ import {
   keepOldState,
   keepUnkeptState,
 } from "./revisions.ts";
-import { removeSeriesOf } from "./time-series.ts";
+import { removeSegmentsOf, removeSeriesOf } from "./time-series.ts";
 
 /** The facts of a stored document. */
 export class StoredDocument {
@@ -369,25 +370,11 @@ export function deleteDocument(
   const added = transaction.isTouched(document) ? listFlags : 0;
   const flags = transaction.flagsOf(document) | added;
   const storedId = storedIdOf(transaction, document);
-  const { attachments, counters, revisionRules } = transaction.keyspaces;
-  const rule = revisionRules.of(collectionId);
+  const rule = transaction.keyspaces.revisionRules.of(collectionId);
   const isVersioned = rule !== null || (flags & documentFlags.HasRevisions) !== 0;
   const old = isVersioned ? copyOfRecord(transaction, document) : null;
   if (rule?.purgesOnDelete === false) keepUnkeptState(transaction, document);
-  if ((flags & documentFlags.HasAttachments) !== 0) {
-    for (const [, attachment] of transaction.entriesWithPrefix(
-      attachments,
-      attachmentKey(id, ""),
-    )) {
-      removeAttachment(transaction, storedId, attachment, collectionId);
-    }
-  }
-  if ((flags & documentFlags.HasCounters) !== 0) {
-    for (const [key] of transaction.entriesWithPrefix(counters, counterKey(id, ""))) {
-      transaction.putEntry(counters, key, undefined);
-    }
-  }
-  if ((flags & documentFlags.HasTimeSeries) !== 0) removeSeriesOf(transaction, id);
+  removeParts(transaction, storedId, flags, collectionId);
   const etag = transaction.nextEtag();
   const ownVector = clusterVector ?? writtenVector(transaction, document, etag);
   const changeVector = ownVector === "" ? state.changeVectorAt(etag) : ownVector;
@@ -408,6 +395,48 @@ export function deleteDocument(
     changeVector,
   });
   return true;
+}
+
+/** How the parts of a deleted document are removed; `flag`: of documents that have some. */
+interface PartRemoval {
+  readonly flag: number;
+  remove(transaction: Transaction, storedId: string, collectionId: number): void;
+}
+
+const partRemovals: Readonly<Record<DocumentPartName, PartRemoval>> = {
+  attachments: {
+    flag: documentFlags.HasAttachments,
+    remove(transaction, storedId, collectionId) {
+      const { attachments } = transaction.keyspaces;
+      const prefix = attachmentKey(storedId, "");
+      for (const [, attachment] of transaction.entriesWithPrefix(attachments, prefix)) {
+        removeAttachment(transaction, storedId, attachment, collectionId);
+      }
+    },
+  },
+  counters: {
+    flag: documentFlags.HasCounters,
+    remove(transaction, storedId) {
+      const { counters } = transaction.keyspaces;
+      for (const [key] of transaction.entriesWithPrefix(counters, counterKey(storedId, ""))) {
+        transaction.putEntry(counters, key, undefined);
+      }
+    },
+  },
+  timeSeriesSegments: { flag: documentFlags.HasTimeSeries, remove: removeSegmentsOf },
+  timeSeries: { flag: documentFlags.HasTimeSeries, remove: removeSeriesOf },
+};
+const partRemovalList = Object.values(partRemovals);
+
+function removeParts(
+  transaction: Transaction,
+  storedId: string,
+  flags: number,
+  collectionId: number,
+): void {
+  for (const { flag, remove } of partRemovalList) {
+    if ((flags & flag) !== 0) remove(transaction, storedId, collectionId);
+  }
 }
 
 /** Rewrites each touched document with its present lists. Called at the end of a transaction. */
