@@ -19,7 +19,7 @@ import type { DeadRecordListener, Keyspace } from "./keyspace.ts";
 import { databaseRecordKey, RevisionRules } from "./revision-rules.ts";
 import { RevisionTable } from "./revision-table.ts";
 import type { Segment } from "./series-segment.ts";
-import type { KeyspaceName } from "./state-kinds.ts";
+import { type KeyspaceName, stateKinds } from "./state-kinds.ts";
 import { makeSubscriptions, type SubscriptionTask } from "./subscriptions.ts";
 import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-series.ts";
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
@@ -98,7 +98,9 @@ export class KeyspaceTable {
       revisions: this.revisions,
     };
     this.all = Object.values(byName);
-    for (const keyspace of this.all) {
+    for (const name of Object.keys(byName) as KeyspaceName[]) {
+      const keyspace = byName[name];
+      assert(keyspace.kind === stateKinds[name].record, "a keyspace has the records of its kind");
       assert(this.#byKind[keyspace.kind] === undefined, "a record kind has one keyspace");
       this.#byKind[keyspace.kind] = keyspace;
     }
