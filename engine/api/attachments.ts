@@ -1,6 +1,8 @@
 /** Attachments: binary content under a name within a document, or a revision. */
 import type { OpenDatabase } from "../database/open-database.ts";
-import { type Attachment, attachmentKey } from "../keyspaces/attachments.ts";
+import { changeVectorOf, etagOf, idOf } from "../documents/document-record.ts";
+import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
+import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { BlobReader } from "../log/blob-store.ts";
 import { checkAttachmentTarget, deleteAttachment, putAttachment } from "../writes/attachments.ts";
 
@@ -25,6 +27,43 @@ export class Attachments {
 
   find({ id, name }: AttachmentName): Attachment | undefined {
     return this.#database.state.keyspaces.attachments.get(attachmentKey(id, name));
+  }
+
+  /** The attachment as it was in the revision of the document with this change vector; undefined: none. */
+  async findInRevision(
+    { id, name }: AttachmentName,
+    changeVector: string,
+  ): Promise<Attachment | undefined> {
+    const etag = await this.#etagOfRevision(id, changeVector);
+    if (etag === null) return undefined;
+    const { attachments } = this.#database.state.keyspaces;
+    return attachments.get(revisionAttachmentKey(id, etag, name));
+  }
+
+  /** The first revision with the change vector decides, even if it is of another document. */
+  async #etagOfRevision(id: string, changeVector: string): Promise<number | null> {
+    const database = this.#database;
+    const { revisions } = database.state.keyspaces;
+    const vector = Buffer.from(changeVector, "latin1");
+    const rows = revisions.withVectorHash(changeVectorHash(vector, 0, vector.length));
+    // Rows are recycled, and so are numbers of documents: their facts are taken in this turn.
+    const places = rows.map((row) => ({
+      document: revisions.documentOf(row),
+      position: revisions.positionOfRow(row),
+      length: revisions.lengthOf(row),
+    }));
+    // The log keeps all current records until the view is released.
+    const view = database.view();
+    try {
+      for (const { document, position, length } of places) {
+        const record = await database.recordAt(document, position, length);
+        if (changeVectorOf(record, 0, database.state.databaseHash) !== changeVector) continue;
+        return idOf(record, 0).toLowerCase() === id.toLowerCase() ? etagOf(record, 0) : null;
+      }
+      return null;
+    } finally {
+      view.release();
+    }
   }
 
   /**
