@@ -56,6 +56,32 @@ export {
   type ContentReader,
   type ContentSource,
 } from "./api/attachments.ts";
+export {
+  Batches,
+  type BatchOptions,
+  type ClusterBatchResult,
+  type PreparedBatch,
+} from "./api/batches.ts";
+export { type BulkInsertOptions, BulkInserts } from "./api/bulk-inserts.ts";
+export {
+  type Change,
+  Changes,
+  type CounterChange,
+  type DocumentChange,
+  type IndexChange,
+  type TimeSeriesChange,
+} from "./api/changes.ts";
+export {
+  CompareExchange,
+  type CompareExchangeResult,
+  type CompareExchangeValue,
+} from "./api/compare-exchange.ts";
+export {
+  type CounterOperation,
+  type CounterSlot,
+  Counters,
+  type DocumentCounterOperations,
+} from "./api/counters.ts";
 export { Database, type Guest } from "./api/database.ts";
 export { Databases } from "./api/databases.ts";
 export {
@@ -66,9 +92,40 @@ export {
   type ListReceiver,
 } from "./api/documents.ts";
 export { Identities, type LastRange, type NumberRange } from "./api/identities.ts";
-export { minifiedObject } from "./api/json.ts";
+export type {
+  AutomaticIndexInfo,
+  IndexDefinition,
+  IndexDetails,
+  IndexError,
+  IndexInfo,
+  IndexLockMode,
+  IndexOutput,
+  IndexPriority,
+  IndexType,
+  SearchEngine,
+  StageCounts,
+} from "./api/index-info.ts";
+export {
+  type AwaitedIndexes,
+  type DeployedDefinition,
+  type Deployer,
+  Indexes,
+  type IndexSelection,
+  type IndexTerms,
+  indexLockModes,
+  indexPriorities,
+  type TermsRequest,
+} from "./api/indexes.ts";
 export type { LargeDocument, MemoryReserver } from "./api/large-documents.ts";
-export { type IncludeKind, PreparedQuery, Queries, type QueryEntries } from "./api/queries.ts";
+export {
+  type JsonPatchResult,
+  Patches,
+  type PatchRequest,
+  type PatchResult,
+  type PatchScript,
+  type PatchStatus,
+} from "./api/patches.ts";
+export { PreparedQuery, Queries, type QueryEntries, type QueryInclude } from "./api/queries.ts";
 export {
   type RevisionBinPage,
   type RevisionChoice,
@@ -77,12 +134,55 @@ export {
   type RevisionScope,
   Revisions,
 } from "./api/revisions.ts";
+export {
+  type SetOperationOptions,
+  SetOperations,
+  type WatchedPatch,
+} from "./api/set-operations.ts";
+export {
+  type DumpItemType,
+  type DumpOptions,
+  type ImportSettings,
+  Smuggler,
+} from "./api/smuggler.ts";
+export {
+  type CollectionCounts,
+  type CollectionDetails,
+  type DatabaseCounts,
+  type DatabaseFigures,
+  Statistics,
+} from "./api/statistics.ts";
+export {
+  type ArchivedBehavior,
+  archivedBehaviors,
+  type IncludeKind,
+  type OpeningStrategy,
+  openingStrategies,
+  type SubscriptionBatch,
+  type SubscriptionChoice,
+  type SubscriptionIncludes,
+  type SubscriptionItem,
+  type SubscriptionSettings,
+  Subscriptions,
+  type SubscriptionTask,
+  type SubscriptionTrial,
+  type SubscriptionWorker,
+  subscriptionClosed,
+  type WorkerInfo,
+  type WorkerOptions,
+} from "./api/subscriptions.ts";
 export { SystemValues } from "./api/system-values.ts";
 export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export type { DatabaseOptions } from "./database/open-database.ts";
 export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
-export { nodeTag } from "./documents/change-vector.ts";
+export { nodeTag, usualChangeVector } from "./documents/change-vector.ts";
+export {
+  checkedJson,
+  checkedJsonInTurns,
+  checkJson,
+  minifiedObject,
+} from "./documents/checked-json.ts";
 export type { DocumentPieces } from "./documents/document-pieces.ts";
 export type { DocumentRow } from "./documents/document-row.ts";
 export {
@@ -91,7 +191,9 @@ export {
   includedIds,
   parseIncludePath,
 } from "./documents/include-path.ts";
+export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
 export type { SeriesBounds } from "./keyspaces/series-page.ts";
+export type { SeriesEntry } from "./keyspaces/series-segment.ts";
 export {
   isIncremental,
   type SeriesSummary,
@@ -99,6 +201,7 @@ export {
   timeMax,
   timeMin,
 } from "./keyspaces/time-series.ts";
+export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type { IndexExplanation, QueryOptions } from "./querying/query-host.ts";
 export type { SeriesInclude } from "./rql/analyzed-query.ts";
 export {
@@ -109,6 +212,18 @@ export {
   type QueryOutcome,
   type RowSink,
 } from "./rql/results.ts";
-export type { OperationWork } from "./store/operations.ts";
+export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
+export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
+export { encodeSeriesBlob } from "./smuggler/series-blob.ts";
+export { checkTransform } from "./smuggler/transform.ts";
+export type {
+  OperationFailure,
+  OperationFigures,
+  OperationInfo,
+  OperationState,
+  Operations,
+  OperationWork,
+  StartedOperation,
+} from "./store/operations.ts";
 export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };

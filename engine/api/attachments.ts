@@ -1,8 +1,10 @@
 /** Attachments: binary content under a name within a document, or a revision. */
 import type { OpenDatabase } from "../database/open-database.ts";
-import { type Attachment, attachmentKey } from "../keyspaces/attachments.ts";
+import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { BlobReader } from "../log/blob-store.ts";
 import { checkAttachmentTarget, deleteAttachment, putAttachment } from "../writes/attachments.ts";
+
+import { Revisions } from "./revisions.ts";
 
 export type { Attachment };
 /** The content of an attachment, while it is open. */
@@ -25,6 +27,17 @@ export class Attachments {
 
   find({ id, name }: AttachmentName): Attachment | undefined {
     return this.#database.state.keyspaces.attachments.get(attachmentKey(id, name));
+  }
+
+  /** The attachment as it was in the revision of the document with this change vector; undefined: none. */
+  async findInRevision(
+    { id, name }: AttachmentName,
+    changeVector: string,
+  ): Promise<Attachment | undefined> {
+    const revision = await new Revisions(this.#database).byChangeVector(changeVector);
+    if (revision === null || revision.id.toLowerCase() !== id.toLowerCase()) return undefined;
+    const { attachments } = this.#database.state.keyspaces;
+    return attachments.get(revisionAttachmentKey(id, revision.etag, name));
   }
 
   /**

@@ -2,13 +2,26 @@
  * One open database, as the server and programs see it: requests and answers as plain data, rows as streams, events.
  * Transactions, keyspaces and the bytes of records stay behind it.
  */
+import type { Report } from "../base/environment.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { JsonObject } from "../json/json-object.ts";
+import type { Operations } from "../store/operations.ts";
 import { Attachments } from "./attachments.ts";
+import { Batches } from "./batches.ts";
+import { BulkInserts } from "./bulk-inserts.ts";
+import { Changes } from "./changes.ts";
+import { CompareExchange } from "./compare-exchange.ts";
+import { Counters } from "./counters.ts";
 import { Documents } from "./documents.ts";
 import { Identities } from "./identities.ts";
+import { Indexes } from "./indexes.ts";
+import { Patches } from "./patches.ts";
 import { Queries } from "./queries.ts";
 import { Revisions } from "./revisions.ts";
+import { SetOperations } from "./set-operations.ts";
+import { Smuggler } from "./smuggler.ts";
+import { Statistics } from "./statistics.ts";
+import { Subscriptions } from "./subscriptions.ts";
 import { TimeSeries } from "./time-series.ts";
 
 /** Releases what was entered; once. */
@@ -27,10 +40,22 @@ export function openedDatabase(face: Database): OpenDatabase {
 export class Database {
   readonly name: string;
   readonly attachments: Attachments;
+  readonly batches: Batches;
+  readonly bulkInserts: BulkInserts;
+  readonly changes: Changes;
+  readonly compareExchange: CompareExchange;
+  readonly counters: Counters;
   readonly documents: Documents;
   readonly identities: Identities;
+  readonly indexes: Indexes;
+  readonly operations: Operations;
+  readonly patches: Patches;
   readonly queries: Queries;
   readonly revisions: Revisions;
+  readonly setOperations: SetOperations;
+  readonly smuggler: Smuggler;
+  readonly statistics: Statistics;
+  readonly subscriptions: Subscriptions;
   readonly timeSeries: TimeSeries;
   readonly #database: OpenDatabase;
 
@@ -39,10 +64,22 @@ export class Database {
     opened.set(this, database);
     this.name = database.name;
     this.attachments = new Attachments(database);
+    this.batches = new Batches(database);
+    this.bulkInserts = new BulkInserts(database);
+    this.changes = new Changes(database);
+    this.compareExchange = new CompareExchange(database);
+    this.counters = new Counters(database);
     this.documents = new Documents(database);
     this.identities = new Identities(database);
+    this.indexes = new Indexes(database);
+    this.operations = database.operations;
+    this.patches = new Patches(database);
     this.queries = new Queries(database);
     this.revisions = new Revisions(database);
+    this.setOperations = new SetOperations(database);
+    this.smuggler = new Smuggler(database);
+    this.statistics = new Statistics(database);
+    this.subscriptions = new Subscriptions(database);
     this.timeSeries = new TimeSeries(database);
   }
 
@@ -87,6 +124,11 @@ export class Database {
     return this.#database.clusterTransactionId;
   }
 
+  /** The etag of the newest visible change; 0 before the first write. */
+  get lastEtag(): number {
+    return this.#database.state.committedEtag;
+  }
+
   /** Bytes of its log, on disk or in memory. */
   get sizeBytes(): number {
     return this.#database.sizeBytes;
@@ -100,6 +142,26 @@ export class Database {
   /** Is it configured to refuse requests? */
   get isDisabled(): boolean {
     return this.#database.isDisabled;
+  }
+
+  /** Has it begun to close? */
+  get hasEnded(): boolean {
+    return this.#database.hasEnded;
+  }
+
+  /** @throws EngineError database-stopped when it serves no longer */
+  assertServing(): void {
+    this.#database.assertServing();
+  }
+
+  /** Reclaims the space of what is no longer needed. @throws EngineError disk-full, database-stopped */
+  async compact(): Promise<void> {
+    await this.#database.compact();
+  }
+
+  /** Reports to the operator what went wrong outside of requests. */
+  get report(): Report {
+    return this.#database.report;
   }
 
   /** The database's settings record, as last put. */

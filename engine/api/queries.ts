@@ -17,7 +17,7 @@ export interface QueryEntries extends EntriesOutcome {
 }
 
 /** What a query includes beside its rows. */
-export type IncludeKind = "documents" | "counters" | "compare-exchange";
+export type QueryInclude = "documents" | "counters" | "compare-exchange";
 
 /** A query that was parsed and analyzed. */
 export class PreparedQuery {
@@ -29,9 +29,9 @@ export class PreparedQuery {
     this.#query = query;
   }
 
-  get includes(): readonly IncludeKind[] {
+  get includes(): readonly QueryInclude[] {
     const { paths, counters, compareExchange } = this.#query.include;
-    const kinds: IncludeKind[] = [];
+    const kinds: QueryInclude[] = [];
     if (paths.length > 0) kinds.push("documents");
     if (counters.length > 0) kinds.push("counters");
     if (compareExchange.length > 0) kinds.push("compare-exchange");

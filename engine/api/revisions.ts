@@ -11,7 +11,6 @@ import {
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { DocumentRow } from "../documents/document-row.ts";
-import { type Attachment, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { OperationFigures } from "../store/operations.ts";
 
@@ -74,12 +73,6 @@ export class Revisions {
     const rows = revisions.withVectorHash(changeVectorHash(bytes, 0, bytes.length));
     const candidates = await this.#readRows(rows);
     return candidates.find((revision) => revision.changeVector === changeVector) ?? null;
-  }
-
-  /** An attachment of a revision. */
-  attachment({ id, etag }: DocumentRow, name: string): Attachment | undefined {
-    const { attachments } = this.#database.state.keyspaces;
-    return attachments.get(revisionAttachmentKey(id, etag, name));
   }
 
   /** A page of the bin; `etagMax`: without deletions that have a higher etag. */

@@ -1,11 +1,6 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
-
 import { EngineError } from "../../engine/base/errors.ts";
-import type { Database } from "../../engine/engine.ts";
-import type { Lease } from "../../engine/log/blob-store.ts";
-import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
-import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
-import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
+import type { Database, PreparedBatch } from "../../engine/engine.ts";
 import { joined } from "../http/body.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -30,21 +25,17 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   const indexWait = indexWaitOf(exchange);
   const boundary = multipartBoundary(exchange.header("content-type"));
   const { limits } = server.config;
-  const { batch, contents } =
+  const batch =
     boundary === undefined
-      ? { batch: await parseBatch(await exchange.body(), limits.batchCommandsMax), contents: [] }
+      ? await database.batches.prepare(await exchange.body(), {
+          commandsMax: limits.batchCommandsMax,
+        })
       : await readParts(exchange, database, boundary, limits);
-  if (batch.transactionMode === "ClusterWide") {
-    for (const lease of contents) lease.release();
-    await runClusterWide(exchange, database, batch);
+  if (batch.isClusterWide) {
+    await runClusterWide(exchange, batch);
     return;
   }
-  let rows: string;
-  try {
-    rows = await executeBatch(database, batch, contents);
-  } finally {
-    for (const lease of contents) lease.release();
-  }
+  const rows = await batch.run();
   if (wait !== undefined) waitForReplicas(wait, database);
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
@@ -52,15 +43,11 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
 }
 
 /** Atomic guards are only for official clients that have not disabled them. */
-async function runClusterWide(
-  exchange: Exchange,
-  database: Database,
-  { commands }: Batch,
-): Promise<void> {
+async function runClusterWide(exchange: Exchange, batch: PreparedBatch): Promise<void> {
   const hasGuards =
     exchange.header("raven-client-version") !== undefined &&
     !exchange.query.bool("disableAtomicDocumentWrites", false);
-  const { rows, index } = await executeClusterBatch(database, commands, hasGuards);
+  const { rows, index } = await batch.runClusterWide(hasGuards);
   exchange.replyJson(201, `{"Results":[${rows}],"TransactionIndex":${index}}`);
 }
 
@@ -70,14 +57,12 @@ async function readParts(
   database: Database,
   boundary: string,
   { bodyBytesMax, batchCommandsMax }: HttpLimits,
-): Promise<{ batch: Batch; contents: Lease[] }> {
+): Promise<PreparedBatch> {
   const parts = multipartContents(exchange.bodyStream(), boundary, true);
   const main = await parts.next();
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
-  const batch = await parseBatch(await collect(main.value, bodyBytesMax), batchCommandsMax);
-  const count = batch.commands.filter(takesContent).length;
-  const contents = await storeContents(database.blobs, count, parts);
-  return { batch, contents };
+  const bytes = await collect(main.value, bodyBytesMax);
+  return await database.batches.prepare(bytes, { commandsMax: batchCommandsMax, contents: parts });
 }
 
 async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
@@ -137,25 +122,15 @@ function indexWaitOf({ query }: Exchange): IndexWait | undefined {
 /** Waits for the indexes; unknown names are ignored, as in RavenDB 7.2.7. @throws EngineError timeout */
 async function waitForIndexes(
   { names, timeoutMs, isThrowing }: IndexWait,
-  { queries, state }: Database,
+  database: Database,
 ): Promise<void> {
-  const wanted = names.map((name) => name.toLowerCase());
-  const indexes = queries.indexes
-    .all()
-    .filter(({ name }) => wanted.length === 0 || wanted.includes(name.toLowerCase()));
-  const late: string[] = [];
-  await Promise.all(
-    indexes.map(async ({ name }) => {
-      if (!(await queries.indexes.waitForNonStale(name, timeoutMs))) late.push(name);
-    }),
-  );
-  if (late.length === 0 || !isThrowing) return;
-  const paused = late.filter((name) => queries.indexes.byName(name)?.isPaused === true);
+  const { count, stale, paused } = await database.indexes.waitForNonStale(names, timeoutMs);
+  if (stale.length === 0 || !isThrowing) return;
   const listed = (names: readonly string[]) =>
     names.length === 0 ? "0" : `${names.length} (${names.join(", ")})`;
   throw new EngineError(
     "timeout",
-    `After waiting for ${timeSpanText(timeoutMs)}, could not verify that all indexes has caught up with the changes as of etag: ${state.committedEtag}. ` +
-      `Total relevant indexes: ${indexes.length}, total stale indexes: ${listed(late)}, total paused indexes: ${listed(paused)}. The batch itself is stored.`,
+    `After waiting for ${timeSpanText(timeoutMs)}, could not verify that all indexes has caught up with the changes as of etag: ${database.lastEtag}. ` +
+      `Total relevant indexes: ${count}, total stale indexes: ${listed(stale)}, total paused indexes: ${listed(paused)}. The batch itself is stored.`,
   );
 }

@@ -8,8 +8,8 @@ import { largeRecordBytes } from "../../engine/base/limits.ts";
 import type {
   Database,
   DocumentPieces,
-  IncludeKind,
   PreparedQuery,
+  QueryInclude,
   QueryOutcome,
   RowSink,
 } from "../../engine/engine.ts";
@@ -123,7 +123,7 @@ function withStreamedTotal(
   return collectionCount === null ? outcome : { ...outcome, totalResults: collectionCount };
 }
 
-const includeNames: Readonly<Record<IncludeKind, string>> = {
+const includeNames: Readonly<Record<QueryInclude, string>> = {
   documents: "Document",
   counters: "Counter",
   "compare-exchange": "Compare Exchange Value",

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { bareHost } from "../../certs/hosts.ts";
 import { setWorkLimits } from "../../engine/base/work-budget.ts";
-import { setScriptLimits } from "../../engine/scripting/script-values.ts";
+import { setScriptLimits } from "../../engine/engine.ts";
 import { CommandIndex } from "../databases/command-index.ts";
 import { HttpServer } from "../listening/http-server.ts";
 import { WebSocketAcceptor } from "../listening/web-socket-acceptor.ts";

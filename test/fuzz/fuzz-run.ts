@@ -12,8 +12,9 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import * as http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
+import { openedDatabase } from "../../engine/api/database.ts";
 import { OpenDatabase } from "../../engine/database/open-database.ts";
+import type { Databases } from "../../engine/engine.ts";
 import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import { loadConfig } from "../../server/settings/config.ts";
@@ -173,8 +174,8 @@ class FuzzRun {
     return this.#server;
   }
 
-  get #databases(): DatabaseCatalog {
-    return this.#running.services.databases as DatabaseCatalog;
+  get #databases(): Databases {
+    return this.#running.services.databases as Databases;
   }
 
   fail(what: string, cause?: unknown): void {
@@ -327,8 +328,9 @@ class FuzzRun {
     this.#current = "the end of a round";
     try {
       await this.#revive();
-      const database = await this.#databases.find(databaseName);
-      if (database === undefined) throw new Error("the database is gone");
+      const face = await this.#databases.find(databaseName);
+      if (face === undefined) throw new Error("the database is gone");
+      const database = openedDatabase(face);
       await database.operations.stop();
       database.checkInvariants();
       database.queries.indexes.checkInvariants();

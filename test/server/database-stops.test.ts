@@ -1,5 +1,6 @@
 /** What clients hear of a database that has stopped, and that others are served all the time. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openedDatabase } from "../../engine/api/database.ts";
 import { InvariantError } from "../../engine/base/assert.ts";
 import type { OpenDatabase } from "../../engine/database/open-database.ts";
 import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
@@ -12,8 +13,11 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-const databaseNow = async () =>
-  (await client.server.running.services.databases.find("db")) as OpenDatabase;
+async function databaseNow(): Promise<OpenDatabase> {
+  const face = await client.server.running.services.databases.find("db");
+  if (face === undefined) throw new Error("no database");
+  return openedDatabase(face);
+}
 
 test("a write that meets a mistake of ours is answered by a reference, and the next ones are served", async () => {
   const { state } = await databaseNow();
