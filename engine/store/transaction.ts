@@ -19,6 +19,7 @@ import { largeBuffer } from "../base/large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
 import { sealRecord } from "../base/record.ts";
 import type { Work } from "../base/work-budget.ts";
+import { DocumentFields } from "../documents/document-encoding.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
 import { type Entry, EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { type RevisionFacts, revisionFactsOf } from "../keyspaces/revision-table.ts";
@@ -96,6 +97,8 @@ export class Scratch {
   bytes: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;
   readonly documents = new TransactionDocuments();
+  /** The record that is being written at the end of the buffer. */
+  readonly fields = new DocumentFields();
   #isAdopted = false;
   #summed: SummedBytes | null = null;
 

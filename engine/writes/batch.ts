@@ -8,8 +8,9 @@ import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
-import type { DatabaseState, PreparedDocument } from "../store/database-state.ts";
+import type { DatabaseState } from "../store/database-state.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
@@ -33,7 +34,7 @@ export type BatchRow = () => string;
 export interface BatchRun {
   readonly transaction: Transaction;
   /** Large documents of its commands, parsed beforehand. */
-  readonly prepared?: ReadonlyMap<BatchCommand, PreparedDocument>;
+  readonly prepared?: ReadonlyMap<BatchCommand, ParsedDocument>;
   /** How many documents its commands may yet delete by prefix. */
   deletableCount: number;
   /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
@@ -153,8 +154,8 @@ export function* carriedOut(result: ReturnType<BatchHandler>): Work<BatchRow | n
 async function prepareCommands(
   state: DatabaseState,
   commands: readonly BatchCommand[],
-): Promise<{ prepared: Map<BatchCommand, PreparedDocument>; room: Buffer | null }> {
-  const prepared = new Map<BatchCommand, PreparedDocument>();
+): Promise<{ prepared: Map<BatchCommand, ParsedDocument>; room: Buffer | null }> {
+  const prepared = new Map<BatchCommand, ParsedDocument>();
   let bytes = 0;
   const last = commands.at(-1);
   const isLong = last !== undefined && last.endAt >= longBatchBytes;
@@ -162,7 +163,7 @@ async function prepareCommands(
     const one = await prepareCommand(state, command, batchPreparedBytesMin);
     if (one === null) continue;
     prepared.set(command, one);
-    bytes += one.parser.bodyLength;
+    bytes += one.found.bodyLength;
   }
   if (prepared.size === 0 || commands.length === 1) return { prepared, room: null };
   const room = largeBuffer(Math.min(bytes + preparedRoomBytes, transactionBytesMax));

@@ -95,8 +95,7 @@ function putMax(transaction: Transaction, id: string, max: number): void {
     body = withMax(stored.bodyText(), max);
     metadata = stored.metadataText();
   }
-  transaction.state.parseText(withMetadata(body, metadata));
-  putParsed(transaction, id);
+  putParsed(transaction, id, transaction.state.parseText(withMetadata(body, metadata)));
 }
 
 /** `body`, minified JSON of an object, with another `Max`. */

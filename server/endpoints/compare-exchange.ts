@@ -69,8 +69,7 @@ async function putValue(exchange: Exchange, { database }: DatabaseContext): Prom
   const expected = requiredIndex(exchange);
   const body = await exchange.body();
   parser.parse(body, 0, body.length); // an object, and nothing after it
-  parser.parseValue(body, 0, body.length);
-  const text = parser.body.utf8Slice(0, parser.bodyLength);
+  const text = parser.parseValue(body, 0, body.length).body.utf8Slice();
   const result = await database.write((transaction) =>
     putCompareExchange(transaction, key, expected, text),
   );

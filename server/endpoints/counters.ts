@@ -50,10 +50,10 @@ async function postCounters(exchange: Exchange, context: DatabaseContext): Promi
   const { database } = context;
   const body = await exchange.body();
   const parser = new DocumentParser(null);
-  await runInTurns(parser.parseInSlices(body, 0, body.length, largeBuffer(body.length)));
-  const text = parser.body;
+  const work = parser.parseInSlices(body, 0, body.length, largeBuffer(body.length));
+  const text = (await runInTurns(work)).body;
   const requests = await runInTurns(parseCounterRequest(text));
-  const isFull = isAsked(text.subarray(0, parser.bodyLength), "ReplyWithAllNodesValues");
+  const isFull = isAsked(text, "ReplyWithAllNodesValues");
   let slots: readonly (CounterSlot | null)[];
   if (requests.some(changesCounters)) {
     requireWriteAccess(exchange, context);

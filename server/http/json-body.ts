@@ -21,12 +21,17 @@ export async function jsonBody(exchange: Exchange): Promise<JsonObject> {
 export async function jsonBodyWithText(
   exchange: Exchange,
 ): Promise<{ readonly object: JsonObject; readonly text: Buffer }> {
-  const object = parseObject(await exchange.jsonBytes());
-  return { object, text: Buffer.from(parser.body) };
+  const body = await exchange.jsonBytes();
+  const text = Buffer.from(parser.parse(body, 0, body.length).body);
+  return { object: objectOf(body), text };
 }
 
 /** Parses `body`. @throws EngineError as `jsonBody` */
 export function parseObject(body: Buffer): JsonObject {
   parser.parse(body, 0, body.length);
+  return objectOf(body);
+}
+
+function objectOf(body: Buffer): JsonObject {
   return JSON.parse(body.toString("utf8").replace(/^\uFEFF/, "")) as JsonObject;
 }

@@ -39,8 +39,7 @@ export async function queryOfBody(exchange: Exchange): Promise<QueryRequest> {
  */
 function minified(body: Buffer): Buffer | Promise<Buffer> {
   if (body.length >= slicedBytesMin) return minifiedInSlices(body);
-  parser.parse(body, 0, body.length);
-  return parser.body.subarray(0, parser.bodyLength);
+  return parser.parse(body, 0, body.length).body;
 }
 
 async function minifiedInSlices(body: Buffer): Promise<Buffer> {
@@ -52,9 +51,14 @@ async function minifiedInSlices(body: Buffer): Promise<Buffer> {
     Buffer.allocUnsafeSlow(body.length),
     pauseBytes,
   );
-  while (work.next().done !== true) await turnIsOver();
-  await nextTurn();
-  return own.source.subarray(0, own.bodyLength);
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) {
+      await nextTurn();
+      return step.value.body;
+    }
+    await turnIsOver();
+  }
 }
 
 /** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */

@@ -338,8 +338,7 @@ test("a put that is parsed and thrown away leaves no trace but used etags", asyn
   await database.put("a", { a: 1 });
   const failing = database.write((transaction) => {
     const bytes = Buffer.from('{"new shape":1,"@metadata":{"@collection":"New"}}');
-    transaction.state.parser.parse(bytes, 0, bytes.length);
-    putParsed(transaction, "b");
+    putParsed(transaction, "b", transaction.state.parser.parse(bytes, 0, bytes.length));
     throw new Error("changed my mind");
   });
   await expect(failing).rejects.toThrow("changed my mind");

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Database } from "../../../engine/database/database.ts";
+import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import { putParsed, putText } from "../../../engine/writes/documents.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
@@ -28,10 +29,8 @@ test("text is stored as its bytes are, wherever it is parsed", async () => {
       });
       const bytes = Buffer.from(text);
       const expected = await other.write((transaction) => {
-        other.state.parseText('{"first":true}');
-        putParsed(transaction, "first");
-        other.state.parser.parse(bytes, 0, bytes.length);
-        return putParsed(transaction, id).id;
+        putParsed(transaction, "first", other.state.parseText('{"first":true}'));
+        return putParsed(transaction, id, other.state.parser.parse(bytes, 0, bytes.length)).id;
       });
       expect(stored).toBe(expected);
       expect(await textOf(database, stored)).toBe(await textOf(other, expected));
@@ -51,6 +50,39 @@ test("text that is not taken leaves the transaction as it was", async () => {
   expect(database.bodyText("a")).toBe('{"a":1}');
   expect(database.bodyText("b")).toBeNull();
   expect(database.bodyText("c")).toBe('{"c":1}');
+});
+
+test("a document that was parsed before another is refused, and nothing else is", async () => {
+  const database = await openTestDatabase();
+  const { state } = database;
+  const late = database.write((transaction) => {
+    const first = state.parseText('{"first":true}');
+    const second = state.parseText('{"second":true}');
+    putParsed(transaction, "second", second);
+    putParsed(transaction, "first", first);
+  });
+  await expect(late).rejects.toThrow("before its parser parses another");
+  expect([database.bodyText("first"), database.bodyText("second")]).toEqual([null, null]);
+  await database.put("third", '{"third":true}');
+  expect(database.bodyText("third")).toBe('{"third":true}');
+});
+
+test("a document is stored though others are parsed and written before it", async () => {
+  const database = await openTestDatabase();
+  const { state } = database;
+  const own = new DocumentParser(state.shapes);
+  const bytes = Buffer.from('{"own":1,"@metadata":{"@collection":"Own","k":1}}');
+  await database.write((transaction) => {
+    const parsed = own.parse(bytes, 0, bytes.length);
+    putText(transaction, "other", '{"other":2,"@metadata":{"@collection":"Other"}}');
+    putParsed(transaction, "own", parsed);
+  });
+  expect(await textOf(database, "own")).toContain(
+    '{"own":1,"@metadata":{"@collection":"Own","k":1',
+  );
+  expect(await textOf(database, "other")).toContain(
+    '{"other":2,"@metadata":{"@collection":"Other"',
+  );
 });
 
 async function textOf(database: Database, id: string): Promise<string> {

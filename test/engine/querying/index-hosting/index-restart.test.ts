@@ -25,8 +25,7 @@ function parseAndPut(
 ): Promise<void> {
   return database.write((transaction) => {
     for (const [id, body] of documents) {
-      transaction.state.parseText(JSON.stringify(body));
-      putParsed(transaction, id, undefined);
+      putParsed(transaction, id, transaction.state.parseText(JSON.stringify(body)));
     }
   });
 }
