@@ -138,35 +138,44 @@ function resolveId(
     }
     case "identity": {
       const prefix = id.slice(0, -1) + idSeparator;
-      for (let tries = 0; tries < passedNumbersMax; tries++) {
-        const numbered = prefix + nextIdentity(transaction, id);
-        if (!passesOver || transaction.find(numbered) < 0) return { id: numbered, etag: 0 };
-      }
-      throw new EngineError(
-        "concurrency",
-        `The next ${passedNumbersMax} numbers of the identity '${id}' belong to documents already. Raise it with identity/seed.`,
-      );
+      const isFree = (number: number) => transaction.find(prefix + number) < 0;
+      const number = nextIdentity(transaction, id, passesOver ? isFree : undefined);
+      return { id: prefix + number, etag: 0 };
     }
   }
 }
 
 /**
- * The next number of an identity (`users|`); a new one starts at 1. @throws EngineError invalid-operation after 2^53-1
+ * The next number of an identity (`users|`); a new one starts at 1.
+ * @param isFree may it be given? Numbers that may not are passed over; undefined: each may.
+ * @throws EngineError invalid-operation after 2^53-1; concurrency when too many must be passed over
  */
-export function nextIdentity(transaction: Transaction, name: string): number {
+export function nextIdentity(
+  transaction: Transaction,
+  name: string,
+  isFree: (number: number) => boolean = () => true,
+): number {
   const key = identityKey(name);
   const { identities } = transaction.keyspaces;
   const last = transaction.entry(identities, key);
   if (last === undefined) checkIdentityName(key);
-  const value = (last ?? 0) + 1;
-  if (!Number.isSafeInteger(value)) {
-    throw new EngineError(
-      "invalid-operation",
-      `The numbers of the identity '${key}' are used up: the last that it can give is ${Number.MAX_SAFE_INTEGER}.`,
-    );
+  const first = (last ?? 0) + 1;
+  // Found before it is staged: each staged number is a record in the log.
+  for (let number = first; number < first + passedNumbersMax; number++) {
+    if (!Number.isSafeInteger(number)) {
+      throw new EngineError(
+        "invalid-operation",
+        `The numbers of the identity '${key}' are used up: the last that it can give is ${Number.MAX_SAFE_INTEGER}.`,
+      );
+    }
+    if (!isFree(number)) continue;
+    transaction.putEntry(identities, key, number);
+    return number;
   }
-  transaction.putEntry(identities, key, value);
-  return value;
+  throw new EngineError(
+    "concurrency",
+    `The next ${passedNumbersMax} numbers of the identity '${name}' belong to documents already. Raise it with identity/seed.`,
+  );
 }
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Database } from "../../../engine/database/database.ts";
 import { DocumentParser } from "../../../engine/documents/document-parser.ts";
-import { putParsed, putText } from "../../../engine/writes/documents.ts";
+import { deleteDocument, putParsed, putText } from "../../../engine/writes/documents.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const metadata = '"@metadata":{"note":"é"}';
@@ -83,6 +83,38 @@ test("a document is stored though others are parsed and written before it", asyn
   expect(await textOf(database, "other")).toContain(
     '{"other":2,"@metadata":{"@collection":"Other"',
   );
+});
+
+test("an identity that passes over numbers in use is staged once", async () => {
+  const database = await openTestDatabase();
+  for (let n = 1; n <= 50; n++) await database.put(`users/${n}`, "{}");
+  const stored = await database.write((transaction) => {
+    const { id } = putText(transaction, "users|", "{}");
+    const staged = transaction.entries.map(({ keyspace, key }) => [keyspace, key]);
+    const { identities, collections } = transaction.keyspaces;
+    expect(staged.filter(([keyspace]) => keyspace !== collections.records)).toEqual([
+      [identities, "users|"],
+    ]);
+    return id;
+  });
+  expect(stored).toBe("users/51");
+  expect((await database.put("users|", "{}")).id).toBe("users/52");
+  // With an expectation no number is passed over, as before.
+  await database.put("users/53", "{}");
+  await expect(database.put("users|", "{}", "")).rejects.toThrow("Optimistic concurrency");
+  expect((await database.put("users|", "{}")).id).toBe("users/54");
+});
+
+test("an identity passes over ten thousand numbers, and no more", async () => {
+  const database = await openTestDatabase({ isInMemory: true });
+  await database.write((transaction) => {
+    for (let n = 1; n <= 10_000; n++) putText(transaction, `users/${n}`, "{}");
+  });
+  await expect(database.put("users|", "{}")).rejects.toThrow(
+    "The next 10000 numbers of the identity 'users|' belong to documents already",
+  );
+  await database.write((transaction) => deleteDocument(transaction, "users/10000"));
+  expect((await database.put("users|", "{}")).id).toBe("users/10000");
 });
 
 async function textOf(database: Database, id: string): Promise<string> {
