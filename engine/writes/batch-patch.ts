@@ -13,7 +13,6 @@ import { type PatchScript, patchDocument } from "./patch.ts";
 
 const scriptKey = quoteString("Script");
 const valuesKey = quoteString("Values");
-const found = new ValueSpan();
 
 /** `{"Type":"PATCH","Id","Patch","PatchIfMissing"?,"CreateIfMissing"?,"ChangeVector"?,"ReturnDocument"?}` */
 export function patchOne({ transaction }: BatchRun, command: BatchCommand): BatchRow {
@@ -104,6 +103,7 @@ function scriptOf(
   const span = command.span(key);
   if (span === undefined) return undefined;
   const text = parser.parseValue(command.bytes, span.from, span.to).body;
+  const found = new ValueSpan();
   if (!findMember(text, 0, scriptKey, found) || valueKind(text, found.from) !== "string") {
     throw new EngineError("json-invalid", `Missing 'Script' property on '${key}'`);
   }
