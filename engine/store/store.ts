@@ -302,8 +302,8 @@ export abstract class Store implements LogListener {
     });
     const lostBefore = this.#lostBy;
     let isKept = false;
+    const steps = this.#wholeTransaction(work, transaction);
     try {
-      const steps = this.#wholeTransaction(work(transaction), transaction);
       let result = slice(steps, transaction);
       while (result.done !== true) {
         await nextTurn();
@@ -317,6 +317,7 @@ export abstract class Store implements LogListener {
       isKept = !transaction.isEmpty;
       return { written };
     } finally {
+      this.#abandon(steps);
       this.#dropStagedAhead();
       this.#endTransaction(isKept);
       numbers.release();
@@ -325,14 +326,33 @@ export abstract class Store implements LogListener {
     }
   }
 
+  /** Lets work that will not be continued run its `finally` blocks. No effect on work that has ended. */
+  #abandon(steps: Work<unknown>): void {
+    try {
+      steps.return(undefined);
+    } catch (error) {
+      // The error to report is the one that it was abandoned for.
+      this.report(`Database '${this.name}' could not clean up after a transaction`, error);
+    }
+  }
+
   /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
-  *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+  *#wholeTransaction<Result>(
+    begin: (transaction: Transaction) => Work<Result>,
+    transaction: Transaction,
+  ): Work<Result> {
     const { scratch } = transaction;
-    let step = work.next();
-    while (step.done !== true) {
-      if (scratch.isTight) yield* scratch.grow();
-      yield;
+    const work = begin(transaction);
+    let step: IteratorResult<undefined, Result>;
+    try {
       step = work.next();
+      while (step.done !== true) {
+        if (scratch.isTight) yield* scratch.grow();
+        yield;
+        step = work.next();
+      }
+    } finally {
+      (work as Work<unknown>).return(undefined);
     }
     yield* this.completeInTurns(transaction);
     if (transaction.isEmpty) return step.value;
