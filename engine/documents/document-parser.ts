@@ -29,6 +29,7 @@
 import { assert } from "../base/assert.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { documentBytesMax, documentDepthMax, shapeFieldCountMax } from "../base/limits.ts";
+import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import {
   bytesEqual,
@@ -174,7 +175,7 @@ export class DocumentParser {
    * @param target has room for `end - start` bytes. @throws as `parse`
    */
   *parseInSlices(
-    bytes: Buffer,
+    bytes: KeptBytes,
     start: number,
     end: number,
     target: Buffer,

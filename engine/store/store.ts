@@ -21,6 +21,7 @@ import {
   unsyncedShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { nextTurn } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
@@ -608,22 +609,26 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * The record of an existing document, beginning at byte 0 of the result; a promise when it must be read from disk.
-   * Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   * The record of an existing document, beginning at byte 0 of the result; a promise of a copy when it must be read
+   * from disk. Else valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
    */
-  record(document: number): Buffer | Promise<Buffer> {
+  record(document: number): TransientBytes | Promise<KeptBytes> {
     const { documents } = this.state;
     return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
   }
 
   /** As `record`, for a row of a view. */
-  recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
+  recordAt(
+    document: number,
+    position: Position,
+    length: number,
+  ): TransientBytes | Promise<KeptBytes> {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
   /** A copy of the record that a script missed. @throws EngineError record-damaged */
-  async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
-    return Buffer.from(await this.recordAt(document, position, length));
+  fetchRecord({ document, position, length }: RecordNotResident): Promise<KeptBytes> {
+    return this.#readRecord(document, position, length);
   }
 
   /**
@@ -854,7 +859,7 @@ export abstract class Store implements LogListener {
   }
 
   /** The pin keeps compaction from removing the segment before its file is open. */
-  async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+  async #readRecord(document: number, position: Position, length: number): Promise<KeptBytes> {
     const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);

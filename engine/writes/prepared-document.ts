@@ -20,6 +20,7 @@ import { crc32 } from "node:zlib";
 import { combinedCrc } from "../base/crc-combine.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
+import type { KeptBytes } from "../base/transient-bytes.ts";
 import { turnIsOver } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
@@ -37,7 +38,7 @@ const movedBytes = 4 * 1024 * 1024;
 
 /** The text of a document: `bytes[from, to)`. */
 export interface DocumentText {
-  readonly bytes: Buffer;
+  readonly bytes: KeptBytes;
   readonly from: number;
   readonly to: number;
 }

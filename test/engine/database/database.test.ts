@@ -3,6 +3,7 @@ import type { FileHandle, FileSystem } from "../../../engine/base/environment.ts
 import { EngineError } from "../../../engine/base/errors.ts";
 import { Database } from "../../../engine/database/database.ts";
 import { allCollections } from "../../../engine/keyspaces/document-table.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { incrementCounter } from "../../../engine/writes/counters.ts";
 import {
@@ -26,7 +27,11 @@ import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 /** Segments of 4 KiB, of which only one is in memory: nearly every record must be read. */
 function tinyLog() {
   return {
-    log: { segmentBytesMin: 4096, segmentBytesMax: 4096, cache: new SegmentCache(1) },
+    log: {
+      segmentBytesMin: 4096,
+      segmentBytesMax: 4096,
+      cache: new SegmentCache(1, new ImagePool(true)),
+    },
   };
 }
 
