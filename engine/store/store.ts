@@ -76,6 +76,9 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
+/** A record that is only on disk. */
+type MissingRecord = Pick<RecordNotResident, "document" | "position" | "length">;
+
 /** A consistent view of all documents; it pins their records in the log. Release it. */
 export interface DatabaseView {
   readonly documents: DocumentReader;
@@ -85,6 +88,9 @@ export interface DatabaseView {
 }
 
 const maximumReruns = 10_000;
+/** Bytes of records, and reads in progress, of one `fetchAhead`. */
+const bytesAheadMax = 32 * 1024 * 1024;
+const readsAheadAtOnce = 8;
 /** A transaction with at least this many entries stages them in slices. */
 const entriesAheadMin = 256;
 /** Units of script work in one slice of a transaction. */
@@ -217,6 +223,42 @@ export abstract class Store implements LogListener {
   /** Resolves when `#mustWait` should be checked again. */
   #mayWriteSoon(): Promise<void> {
     return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
+  }
+
+  /**
+   * Reads those records of `documents` that are not in memory, to be passed to `write`: each that a transaction misses
+   * makes it run again from its beginning, and one in slices keeps other writers waiting meanwhile. Best effort: what
+   * cannot be read, or would take too much memory, is left to the transaction.
+   */
+  async fetchAhead(documents: Iterable<number>): Promise<FetchedRecords> {
+    const fetched = new FetchedRecords(null);
+    const missing = this.#missingOf(documents);
+    const readOn = async () => {
+      for (const one of missing) {
+        try {
+          fetched.set(one.position, await this.#readRecord(one.document, one.position, one.length));
+        } catch (error) {
+          if (!(error instanceof EngineError)) throw error;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: readsAheadAtOnce }, readOn));
+    return fetched;
+  }
+
+  /** The records of `documents` that are not in memory, up to a number of bytes in total. */
+  *#missingOf(numbers: Iterable<number>): Generator<MissingRecord> {
+    const { documents } = this.state;
+    const place = newPlace();
+    let bytes = 0;
+    for (const document of numbers) {
+      const length = documents.newestLength(document);
+      const position = documents.newestPosition(document);
+      if (length === 0 || this.#log.place(position, length, place, true)) continue;
+      bytes += length;
+      if (bytes > bytesAheadMax) return;
+      yield { document, position, length };
+    }
   }
 
   /** As `write`, but also accepted while the database is closing. */

@@ -15,6 +15,7 @@ import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
+import { recordsAhead } from "./batch-records.ts";
 import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
@@ -90,6 +91,7 @@ export async function executeBatch(
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
   const { prepared, room } = await prepareCommands(database.state, commands);
+  const fetched = await recordsAhead(database, commands);
   const written = database.writeInTurns(
     (transaction) => {
       if (room !== null) transaction.scratch.adopt(room);
@@ -111,7 +113,7 @@ export async function executeBatch(
       };
       return carryOut(run, commands, handlers);
     },
-    { isDeletion },
+    { isDeletion, fetched },
   );
   try {
     return await written;

@@ -24,6 +24,7 @@ import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { documentTextOf, prepareCommand } from "./batch-commands.ts";
 import type { BatchCommand } from "./batch-parser.ts";
+import { recordsAhead } from "./batch-records.ts";
 import { nextIndex } from "./compare-exchange.ts";
 import { deleteDocument, nextIdentity, type PutOptions, putParsed } from "./documents.ts";
 import { parsedOf } from "./prepared-document.ts";
@@ -68,7 +69,8 @@ export async function executeClusterBatch(
     const one = await prepareCommand(database.state, command);
     if (one !== null) prepared.set(command, one);
   }
-  return await database.writeInTurns(function* carryOut(transaction) {
+  const fetched = await recordsAhead(database, commands);
+  const carryOut = function* carryOut(transaction: Transaction): Work<ClusterBatchResult> {
     const known: ClusterCommand[] = [];
     for (const command of commands) {
       known.push(checked(transaction, command));
@@ -85,7 +87,8 @@ export async function executeClusterBatch(
       yield;
     }
     return { rows: [...documentRows, ...valueRows].join(","), index };
-  });
+  };
+  return await database.writeInTurns(carryOut, { fetched });
 }
 
 function checkType({ type }: BatchCommand): void {

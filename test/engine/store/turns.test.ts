@@ -1,6 +1,6 @@
 /** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
 import { setImmediate } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type KeptBytes, kept, type TransientBytes } from "../../../engine/base/transient-bytes.ts";
 import type { Database } from "../../../engine/database/database.ts";
 import { newPlace } from "../../../engine/log/blocks.ts";
@@ -22,6 +22,12 @@ async function putThings(database: Database, count: number): Promise<void> {
     const text = `{"n":${n},"text":"${String(n).repeat(300)}","@metadata":{"@collection":"Things"}}`;
     await database.put(`things/${n}`, text);
   }
+}
+
+/** Counts how often a transaction begins. */
+function transactionsOf(database: Database): () => number {
+  const spy = vi.spyOn(database.state, "beginTransaction");
+  return () => spy.mock.calls.length;
 }
 
 async function batch(database: Database, commands: readonly object[]): Promise<unknown[]> {
@@ -115,6 +121,43 @@ test("a record that others have read meanwhile is not lent to a transaction over
     readAll(),
   ]);
   for (let n = 0; n < 60; n++) expect(ids[0][n]).toContain(`{"n":${n},"text":"${n}${n}`);
+});
+
+test("a batch over records on the disk runs once, or little more", async () => {
+  const database = await openTestDatabase(coldLog());
+  await putThings(database, 80);
+  const begun = transactionsOf(database);
+  const patch = { Script: "this.n += 1000", Values: {} };
+  const commands = Array.from({ length: 60 }, (_, n) => ({
+    Type: "PATCH",
+    Id: `things/${n}`,
+    Patch: patch,
+  }));
+  const rows = await batch(database, [
+    ...commands,
+    { Type: "DELETE", Id: "things/60" },
+    { Type: "BatchPATCH", Ids: [{ Id: "things/61" }, { Id: "things/62" }], Patch: patch },
+  ]);
+  expect(rows.length).toBe(62);
+  expect(begun()).toBeLessThanOrEqual(2);
+  for (let n = 0; n < 63; n++) {
+    if (n === 60) expect(database.find("things/60")).toBe(-1);
+    else expect(await database.get(`things/${n}`)).toMatchObject({ n: n + 1000 });
+  }
+});
+
+test("a batch runs again for what its ids do not say", async () => {
+  const database = await openTestDatabase(coldLog());
+  await putThings(database, 40);
+  const begun = transactionsOf(database);
+  const Script = "this.other = load(args.id).text";
+  await batch(database, [
+    { Type: "PATCH", Id: "things/0", Patch: { Script, Values: { id: "things/1" } } },
+    { Type: "PATCH", Id: "things/2", Patch: { Script, Values: { id: "things/3" } } },
+    { Type: "PATCH", Id: "things/none", Patch: { Script, Values: {} } },
+  ]);
+  expect(begun()).toBe(3);
+  expect(await database.get("things/2")).toMatchObject({ other: "3".repeat(300) });
 });
 
 test("scripts and rows of a batch over many turns read no memory of an earlier one", async () => {
