@@ -92,8 +92,8 @@ async function insertAll(
   for (let from = 0; from < count; from += batchSize) {
     await database.write((transaction) => {
       for (let n = from; n < from + batchSize && n < count; n++) {
-        state.parseText(text(n).slice(0, -1) + member);
-        putParsed(transaction, `${collection.toLowerCase()}/${n}`);
+        const parsed = state.parseText(text(n).slice(0, -1) + member);
+        putParsed(transaction, `${collection.toLowerCase()}/${n}`, parsed);
       }
     });
   }

@@ -9,13 +9,13 @@ import { EngineError } from "../base/errors.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
 import { documentText } from "../documents/document-composing.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import type { Pin } from "../log/log.ts";
 import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snapshots.ts";
 import { DatabaseQueries, type QueryOptions } from "../querying/query-host.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 import { type DatabaseParts, openParts, type StoreOptions } from "../store/database-opening.ts";
-import type { PreparedDocument } from "../store/database-state.ts";
 import { Operations } from "../store/operations.ts";
 import { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -29,7 +29,7 @@ import {
   rewriteTouchedInTurns,
   type StoredDocument,
 } from "../writes/documents.ts";
-import { isPrepared, prepareDocument, withParsed } from "../writes/prepared-document.ts";
+import { isPrepared, parsedOf, prepareDocument } from "../writes/prepared-document.ts";
 
 /** Settings of a database that are not stored in its files. */
 export interface DatabaseOptions extends StoreOptions {
@@ -166,9 +166,9 @@ export class OpenDatabase extends Store {
   /** As `put`, for JSON text that must not change until the promise resolves. */
   putBytes(id: string, bytes: Buffer, expected?: string): Promise<StoredDocument> {
     const text = { bytes, from: 0, to: bytes.length };
-    const put = (prepared: PreparedDocument | null) =>
+    const put = (prepared: ParsedDocument | null) =>
       this.write((transaction) =>
-        withParsed(this.state, text, prepared, () => putParsed(transaction, id, expected)),
+        putParsed(transaction, id, parsedOf(this.state, text, prepared), expected),
       );
     return isPrepared(bytes.length) ? prepareDocument(this.state, text, id).then(put) : put(null);
   }

@@ -218,14 +218,14 @@ class Copy {
     const { parser } = this.#state;
     const fields = this.#fields;
     const bodyStart = bodyStartOf(bytes, start);
-    parser.parse(bytes, bodyStart, bodyStart + bodyLengthOf(bytes, start));
+    const parsed = parser.parse(bytes, bodyStart, bodyStart + bodyLengthOf(bytes, start));
     fields.setAllButBody(bytes, start);
-    fields.setBody(parser);
+    fields.setBody(parsed);
+    if (fields.kind === recordKinds.document) this.documents++;
+    else this.revisions++;
     const at = this.#scratch.reserve(documentRecordLength(fields));
     this.#scratch.length += encodeDocumentRecord(this.#scratch.bytes, at, fields);
     sealRecord(this.#scratch.bytes, at);
-    if (fields.kind === recordKinds.document) this.documents++;
-    else this.revisions++;
   }
 
   #copyEntry(bytes: Buffer, start: number, length: number): void {

@@ -18,15 +18,13 @@ export function checkJson(bytes: Buffer): void {
  * @throws EngineError as `checkJson`
  */
 export function checkedJson(bytes: Buffer): Buffer {
-  checkJson(bytes);
-  return Buffer.from(parser.body.subarray(0, parser.bodyLength));
+  return Buffer.from(parser.parse(bytes, 0, bytes.length).body);
 }
 
 /** As `checkedJson`, with `@metadata` as an ordinary key. */
 export function checkedJsonWithMetadata(bytes: Buffer): Buffer {
   checkJson(bytes);
-  parser.parseValue(bytes, 0, bytes.length);
-  return Buffer.from(parser.body.subarray(0, parser.bodyLength));
+  return Buffer.from(parser.parseValue(bytes, 0, bytes.length).body);
 }
 
 /** Bytes from which a text is better checked in slices. */
@@ -41,6 +39,5 @@ export function minifiedObject(bytes: Buffer): Buffer | Promise<Buffer> {
 export async function checkedJsonInTurns(bytes: Buffer): Promise<Buffer> {
   const own = new DocumentParser(null);
   const target = largeBuffer(bytes.length);
-  await runInTurns(own.parseInSlices(bytes, 0, bytes.length, target));
-  return own.body.subarray(0, own.bodyLength);
+  return (await runInTurns(own.parseInSlices(bytes, 0, bytes.length, target))).body;
 }

@@ -18,6 +18,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock, FileSystem, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { diskReserveBytes, rivalNumbers, sliceMs } from "../base/limits.ts";
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
@@ -397,16 +398,20 @@ export class FileLog implements CommitLog {
     return this.#ready.flush();
   }
 
-  peek(position: Position, length: number): Buffer | null {
+  peek(position: Position, length: number): TransientBytes | null {
     return this.#store.peek(position, length);
   }
 
-  read(position: Position, length: number): Promise<Buffer> {
+  read(position: Position, length: number): Promise<KeptBytes> {
     return this.#store.read(position, length);
   }
 
   place(position: Position, length: number, target: RecordPlace, isWalk = false): boolean {
     return this.#store.place(position, length, target, isWalk);
+  }
+
+  lend(position: Position, length: number, target: RecordPlace): boolean {
+    return this.#store.lend(position, length, target);
   }
 
   extentAt(position: Position): Extent | null {

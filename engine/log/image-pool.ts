@@ -15,6 +15,7 @@
  *   image was taken for a while.
  */
 import { setImmediate, setTimeout } from "node:timers";
+import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
 export const idleCountMax = 32;
@@ -123,6 +124,17 @@ export class ImagePool implements BlockKeeper {
       letGo(dropped);
     }
   }
+}
+
+/**
+ * For tests: what a reader gets instead of recycled memory, a copy that is overwritten when the turn of the event loop
+ * ends. So a late read is detected whether or not the memory was in fact recycled.
+ */
+export function poisonedLater(bytes: TransientBytes): TransientBytes {
+  const copy = Buffer.allocUnsafeSlow(bytes.length); // aligned, as records are
+  bytes.copy(copy);
+  setImmediate(() => copy.fill(poison));
+  return lent(copy);
 }
 
 /** The first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see above. */

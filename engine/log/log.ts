@@ -5,6 +5,7 @@
  * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
  */
 
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import type { CompactionOptions, CompactionReport } from "./compaction.ts";
 import type { Damage, ScrubReport } from "./scrub.ts";
@@ -95,13 +96,15 @@ export interface CommitLog {
   /** Resolves when `appendedCount` transactions, as of now, are durable; rejects when one cannot become so. */
   flush(): Promise<void>;
   /** The bytes at `position` if they are in memory, else null. No copy: valid until the next turn of the event loop. */
-  peek(position: Position, length: number): Buffer | null;
+  peek(position: Position, length: number): TransientBytes | null;
   /**
    * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next turn of the event
    * loop; longer while the place's block is held, or, if it has none, while a pin is. With `isWalk` it does not count
    * as a use of an extent. @returns whether it was found
    */
   place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
+  /** As `place`, for a reader that holds neither block nor pin: valid until the next turn of the event loop. */
+  lend(position: Position, length: number, target: RecordPlace): boolean;
   /** Would `place` find every record now? Cost: O(segments). */
   isInMemory(): boolean;
   /** For scans: the extent of `position`, if it is in memory as such. Hold it. Does not count as a use. */
@@ -114,8 +117,11 @@ export interface CommitLog {
   readonly extentBytes: number;
   /** Bytes from the start of an extent to where a record that begins in it must end. */
   readonly blockBytes: number;
-  /** The bytes at `position`, from memory or disk, with verified checksum. @throws EngineError record-damaged */
-  read(position: Position, length: number): Promise<Buffer>;
+  /**
+   * The bytes at `position`, from memory or disk, with verified checksum: a copy, as turns pass until the caller gets
+   * it. @throws EngineError record-damaged
+   */
+  read(position: Position, length: number): Promise<KeptBytes>;
   /**
    * The record there is no longer needed, as whatever supersedes it is durable. Once per record; counts toward
    * compaction.

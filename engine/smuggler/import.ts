@@ -404,8 +404,7 @@ class DumpImport {
     if (this.#transform === undefined && !isOld) return bytes;
     const metadataText = isOld ? presentMetadata(metadata.text) : metadata.text;
     const { parser } = this.#database.state;
-    parser.parse(bytes, 0, bytes.length);
-    const body = parser.body.utf8Slice(0, parser.bodyLength);
+    const body = parser.parse(bytes, 0, bytes.length).body.utf8Slice();
     if (this.#transform !== undefined) {
       const text = this.#transform.run(body, metadataText, metadata.id);
       return text === null ? null : Buffer.from(text);

@@ -21,6 +21,7 @@ import {
   unsyncedShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
+import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { nextTurn } from "../base/turns.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
@@ -81,6 +82,9 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
+/** A record that is only on disk. */
+type MissingRecord = Pick<RecordNotResident, "document" | "position" | "length">;
+
 /** A consistent view of all documents; it pins their records in the log. Release it. */
 export interface DatabaseView {
   readonly documents: DocumentReader;
@@ -90,6 +94,9 @@ export interface DatabaseView {
 }
 
 const maximumReruns = 10_000;
+/** Bytes of records, and reads in progress, of one `fetchAhead`. */
+const bytesAheadMax = 32 * 1024 * 1024;
+const readsAheadAtOnce = 8;
 /** A transaction with at least this many entries stages them in slices. */
 const entriesAheadMin = 256;
 /** Units of script work in one slice of a transaction. */
@@ -224,6 +231,42 @@ export abstract class Store implements LogListener {
     return this.#long ?? this.#log.whenUnsyncedBelow(unsyncedBytesWithin());
   }
 
+  /**
+   * Reads those records of `documents` that are not in memory, to be passed to `write`: each that a transaction misses
+   * makes it run again from its beginning, and one in slices keeps other writers waiting meanwhile. Best effort: what
+   * cannot be read, or would take too much memory, is left to the transaction.
+   */
+  async fetchAhead(documents: Iterable<number>): Promise<FetchedRecords> {
+    const fetched = new FetchedRecords(null);
+    const missing = this.#missingOf(documents);
+    const readOn = async () => {
+      for (const one of missing) {
+        try {
+          fetched.set(one.position, await this.#readRecord(one.document, one.position, one.length));
+        } catch (error) {
+          if (!(error instanceof EngineError)) throw error;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: readsAheadAtOnce }, readOn));
+    return fetched;
+  }
+
+  /** The records of `documents` that are not in memory, up to a number of bytes in total. */
+  *#missingOf(numbers: Iterable<number>): Generator<MissingRecord> {
+    const { documents } = this.state;
+    const place = newPlace();
+    let bytes = 0;
+    for (const document of numbers) {
+      const length = documents.newestLength(document);
+      const position = documents.newestPosition(document);
+      if (length === 0 || this.#log.place(position, length, place, true)) continue;
+      bytes += length;
+      if (bytes > bytesAheadMax) return;
+      yield { document, position, length };
+    }
+  }
+
   /** As `write`, but also accepted while the database is closing. */
   protected writeWhileEnding<Result>(
     change: (transaction: Transaction) => Result,
@@ -308,8 +351,8 @@ export abstract class Store implements LogListener {
     });
     const lostBefore = this.#lostBy;
     let isKept = false;
+    const steps = this.#wholeTransaction(work, transaction);
     try {
-      const steps = this.#wholeTransaction(work(transaction), transaction);
       let result = slice(steps, transaction);
       while (result.done !== true) {
         await nextTurn();
@@ -323,6 +366,7 @@ export abstract class Store implements LogListener {
       isKept = !transaction.isEmpty;
       return { written };
     } finally {
+      this.#abandon(steps);
       this.#dropStagedAhead();
       this.#endTransaction(isKept);
       numbers.release();
@@ -331,14 +375,33 @@ export abstract class Store implements LogListener {
     }
   }
 
+  /** Lets work that will not be continued run its `finally` blocks. No effect on work that has ended. */
+  #abandon(steps: Work<unknown>): void {
+    try {
+      steps.return(undefined);
+    } catch (error) {
+      // The error to report is the one that it was abandoned for.
+      this.report(`Database '${this.name}' could not clean up after a transaction`, error);
+    }
+  }
+
   /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
-  *#wholeTransaction<Result>(work: Work<Result>, transaction: Transaction): Work<Result> {
+  *#wholeTransaction<Result>(
+    begin: (transaction: Transaction) => Work<Result>,
+    transaction: Transaction,
+  ): Work<Result> {
     const { scratch } = transaction;
-    let step = work.next();
-    while (step.done !== true) {
-      if (scratch.isTight) yield* scratch.grow();
-      yield;
+    const work = begin(transaction);
+    let step: IteratorResult<undefined, Result>;
+    try {
       step = work.next();
+      while (step.done !== true) {
+        if (scratch.isTight) yield* scratch.grow();
+        yield;
+        step = work.next();
+      }
+    } finally {
+      (work as Work<unknown>).return(undefined);
     }
     yield* this.completeInTurns(transaction);
     if (transaction.isEmpty) return step.value;
@@ -594,22 +657,26 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * The record of an existing document, beginning at byte 0 of the result; a promise when it must be read from disk.
-   * Valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   * The record of an existing document, beginning at byte 0 of the result; a promise of a copy when it must be read
+   * from disk. Else valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
    */
-  record(document: number): Buffer | Promise<Buffer> {
+  record(document: number): TransientBytes | Promise<KeptBytes> {
     const { documents } = this.state;
     return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
   }
 
   /** As `record`, for a row of a view. */
-  recordAt(document: number, position: Position, length: number): Buffer | Promise<Buffer> {
+  recordAt(
+    document: number,
+    position: Position,
+    length: number,
+  ): TransientBytes | Promise<KeptBytes> {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
   /** A copy of the record that a script missed. @throws EngineError record-damaged */
-  async fetchRecord({ document, position, length }: RecordNotResident): Promise<Buffer> {
-    return Buffer.from(await this.recordAt(document, position, length));
+  fetchRecord({ document, position, length }: RecordNotResident): Promise<KeptBytes> {
+    return this.#readRecord(document, position, length);
   }
 
   /**
@@ -840,7 +907,7 @@ export abstract class Store implements LogListener {
   }
 
   /** The pin keeps compaction from removing the segment before its file is open. */
-  async #readRecord(document: number, position: Position, length: number): Promise<Buffer> {
+  async #readRecord(document: number, position: Position, length: number): Promise<KeptBytes> {
     const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);

@@ -20,9 +20,9 @@ import {
 } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
 import { finish, type Work } from "../base/work-budget.ts";
+import type { ParsedDocument } from "../documents/parsed-document.ts";
 import { truncated } from "../json/raw-scan.ts";
 import type { Lease } from "../log/blob-store.ts";
-import type { PreparedDocument } from "../store/database-state.ts";
 import { bulkResult, type OperationFigures } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -31,7 +31,7 @@ import { batchHandlers, documentTextOf, prepareCommand } from "./batch-commands.
 import type { BatchCommand } from "./batch-parser.ts";
 import { CommandScanner } from "./command-scanner.ts";
 import { isUnchanged, putParsed } from "./documents.ts";
-import { withParsed } from "./prepared-document.ts";
+import { parsedOf } from "./prepared-document.ts";
 
 /** The counter that a command of this type is counted in. */
 const countNames = {
@@ -46,7 +46,7 @@ interface Item {
   /** The content of an attachment. */
   readonly content: Lease | undefined;
   /** Its document, if large, once it has been parsed ahead of its transaction. */
-  prepared: PreparedDocument | null;
+  prepared: ParsedDocument | null;
 }
 
 /** Bytes of commands in one transaction: some milliseconds of work. */
@@ -273,10 +273,9 @@ export class BulkInsert {
     const { state } = transaction;
     if (command.type === "PUT") {
       const id = command.text("Id") || state.newGuid();
-      return withParsed(state, documentTextOf(command), prepared, () => {
-        if (this.#options.skipsUnchanged && isUnchanged(transaction, id)) return id;
-        return putParsed(transaction, id).id;
-      });
+      const parsed = parsedOf(state, documentTextOf(command), prepared);
+      if (this.#options.skipsUnchanged && isUnchanged(transaction, id, parsed)) return id;
+      return putParsed(transaction, id, parsed).id;
     }
     return finish(executed(runOf(transaction, item), command));
   }

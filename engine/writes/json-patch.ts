@@ -55,8 +55,7 @@ export function patchByJson(
   if (equalTrees(before, after)) return { status: "NotModified", ...unwritten };
   const text = Buffer.from(treeText(after));
   const storedId = storedIdOf(transaction, document);
-  state.parser.parse(text, 0, text.length);
-  const stored = putParsed(transaction, storedId);
+  const stored = putParsed(transaction, storedId, state.parser.parse(text, 0, text.length));
   const record = transaction.recordOf(stored.document);
   return {
     status: "Patched",

@@ -41,8 +41,8 @@ class Rounds {
     const written = this.database.write((transaction) => {
       for (const number of numbers) {
         const bytes = Buffer.from(`{"n":${value},"text":"${"x".repeat(50 + (number % 50))}"}`);
-        transaction.state.parser.parse(bytes, 0, bytes.length);
-        putParsed(transaction, `things/${number}`);
+        const parsed = transaction.state.parser.parse(bytes, 0, bytes.length);
+        putParsed(transaction, `things/${number}`, parsed);
       }
     });
     await this.pass(12);

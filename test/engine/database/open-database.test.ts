@@ -3,6 +3,7 @@ import type { FileHandle, FileSystem } from "../../../engine/base/environment.ts
 import { EngineError } from "../../../engine/base/errors.ts";
 import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { allCollections } from "../../../engine/keyspaces/document-table.ts";
+import { ImagePool } from "../../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 import { incrementCounter } from "../../../engine/writes/counters.ts";
 import {
@@ -26,7 +27,11 @@ import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 /** Segments of 4 KiB, of which only one is in memory: nearly every record must be read. */
 function tinyLog() {
   return {
-    log: { segmentBytesMin: 4096, segmentBytesMax: 4096, cache: new SegmentCache(1) },
+    log: {
+      segmentBytesMin: 4096,
+      segmentBytesMax: 4096,
+      cache: new SegmentCache(1, new ImagePool(true)),
+    },
   };
 }
 
@@ -338,8 +343,7 @@ test("a put that is parsed and thrown away leaves no trace but used etags", asyn
   await database.put("a", { a: 1 });
   const failing = database.write((transaction) => {
     const bytes = Buffer.from('{"new shape":1,"@metadata":{"@collection":"New"}}');
-    transaction.state.parser.parse(bytes, 0, bytes.length);
-    putParsed(transaction, "b");
+    putParsed(transaction, "b", transaction.state.parser.parse(bytes, 0, bytes.length));
     throw new Error("changed my mind");
   });
   await expect(failing).rejects.toThrow("changed my mind");

@@ -3,7 +3,8 @@ import {
   checkedJson,
   checkedJsonInTurns,
   checkedJsonWithMetadata,
-  checkJson, minifiedObject,
+  checkJson,
+  minifiedObject,
 } from "../../../engine/documents/checked-json.ts";
 
 const text = Buffer.from('{ "n": 1.50, "@metadata": { "a": 1 }, "s": "x\\/y" }');

@@ -32,8 +32,8 @@ async function withNumbers(count: number, folder?: string): Promise<OpenDatabase
   const { putParsed } = await import("../../../engine/writes/documents.ts");
   await database.write((transaction) => {
     for (let n = 0; n < count; n++) {
-      state.parseText(`{"N":${n},"D":1.5,"@metadata":{"@collection":"Numbers"}}`);
-      putParsed(transaction, `numbers/${n}`);
+      const text = `{"N":${n},"D":1.5,"@metadata":{"@collection":"Numbers"}}`;
+      putParsed(transaction, `numbers/${n}`, state.parseText(text));
     }
   });
   return database;

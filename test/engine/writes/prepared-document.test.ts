@@ -6,7 +6,7 @@ import { preparedBytesMin } from "../../../engine/base/limits.ts";
 import { recordLengthAt, verifyRecord } from "../../../engine/base/record.ts";
 import { bodyTextOf } from "../../../engine/documents/document-record.ts";
 import { putParsed } from "../../../engine/writes/documents.ts";
-import { prepareDocument, withParsed } from "../../../engine/writes/prepared-document.ts";
+import { prepareDocument } from "../../../engine/writes/prepared-document.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
 const rows = (count: number) =>
@@ -61,9 +61,7 @@ describe("a large document", () => {
     const bytes = Buffer.from(largeText(120_000, {}));
     const text = { bytes, from: 0, to: bytes.length };
     const prepared = await prepareDocument(database.state, text, "a");
-    const written = database.write((transaction) =>
-      withParsed(database.state, text, prepared, () => putParsed(transaction, "a")),
-    );
+    const written = database.write((transaction) => putParsed(transaction, "a", prepared));
     const isWhole = database.write((transaction) => {
       const record = transaction.recordOf(transaction.find("a"));
       const length = record.bytes.readUInt32LE(record.start + recordLengthAt);

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { OpenDatabase } from "../../../../engine/database/open-database.ts";
+import { ImagePool } from "../../../../engine/log/image-pool.ts";
 import { SegmentCache } from "../../../../engine/log/segment-cache.ts";
 import { nodeEnvironment } from "../../../../engine/platform/node-environment.ts";
 import { putParsed } from "../../../../engine/writes/documents.ts";
@@ -10,7 +11,11 @@ const documentCount = 2_000;
 
 /** Segments of which at most one is in memory, besides the one that is written. */
 const coldLog = () => ({
-  log: { segmentBytesMin: 16_384, segmentBytesMax: 65_536, cache: new SegmentCache(1) },
+  log: {
+    segmentBytesMin: 16_384,
+    segmentBytesMax: 65_536,
+    cache: new SegmentCache(1, new ImagePool(true)),
+  },
 });
 
 async function open(folder: string): Promise<OpenDatabase> {
@@ -25,8 +30,7 @@ function parseAndPut(
 ): Promise<void> {
   return database.write((transaction) => {
     for (const [id, body] of documents) {
-      transaction.state.parseText(JSON.stringify(body));
-      putParsed(transaction, id, undefined);
+      putParsed(transaction, id, transaction.state.parseText(JSON.stringify(body)));
     }
   });
 }

@@ -126,8 +126,7 @@ describe("documents of reduced objects", () => {
       for (let i = 0; i < 2500; i++) {
         const body = { Company: `c${i}`, At: at(1), Total: i };
         const text = JSON.stringify({ ...body, "@metadata": { "@collection": "Orders" } });
-        transaction.state.parseText(text);
-        putParsed(transaction, `orders/${i}`);
+        putParsed(transaction, `orders/${i}`, transaction.state.parseText(text));
       }
     });
     await deploy(database);
