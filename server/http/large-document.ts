@@ -10,9 +10,10 @@ import { largeRecordBytes } from "../../engine/base/limits.ts";
 import type { Database } from "../../engine/database/database.ts";
 import type { DocumentPieces } from "../../engine/documents/document-pieces.ts";
 import { piecesOf } from "../../engine/documents/reply-text.ts";
+import type { HeldRecord } from "../../engine/store/store.ts";
 import { takeRoom } from "./reply-room.ts";
 
-/** Records up to this size are copied, so that they stay valid when resident records move. */
+/** Records up to this size are copied; the memory of larger ones is held, which may be that of a whole segment. */
 const copiedBytesMax = 4 * largeRecordBytes;
 
 /** The location of a document's record, in the committed state or in a view that the caller holds. */
@@ -86,15 +87,17 @@ function share(database: Database, { document, position, length }: RecordAddress
   const view = database.view();
   const open = async () => {
     let give: (() => void) | undefined;
+    let held: HeldRecord | undefined;
     const end = () => {
+      held?.release();
       give?.();
       view.release();
     };
     try {
       give = await takeRoom("replies", length, signal);
-      const read = database.recordAt(document, position, length);
-      const found = read instanceof Promise ? await read : read;
-      const record = length <= copiedBytesMax ? Buffer.from(found) : found;
+      held = await database.holdRecord(document, position, length);
+      const record = length <= copiedBytesMax ? Buffer.from(held.bytes) : held.bytes;
+      if (record !== held.bytes) held.release();
       const pieces = piecesOf(database.state, record);
       if (signal.aborted) end();
       else signal.addEventListener("abort", end, { once: true });
