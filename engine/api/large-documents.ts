@@ -10,8 +10,9 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import { piecesOf } from "../documents/document-composing.ts";
 import type { DocumentPieces } from "../documents/document-pieces.ts";
 import { DocumentRow } from "../documents/document-row.ts";
+import type { HeldRecord } from "../store/store.ts";
 
-/** Records up to this size are copied, so that they stay valid when resident records move. */
+/** Records up to this size are copied; the memory of larger ones is held, which may be that of a whole segment. */
 const copiedBytesMax = 4 * largeRecordBytes;
 
 /** Waits for `bytes` of memory until `signal` is aborted. @returns a function that gives them back, once */
@@ -88,15 +89,17 @@ export class LargeDocuments {
     const view = database.view();
     const open = async () => {
       let give: (() => void) | undefined;
+      let held: HeldRecord | undefined;
       const end = () => {
+        held?.release();
         give?.();
         view.release();
       };
       try {
         give = await reserve(length, signal);
-        const read = database.recordAt(document, position, length);
-        const found = read instanceof Promise ? await read : read;
-        const record = length <= copiedBytesMax ? Buffer.from(found) : found;
+        held = await database.holdRecord(document, position, length);
+        const record = length <= copiedBytesMax ? Buffer.from(held.bytes) : held.bytes;
+        if (record !== held.bytes) held.release();
         const pieces = piecesOf(database.state, record);
         if (signal.aborted) end();
         else signal.addEventListener("abort", end, { once: true });

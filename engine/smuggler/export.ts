@@ -366,7 +366,7 @@ class DumpExport {
     counts.sizeBytes += this.#text.length - before;
   }
 
-  /** The source's view keeps the record that `pieces` references in place. */
+  /** The row, which is not placed again meanwhile, holds the record that `pieces` references. */
   async *#largeDocument(pieces: DocumentPieces, counts: ItemCounts): AsyncGenerator<Buffer> {
     this.#comma();
     yield this.#text.take();

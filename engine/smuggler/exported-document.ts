@@ -30,7 +30,7 @@ import type { DocumentTransform } from "./transform.ts";
 
 const { FromClusterTransaction, HasAttachments, HasCounters, HasRevisions, HasTimeSeries } =
   documentFlags;
-/** Records up to this size are rewritten as a whole. A larger one stays in place while a view pins its segment. */
+/** Records up to this size are rewritten as a whole. A larger one stays in place while the reader's row holds it. */
 const rewrittenBytesMax = 4 * largeRecordBytes;
 const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;

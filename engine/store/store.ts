@@ -82,6 +82,13 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
+/** A record that a reader holds. */
+export interface HeldRecord {
+  /** Valid until `release`. */
+  readonly bytes: Buffer;
+  release(): void;
+}
+
 /** A record that is only on disk. */
 type MissingRecord = Pick<RecordNotResident, "document" | "position" | "length">;
 
@@ -672,6 +679,32 @@ export abstract class Store implements LogListener {
     length: number,
   ): TransientBytes | Promise<KeptBytes> {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
+  }
+
+  /**
+   * As `recordAt`, for readers over many turns: it stays as it is until `release`. A view alone does not ensure that: the
+   * cache may evict the memory of a segment that is still in the log.
+   */
+  async holdRecord(document: number, position: Position, length: number): Promise<HeldRecord> {
+    const place = newPlace();
+    if (!this.#log.place(position, length, place)) {
+      return {
+        bytes: await this.#readRecord(document, position, length),
+        release: () => undefined,
+      };
+    }
+    const { bytes, start, block } = place;
+    // Memory of a log that has no files belongs to no block, and stays while it is pinned.
+    const pin = this.#log.pin();
+    block?.hold();
+    let isHeld = true;
+    const release = () => {
+      if (!isHeld) return;
+      isHeld = false;
+      block?.release();
+      pin.release();
+    };
+    return { bytes: bytes.subarray(start, start + length), release };
   }
 
   /** A copy of the record that a script missed. @throws EngineError record-damaged */

@@ -1,6 +1,7 @@
 /** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
+import { verifyRecord } from "../../../engine/base/record.ts";
 import { type KeptBytes, kept, type TransientBytes } from "../../../engine/base/transient-bytes.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { newPlace } from "../../../engine/log/blocks.ts";
@@ -121,6 +122,32 @@ test("a record that others have read meanwhile is not lent to a transaction over
     readAll(),
   ]);
   for (let n = 0; n < 60; n++) expect(ids[0][n]).toContain(`{"n":${n},"text":"${n}${n}`);
+});
+
+test("a large record that a reader holds stays, though its memory is evicted from the cache", async () => {
+  const database = await openTestDatabase(coldLog(2 * 1024 * 1024));
+  const text = `{"text":"${"x".repeat(600_000)}"}`;
+  const { document } = await database.put("large", Buffer.from(text));
+  const { documents } = database.state;
+  const [position, length] = [documents.positionOf(document), documents.lengthOf(document)];
+  const view = database.view();
+  const lentOnly = newPlace();
+  expect(database.state.log.place(position, length, lentOnly)).toBe(true);
+  const held = await database.holdRecord(document, position, length);
+  expect(held.bytes.includes(text.slice(0, -1))).toBe(true);
+  for (let n = 0; n < 12; n++) await database.put(`other/${n}`, Buffer.from(text));
+  await setImmediate();
+  expect(database.state.log.place(position, length, newPlace())).toBe(false);
+  expect(held.bytes.includes(text.slice(0, -1))).toBe(true);
+  expect(verifyRecord(held.bytes, 0, length)).toBe(true);
+  held.release();
+  held.release();
+  await setImmediate();
+  await setImmediate();
+  // A view pins the segment, not its memory.
+  const { bytes, start } = lentOnly;
+  expect(verifyRecord(bytes, start, length)).toBe(false);
+  view.release();
 });
 
 test("a batch over records on the disk runs once, or little more", async () => {
