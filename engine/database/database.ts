@@ -6,6 +6,7 @@ import { Maintenance, type MaintenanceOptions } from "../background/maintenance.
 import { RevisionBin } from "../background/revision-bin.ts";
 import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
 import { ReplyText } from "../documents/reply-text.ts";
@@ -15,7 +16,6 @@ import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snap
 import { DatabaseQueries, type QueryOptions } from "../querying/query-host.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 import { type DatabaseParts, openParts, type StoreOptions } from "../store/database-opening.ts";
-import type { PreparedDocument } from "../store/database-state.ts";
 import { Operations } from "../store/operations.ts";
 import { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -29,7 +29,12 @@ import {
   rewriteTouchedInTurns,
   type StoredDocument,
 } from "../writes/documents.ts";
-import { isPrepared, prepareDocument, withParsed } from "../writes/prepared-document.ts";
+import {
+  isPrepared,
+  prepareDocument,
+  withParsed,
+  withPrepared,
+} from "../writes/prepared-document.ts";
 
 /** Settings of a database that are not stored in its files. */
 export interface DatabaseOptions extends StoreOptions {
@@ -165,12 +170,25 @@ export class Database extends Store {
 
   /** As `put`, for JSON text that must not change until the promise resolves. */
   putBytes(id: string, bytes: Buffer, expected?: string): Promise<StoredDocument> {
+    if (isPrepared(bytes.length)) return this.#putLarge(id, bytes, expected);
     const text = { bytes, from: 0, to: bytes.length };
-    const put = (prepared: PreparedDocument | null) =>
-      this.write((transaction) =>
-        withParsed(this.state, text, prepared, () => putParsed(transaction, id, expected)),
-      );
-    return isPrepared(bytes.length) ? prepareDocument(this.state, text, id).then(put) : put(null);
+    return this.write((transaction) =>
+      withParsed(this.state, text, null, () => putParsed(transaction, id, expected)),
+    );
+  }
+
+  /** Keeps no reference to `bytes` once they are parsed, nor to what was parsed once it is stored. */
+  #putLarge(id: string, bytes: Buffer, expected: string | undefined): Promise<StoredDocument> {
+    const { length } = bytes;
+    const preparing = prepareDocument(this.state, { bytes, from: 0, to: length }, id);
+    return preparing
+      .then((prepared) => {
+        countDropped(length);
+        return this.write((transaction) =>
+          withPrepared(this.state, prepared, () => putParsed(transaction, id, expected)),
+        );
+      })
+      .finally(() => countDropped(length));
   }
 
   #putText(id: string, text: string, expected: string | undefined): Promise<StoredDocument> {

@@ -91,6 +91,11 @@ export class MetadataWriter {
     this.#version = parser.metadataVersion;
   }
 
+  /** Keeps no reference to `parser`, which holds a whole document. */
+  forget(parser: DocumentParser): void {
+    if (this.#parser === parser) this.#parser = null;
+  }
+
   /**
    * Composes the stored members from previously stored ones: for rewriting a document when its attachments, counters or
    * time series have changed.

@@ -4,6 +4,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
@@ -33,7 +34,7 @@ export type BatchRow = () => string;
 export interface BatchRun {
   readonly transaction: Transaction;
   /** Large documents of its commands, parsed beforehand. */
-  readonly prepared?: ReadonlyMap<BatchCommand, PreparedDocument>;
+  readonly prepared?: Map<BatchCommand, PreparedDocument>;
   /** How many documents its commands may yet delete by prefix. */
   deletableCount: number;
   /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
@@ -88,6 +89,7 @@ export async function executeBatch(
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
+  const bytes = commands[0]?.bytes.length ?? 0;
   const { prepared, room } = await prepareCommands(database.state, commands);
   const written = database.writeInTurns(
     (transaction) => {
@@ -113,7 +115,9 @@ export async function executeBatch(
     { isDeletion },
   );
   try {
-    return await written;
+    const rows = await written;
+    countDropped(bytes);
+    return rows;
   } catch (error) {
     await useUpIdentities(database, commands).catch(() => undefined); // the error to report is that of the batch
     throw error;
@@ -138,6 +142,10 @@ function* carryOut(
     texts.push(row());
     yield;
   }
+  // From here on the log has the memory that the text and the parsed documents took.
+  countDropped(commands[0]?.bytes.length ?? 0);
+  for (const command of commands) command.letGo();
+  run.prepared?.clear();
   return texts.join(",");
 }
 

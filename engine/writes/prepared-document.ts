@@ -71,11 +71,18 @@ export function withParsed<Result>(
   prepared: PreparedDocument | null | undefined,
   store: () => Result,
 ): Result {
+  if (prepared != null) return withPrepared(state, prepared, store);
+  state.parser.parse(bytes, from, to);
+  return store();
+}
+
+/** As `withParsed`, for a text that is not needed any more. */
+export function withPrepared<Result>(
+  state: DatabaseState,
+  prepared: PreparedDocument,
+  store: () => Result,
+): Result {
   const { parser } = state;
-  if (prepared == null) {
-    parser.parse(bytes, from, to);
-    return store();
-  }
   state.parser = prepared.parser;
   state.prepared = prepared;
   try {
@@ -83,6 +90,7 @@ export function withParsed<Result>(
   } finally {
     state.parser = parser;
     state.prepared = null;
+    state.metadata.forget(prepared.parser);
   }
 }
 

@@ -1,12 +1,14 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
 
 import { EngineError } from "../../engine/base/errors.ts";
+import { countDropped } from "../../engine/base/garbage.ts";
+import { grownBuffer } from "../../engine/base/large-buffer.ts";
 import type { Database } from "../../engine/database/database.ts";
 import type { Lease } from "../../engine/log/blob-store.ts";
 import { executeBatch, storeContents, takesContent } from "../../engine/writes/batch.ts";
 import { type Batch, parseBatch } from "../../engine/writes/batch-parser.ts";
 import { executeClusterBatch } from "../../engine/writes/cluster-batch.ts";
-import { joined } from "../http/body.ts";
+import { BodyRoom, memoryOfBody } from "../http/body-room.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { multipartBoundary, multipartContents } from "../http/multipart.ts";
@@ -32,7 +34,7 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   const { limits } = server.config;
   const { batch, contents } =
     boundary === undefined
-      ? { batch: await parseBatch(await exchange.body(), limits.batchCommandsMax), contents: [] }
+      ? { batch: await readBatch(exchange, limits), contents: [] }
       : await readParts(exchange, database, boundary, limits);
   if (batch.transactionMode === "ClusterWide") {
     for (const lease of contents) lease.release();
@@ -49,6 +51,11 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
+}
+
+/** Not awaited in parts: the caller would keep the body beside its commands. */
+function readBatch(exchange: Exchange, { batchCommandsMax }: HttpLimits): Promise<Batch> {
+  return exchange.body().then((bytes) => parseBatch(bytes, batchCommandsMax));
 }
 
 /** Atomic guards are only for official clients that have not disabled them. */
@@ -74,21 +81,39 @@ async function readParts(
   const parts = multipartContents(exchange.bodyStream(), boundary, true);
   const main = await parts.next();
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
-  const batch = await parseBatch(await collect(main.value, bodyBytesMax), batchCommandsMax);
+  const room = new BodyRoom();
+  exchange.whenClosed(() => room.release());
+  const grow = (length: number) => room.grow(memoryOfBody(length), false, exchange.signal);
+  const batch = await collect(main.value, bodyBytesMax, grow).then((bytes) =>
+    parseBatch(bytes, batchCommandsMax),
+  );
   const count = batch.commands.filter(takesContent).length;
   const contents = await storeContents(database.blobs, count, parts);
   return { batch, contents };
 }
 
-async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+/** The whole part; `grow` waits until there is memory for so many bytes. */
+async function collect(
+  content: AsyncIterable<Buffer>,
+  bytesMax: number,
+  grow: (length: number) => Promise<void> | undefined,
+): Promise<Buffer> {
+  let whole: Buffer = Buffer.alloc(0);
   let length = 0;
   for await (const chunk of content) {
-    length += chunk.length;
-    if (length > bytesMax) throw bodyTooLarge(bytesMax);
-    chunks.push(chunk);
+    const needed = length + chunk.length;
+    if (needed > bytesMax) throw bodyTooLarge(bytesMax);
+    await grow(needed);
+    if (needed > whole.length) {
+      const larger = grownBuffer(needed, bytesMax);
+      whole.copy(larger, 0, 0, length);
+      countDropped(length);
+      whole = larger;
+    }
+    chunk.copy(whole, length);
+    length = needed;
   }
-  return joined(chunks, length);
+  return whole.subarray(0, length);
 }
 
 /** The replication that the caller wants to wait for. */
