@@ -63,11 +63,13 @@ export class Batches {
    * `bytes` must not change until the batch has run.
    * @throws EngineError json-…, invalid-operation, too-large, disk-full
    */
-  async prepare(
-    bytes: Buffer,
-    { commandsMax, contents }: BatchOptions = {},
-  ): Promise<PreparedBatch> {
-    const batch = await parseBatch(bytes, commandsMax);
+  prepare(bytes: Buffer, options: BatchOptions = {}): Promise<PreparedBatch> {
+    // Not awaited here: this function would keep the text beside its commands.
+    const parsed = parseBatch(bytes, options.commandsMax);
+    return parsed.then((batch) => this.#withContents(batch, options));
+  }
+
+  async #withContents(batch: Batch, { contents }: BatchOptions): Promise<PreparedBatch> {
     if (contents === undefined) return new PreparedBatch(this.#database, batch, []);
     const count = batch.commands.filter(takesContent).length;
     const stored = await storeContents(this.#database.blobs, count, contents);

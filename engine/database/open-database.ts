@@ -6,10 +6,10 @@ import { Maintenance, type MaintenanceOptions } from "../background/maintenance.
 import { RevisionBin } from "../background/revision-bin.ts";
 import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
 import { documentText } from "../documents/document-composing.ts";
-import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { JsonObject } from "../json/json-object.ts";
 import type { Pin } from "../log/log.ts";
 import type { IndexSnapshotsOptions } from "../querying/index-hosting/index-snapshots.ts";
@@ -165,12 +165,23 @@ export class OpenDatabase extends Store {
 
   /** As `put`, for JSON text that must not change until the promise resolves. */
   putBytes(id: string, bytes: Buffer, expected?: string): Promise<StoredDocument> {
+    if (isPrepared(bytes.length)) return this.#putLarge(id, bytes, expected);
     const text = { bytes, from: 0, to: bytes.length };
-    const put = (prepared: ParsedDocument | null) =>
-      this.write((transaction) =>
-        putParsed(transaction, id, parsedOf(this.state, text, prepared), expected),
-      );
-    return isPrepared(bytes.length) ? prepareDocument(this.state, text, id).then(put) : put(null);
+    return this.write((transaction) =>
+      putParsed(transaction, id, parsedOf(this.state, text, null), expected),
+    );
+  }
+
+  /** Keeps no reference to `bytes` once they are parsed, nor to what was parsed once it is stored. */
+  #putLarge(id: string, bytes: Buffer, expected: string | undefined): Promise<StoredDocument> {
+    const { length } = bytes;
+    const preparing = prepareDocument(this.state, { bytes, from: 0, to: length }, id);
+    return preparing
+      .then((parsed) => {
+        countDropped(length);
+        return this.write((transaction) => putParsed(transaction, id, parsed, expected));
+      })
+      .finally(() => countDropped(length));
   }
 
   #putText(id: string, text: string, expected: string | undefined): Promise<StoredDocument> {

@@ -122,10 +122,18 @@ export class MetadataWriter {
       members.push({ text, keyFrom, keyTo, valueTo: spans[at + 3] as number });
     }
     const composed = this.#write(members, serverMembers);
-    this.#sent = isOne && members.length === 1 ? composed : null;
-    this.#source = found;
+    // The parser of a large document parses no other, and has the memory of that one.
+    const isRemembered = parsed.placed === null;
+    this.#sent = isRemembered && isOne && members.length === 1 ? composed : null;
+    this.#source = isRemembered ? found : null;
     this.#version = found.metadataVersion;
     return composed;
+  }
+
+  /** Keeps no reference to what was composed last, nor to its parser. */
+  forget(): void {
+    this.#sent = null;
+    this.#source = null;
   }
 
   /**

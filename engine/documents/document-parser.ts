@@ -127,6 +127,8 @@ interface Paused {
 }
 
 const busy = "a parser that has paused in a text parses no other meanwhile";
+/** Bytes in which lines are counted for an error: some milliseconds. */
+const countedBytesMax = 4 * 1024 * 1024;
 
 /** What the loop expects at the present position. */
 const expectValue = 0;
@@ -771,8 +773,9 @@ function isCut(bytes: Uint8Array, at: number, end: number): boolean {
   return i === end;
 }
 
-/** `line:column` of a position, both from 1; a column is a byte. */
+/** `line:column` of a position, both from 1; a column is a byte. Far into a large text, where it would take long: `byte`. */
 function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
+  if (at - start > countedBytesMax) return `byte ${at - start + 1}`;
   let line = 1;
   let lineStart = start;
   for (let i = start; i < at; i++) {

@@ -55,6 +55,8 @@ export interface WriteOptions {
   readonly isDeletion?: boolean;
   /** Records that the transaction will read and that are not in memory, by position. */
   readonly fetched?: FetchedRecords;
+  /** Called when the transaction is in the log, and will not be run again. For transactions in slices only. */
+  readonly whenAppended?: () => void;
 }
 
 /** How many entries of a keyspace a transaction has. */
@@ -218,6 +220,7 @@ export abstract class Store implements LogListener {
       while (this.#mustWait) await this.#mayWriteSoon();
       try {
         const { written } = await this.#attemptInTurns(work, isDeletion, fetched);
+        options?.whenAppended?.();
         return await written;
       } catch (error) {
         if (!(error instanceof RecordNotResident)) throw error;

@@ -15,6 +15,7 @@
 import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
 import { sealRecord } from "../base/record.ts";
@@ -133,6 +134,7 @@ export class Scratch {
       this.bytes.copy(larger, at, at, Math.min(at + slicedGrowthBytes, this.length));
       yield;
     }
+    countDropped(this.bytes.length);
     this.bytes = larger;
   }
 

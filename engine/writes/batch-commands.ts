@@ -1,6 +1,7 @@
 /** THE table of batch commands: type -> handler. Result rows have the members and order of RavenDB 7.2.7's. */
 
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { preparedBytesMin } from "../base/limits.ts";
 import { firstMillisecond, formatTimestamp } from "../base/timestamp.ts";
@@ -71,8 +72,8 @@ export function documentTextOf(command: BatchCommand): DocumentText {
 }
 
 /**
- * Parses a command's document before the transaction, if it has at least `bytesMin` bytes. @throws EngineError json-…,
- * too-large
+ * Parses a command's document before the transaction, if it has at least `bytesMin` bytes; then the command keeps no
+ * text. @throws EngineError json-…, too-large
  */
 export async function prepareCommand(
   state: DatabaseState,
@@ -81,7 +82,10 @@ export async function prepareCommand(
 ): Promise<ParsedDocument | null> {
   const span = command.type === "PUT" ? command.span("Document") : undefined;
   if (span === undefined || span.to - span.from < bytesMin) return null;
-  return prepareDocument(state, documentTextOf(command), command.text("Id") ?? "");
+  const prepared = await prepareDocument(state, documentTextOf(command), command.text("Id") ?? "");
+  command.letGo();
+  countDropped(span.to - span.from);
+  return prepared;
 }
 
 /** `{"Type":"PUT","Id","Document","ChangeVector"?,"ForceRevisionCreationStrategy"?}` */

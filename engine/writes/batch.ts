@@ -4,6 +4,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { turnIsOver } from "../base/turns.ts";
@@ -90,6 +91,7 @@ export async function executeBatch(
   assert(transactionMode !== "ClusterWide", "cluster-wide batches go to executeClusterBatch");
   const handlers = commands.map(({ type }) => handlerOf(type));
   const isDeletion = commands.length > 0 && commands.every(({ type }) => type === "DELETE");
+  const bytes = commands[0]?.bytes.length ?? 0;
   const { prepared, room } = await prepareCommands(database.state, commands);
   const fetched = await recordsAhead(database, commands);
   const written = database.writeInTurns(
@@ -113,10 +115,21 @@ export async function executeBatch(
       };
       return carryOut(run, commands, handlers);
     },
-    { isDeletion, fetched },
+    {
+      isDeletion,
+      fetched,
+      // From here on the log has the memory that the text and the parsed documents took.
+      whenAppended() {
+        countDropped(bytes);
+        for (const command of commands) command.letGo();
+        prepared.clear();
+      },
+    },
   );
   try {
-    return await written;
+    const rows = await written;
+    countDropped(bytes);
+    return rows;
   } catch (error) {
     await useUpIdentities(database, commands).catch(() => undefined); // the error to report is that of the batch
     throw error;

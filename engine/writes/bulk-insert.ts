@@ -10,6 +10,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
+import { countDropped } from "../base/garbage.ts";
 import { HeldPieces } from "../base/held-pieces.ts";
 import {
   batchCommandsMax,
@@ -60,12 +61,14 @@ const longCommandBytes = 16 * 1024;
 export interface BulkInsertOptions {
   /** Documents that would not change are not written. */
   readonly skipsUnchanged: boolean;
+  /** The most bytes of a command's document, if less than those of any document. */
+  readonly documentBytesMax?: number;
 }
 
 export class BulkInsert {
   readonly #database: Store;
   readonly #options: BulkInsertOptions;
-  #scanner = new CommandScanner();
+  readonly #scanner: CommandScanner;
   readonly #counts = { total: 0, documents: 0, attachments: 0, counters: 0, timeSeries: 0 };
   #batchCount = 0;
   #gathered: Item[] = [];
@@ -79,6 +82,7 @@ export class BulkInsert {
   constructor(database: Store, options: BulkInsertOptions) {
     this.#database = database;
     this.#options = options;
+    this.#scanner = new CommandScanner(options.documentBytesMax);
   }
 
   /**
@@ -118,7 +122,7 @@ export class BulkInsert {
       for (const { content } of this.#gathered) content?.release();
       this.#gathered = [];
       // The operation is kept in memory after it has ended; the received bytes must not be.
-      this.#scanner = new CommandScanner();
+      this.#scanner.letGo();
     }
   }
 
@@ -213,9 +217,11 @@ export class BulkInsert {
         await turnIsOver();
         const part = new Part(items, from);
         const write = isLong(first.command) ? this.#writeLong(first, part) : this.#write(part);
-        const counted = write.then((lastId) =>
-          this.#count(items.slice(part.from, part.to), lastId),
-        );
+        const { prepared } = first;
+        const counted = write.then((lastId) => {
+          this.#count(items.slice(part.from, part.to), lastId);
+          if (prepared !== null) countDropped(prepared.placed?.bytes.length ?? 0);
+        });
         counted.catch(() => undefined); // reported below
         written.push(counted);
         from = part.to;

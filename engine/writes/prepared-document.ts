@@ -110,5 +110,6 @@ function* prepare(
 /** Bytes of the stored metadata if the server adds nothing to it. */
 function metadataLength({ metadata }: DatabaseState, parsed: ParsedDocument): number {
   const composed = metadata.fromParsed(parsed, []);
+  metadata.forget();
   return composed.isOnly(collectionMemberOf(composed.collection)) ? 0 : composed.length;
 }

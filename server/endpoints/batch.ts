@@ -1,7 +1,9 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
 import { EngineError } from "../../engine/base/errors.ts";
+import { countDropped } from "../../engine/base/garbage.ts";
+import { grownBuffer } from "../../engine/base/large-buffer.ts";
 import type { Database, PreparedBatch } from "../../engine/engine.ts";
-import { joined } from "../http/body.ts";
+import { BodyRoom, memoryOfBody } from "../http/body-room.ts";
 import { timeSpanText } from "../http/dates.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { multipartBoundary, multipartContents } from "../http/multipart.ts";
@@ -27,9 +29,7 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   const { limits } = server.config;
   const batch =
     boundary === undefined
-      ? await database.batches.prepare(await exchange.body(), {
-          commandsMax: limits.batchCommandsMax,
-        })
+      ? await readBatch(exchange, database, limits)
       : await readParts(exchange, database, boundary, limits);
   if (batch.isClusterWide) {
     await runClusterWide(exchange, batch);
@@ -40,6 +40,16 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   if (indexWait !== undefined) await waitForIndexes(indexWait, database);
   const isQuiet = exchange.query.bool("noreply", false);
   exchange.replyJson(201, `{"Results":[${isQuiet ? "" : rows}]}`);
+}
+
+/** Not awaited in parts: the caller would keep the body beside its commands. */
+function readBatch(
+  exchange: Exchange,
+  { batches }: Database,
+  { batchCommandsMax }: HttpLimits,
+): Promise<PreparedBatch> {
+  const options = { commandsMax: batchCommandsMax };
+  return exchange.body().then((bytes) => batches.prepare(bytes, options));
 }
 
 /** Atomic guards are only for official clients that have not disabled them. */
@@ -61,19 +71,36 @@ async function readParts(
   const parts = multipartContents(exchange.bodyStream(), boundary, true);
   const main = await parts.next();
   if (main.done) throw new EngineError("json-truncated", "The multipart body has no parts.");
-  const bytes = await collect(main.value, bodyBytesMax);
-  return await database.batches.prepare(bytes, { commandsMax: batchCommandsMax, contents: parts });
+  const room = new BodyRoom();
+  exchange.whenClosed(() => room.release());
+  const grow = (length: number) => room.grow(memoryOfBody(length), false, exchange.signal);
+  return await collect(main.value, bodyBytesMax, grow).then((bytes) =>
+    database.batches.prepare(bytes, { commandsMax: batchCommandsMax, contents: parts }),
+  );
 }
 
-async function collect(content: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+/** The whole part; `grow` waits until there is memory for so many bytes. */
+async function collect(
+  content: AsyncIterable<Buffer>,
+  bytesMax: number,
+  grow: (length: number) => Promise<void> | undefined,
+): Promise<Buffer> {
+  let whole: Buffer = Buffer.alloc(0);
   let length = 0;
   for await (const chunk of content) {
-    length += chunk.length;
-    if (length > bytesMax) throw bodyTooLarge(bytesMax);
-    chunks.push(chunk);
+    const needed = length + chunk.length;
+    if (needed > bytesMax) throw bodyTooLarge(bytesMax);
+    await grow(needed);
+    if (needed > whole.length) {
+      const larger = grownBuffer(needed, bytesMax);
+      whole.copy(larger, 0, 0, length);
+      countDropped(length);
+      whole = larger;
+    }
+    chunk.copy(whole, length);
+    length = needed;
   }
-  return joined(chunks, length);
+  return whole.subarray(0, length);
 }
 
 /** The replication that the caller wants to wait for. */

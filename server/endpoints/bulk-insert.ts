@@ -22,10 +22,16 @@ export const bulkInsertRoutes: readonly Route[] = [
  * POST bulk_insert?id=…&skipOverwriteIfUnchanged=…: 201 at the closing bracket of the commands. Clients may leave the
  * request open; some never end it.
  */
-async function postBulkInsert(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+async function postBulkInsert(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
   const id = requiredId(exchange);
   const skipsUnchanged = exchange.query.bool("skipOverwriteIfUnchanged", false);
-  const { ended } = database.bulkInserts.start(id, lateBody(exchange), { skipsUnchanged });
+  const { ended } = database.bulkInserts.start(id, lateBody(exchange), {
+    skipsUnchanged,
+    documentBytesMax: server.config.limits.bodyBytesMax,
+  });
   const { error } = await ended;
   if (error !== undefined) throw error;
   exchange.reply(201);

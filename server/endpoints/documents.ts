@@ -85,9 +85,13 @@ const jsonHeaders = { "content-type": "application/json; charset=utf-8" };
 async function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const id = exchange.query.required("id");
   const expected = expectedVector(exchange);
-  let body = await exchange.body();
-  if (body[0] !== braceOpen) body = await uploadedFile(exchange.header("content-type"), body);
-  const stored = await database.documents.put(id, body, expected);
+  // Not awaited by itself: this function would keep the body while the document is stored.
+  const stored = await exchange
+    .body()
+    .then((body) =>
+      body[0] === braceOpen ? body : uploadedFile(exchange.header("content-type"), body),
+    )
+    .then((text) => database.documents.put(id, text, expected));
   exchange.replyJson(
     201,
     `{"Id":${JSON.stringify(stored.id)},"ChangeVector":"${stored.changeVector}"}`,

@@ -203,6 +203,11 @@ describe("what is refused", () => {
     expect(errorOf('{"a":1').message).toContain("1:7");
   });
 
+  it("names the byte where counting lines would take long", () => {
+    const text = `{"a":"${"x".repeat(5_000_000)}",}`;
+    expect(() => parse(text)).toThrow(/^Not JSON at byte 5000009: /);
+  });
+
   it("is as before after an error", () => {
     const one = new DocumentParser(new ShapeTable());
     for (const [text] of cases) expect(() => parse(text, one)).toThrow();
