@@ -80,16 +80,15 @@ export type ConditionMeaning<Made extends AnyMade> = Made extends {
   ? FieldMeaning<Made>
   : OperandsMeaning<Made>;
 
-interface AnyMeaning<Made> {
-  /** `Made`'s kind. */
-  readonly kind: string;
+interface AnyMeaning<Made extends AnyMade> {
+  readonly kind: Made["kind"];
   find(condition: Made, context: WhereContext, findEntries: FindEntries): Work<EntrySet>;
   /** The score of each entry, times `factor`. */
   score(condition: Made, factor: number, scoring: Scoring): Work<ScorePart>;
 }
 
 /** A condition on a field. `find` is never called for the field `id()`. */
-export interface FieldMeaning<Made> extends AnyMeaning<Made> {
+export interface FieldMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "field";
   /** What an automatic index keeps of the field for it. A condition with `isExact` wants exact terms besides. */
   readonly indexUse: "plain" | "search";
@@ -114,7 +113,7 @@ export interface JoinedMeaning<Made> {
 }
 
 /** A condition of other conditions. */
-export interface OperandsMeaning<Made> extends AnyMeaning<Made> {
+export interface OperandsMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "operands";
   /** Results are then ordered by score, unless the query says otherwise. */
   readonly boosts: boolean;
@@ -202,8 +201,7 @@ export type AnyMadeKey = { readonly kind: string };
 
 export interface OrderUse<Key extends AnyMadeKey> {
   analyze(scope: QueryScope, call: Call, item: OrderItem): Key;
-  /** `Key`'s kind. */
-  readonly kind: string;
+  readonly kind: Key["kind"];
   /** The field that it needs in the index; null: none. */
   fieldOf(key: Key): FieldReference | null;
   /** Called before anything is ordered. */

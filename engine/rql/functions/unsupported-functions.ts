@@ -44,7 +44,12 @@ export const spatialCircle = spatialShape("Spatial_Circle");
 export const spatialWkt = spatialShape("Spatial_Wkt");
 export const spatialPoint = spatialShape("Spatial_Point");
 
-export const spatialDistance: RqlFunction = {
+/** No key of this kind is ever made. */
+export interface DistanceKey {
+  readonly kind: "spatial.distance";
+}
+
+export const spatialDistance: RqlFunction<never, DistanceKey> = {
   ...onlyInSelect,
   orderBy: {
     kind: "spatial.distance",
