@@ -26,6 +26,7 @@ import {
   tombstonesPerStep,
   tombstonesRetryMs,
 } from "../base/limits.ts";
+import { nextTurn } from "../base/turns.ts";
 import { numbersPerTombstone } from "../keyspaces/keyspace-table.ts";
 import { purgedThroughKey } from "../keyspaces/tombstones.ts";
 import type { BlobStore } from "../log/blob-store.ts";
@@ -297,7 +298,7 @@ export class Maintenance {
         await this.#reclaimNumbers();
         return;
       }
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
     this.#order.armIn(settleOrderDelayMs);
   }
@@ -309,7 +310,7 @@ export class Maintenance {
       for (let left = 2 * pending; left > 0; left -= numbersPerSlice) {
         if (this.#ending.signal.aborted) return;
         documents.reclaim(numbersPerSlice);
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await nextTurn();
       }
       if (documents.pendingNumberCount >= pending) return;
       pending = documents.pendingNumberCount;

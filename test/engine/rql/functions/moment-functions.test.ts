@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { formatTimestamp, parseTimestamp } from "../../../engine/base/timestamp.ts";
-import { analyzeQuery } from "../../../engine/rql/analyze.ts";
-import type { QueryKind } from "../../../engine/rql/analyzed-query.ts";
-import { parseQuery } from "../../../engine/rql/parser.ts";
-import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
-import { conditionText } from "./summarize.ts";
+import { formatTimestamp, parseTimestamp } from "../../../../engine/base/timestamp.ts";
+import { analyzeQuery } from "../../../../engine/rql/analyze.ts";
+import type { QueryKind } from "../../../../engine/rql/analyzed-query.ts";
+import { parseQuery } from "../../../../engine/rql/parser.ts";
+import { parseQueryParameters } from "../../../../engine/rql/query-parameters.ts";
+import { conditionText } from "../summarize.ts";
 
 const nowMicros = parseTimestamp("2024-03-31T13:45:42.1234560Z");
 

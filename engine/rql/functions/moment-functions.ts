@@ -6,29 +6,42 @@
  * As in RavenDB 7.2.7: the sign applies to the whole offset; units come in this order, in several spellings, in any
  * case, with or without spaces. The moment is truncated to the smallest unit named: `now('0d')` is midnight.
  */
-import { EngineError } from "../base/errors.ts";
-import { formatTimestamp } from "../base/timestamp.ts";
-import type { Call } from "./ast.ts";
-import type { Scalar } from "./query-parameters.ts";
-import { jsonText } from "./query-parameters.ts";
-import { invalid, type QueryScope, resolveValue } from "./query-scope.ts";
+import { EngineError } from "../../base/errors.ts";
+import { formatTimestamp } from "../../base/timestamp.ts";
+import type { Call } from "../ast.ts";
+import { jsonText } from "../query-parameters.ts";
+import { invalid, type QueryScope, resolveValue } from "../query-scope.ts";
+import { notLeft } from "./arguments.ts";
+import { nowhere } from "./places.ts";
+import type { RqlFunction } from "./rql-function.ts";
 
-const names: Readonly<Record<string, string>> = { now: "Now", today: "Today" };
+export const now = momentFunction("Now", nowMicros);
+export const today = momentFunction("Today", todayMicros);
 
-/** The method's name in messages; undefined for other methods. */
-export function momentName({ name }: Call): string | undefined {
-  const key = name.toLowerCase();
-  return Object.hasOwn(names, key) ? names[key] : undefined;
+function momentFunction(
+  name: string,
+  microsOf: (scope: QueryScope, call: Call) => number,
+): RqlFunction {
+  return {
+    ...nowhere,
+    shownName: null,
+    compared: () => {
+      throw notLeft(name);
+    },
+    value: (scope, call) => {
+      const micros = microsOf(scope, call);
+      scope.moments.push(micros);
+      return { type: "string", value: formatTimestamp(micros) };
+    },
+    filter: {
+      refusal: (written) =>
+        `'${written}()' function is not supported in filter or subscription expressions`,
+      compiled: "script",
+    },
+  };
 }
 
-/** @param call one that has a `momentName`. @throws query-invalid, invalid-argument */
-export function momentOf(scope: QueryScope, call: Call): Scalar {
-  const micros = call.name.toLowerCase() === "now" ? now(scope, call) : today(scope, call);
-  scope.moments.push(micros);
-  return { type: "string", value: formatTimestamp(micros) };
-}
-
-function today(scope: QueryScope, { args }: Call): number {
+function todayMicros(scope: QueryScope, { args }: Call): number {
   if (args.length > 0) {
     throw invalid(
       scope,
@@ -38,7 +51,7 @@ function today(scope: QueryScope, { args }: Call): number {
   return movedBy(scope.nowMicros, 1, [0, 0, 0, undefined, undefined, undefined]);
 }
 
-function now(scope: QueryScope, { args }: Call): number {
+function nowMicros(scope: QueryScope, { args }: Call): number {
   if (args.length > 1) throw invalid(scope, "Method now() expects zero or one argument.");
   const [argument] = args;
   if (argument === undefined) return scope.nowMicros;

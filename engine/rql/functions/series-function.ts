@@ -2,13 +2,16 @@
  * `include timeseries(…)` -> which ranges of which documents' series are returned: `timeseries([path,] name, from,
  * to)`, `timeseries([path,] [name,] last(count | time, unit))`. Error texts are those of RavenDB 7.2.7.
  */
-import { EngineError } from "../base/errors.ts";
-import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../base/timestamp.ts";
-import type { AnalyzedInclude, SeriesInclude } from "./analyzed-query.ts";
-import type { Argument, Call } from "./ast.ts";
-import { describeArgument, literalTypeName, pathText } from "./print.ts";
-import { plainText } from "./query-parameters.ts";
-import { fieldReference, invalid, type QueryScope, resolveValue } from "./query-scope.ts";
+import { EngineError } from "../../base/errors.ts";
+import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../../base/timestamp.ts";
+import type { AnalyzedInclude, SeriesInclude } from "../analyzed-query.ts";
+import type { Argument, Call } from "../ast.ts";
+import { describeArgument, literalTypeName, pathText } from "../print.ts";
+import { plainText } from "../query-parameters.ts";
+import { fieldReference, invalid, type QueryScope, resolveValue } from "../query-scope.ts";
+import { isCallOf } from "./arguments.ts";
+import { nowhere, onlyInInclude } from "./places.ts";
+import type { RqlFunction } from "./rql-function.ts";
 
 /** Denotes all series of a document. */
 const allSeries = "@all_timeseries";
@@ -32,18 +35,32 @@ const units: Readonly<Record<string, { readonly seconds?: number; readonly month
   year: { months: 12 },
 };
 
+export const timeSeries: RqlFunction = {
+  ...onlyInInclude,
+  shownName: "TimeSeries",
+  include: {
+    isForSubscriptions: true,
+    add: (scope, call, { series }) => {
+      series.push(includedSeries(scope, call));
+    },
+  },
+};
+
+/** Only an argument of `timeseries()`. */
+export const last: RqlFunction = { ...nowhere, shownName: "Last" };
+
 /** @throws query-invalid, invalid-argument */
-export function includedSeries(scope: QueryScope, call: Call): AnalyzedInclude["series"][number] {
+function includedSeries(scope: QueryScope, call: Call): AnalyzedInclude["series"][number] {
   const [first] = call.args;
   const isField = first?.kind === "field";
   const isWhole =
     isField && first.path.length === 1 && scope.aliases.includes(pathText(first.path));
   const of = isField && !isWhole ? fieldReference(scope, first) : null;
   const args = isField ? call.args.slice(1) : call.args;
-  const last = args.at(-1);
-  if (last?.kind === "call" && last.name.toLowerCase() === "last" && args.length <= 2) {
+  const end = args.at(-1);
+  if (end !== undefined && isCallOf(end, "last") && args.length <= 2) {
     const name = args.length === 1 ? allSeries : nameOf(scope, call, args[0]);
-    return { of, wanted: lastOf(scope, name, last) };
+    return { of, wanted: lastOf(scope, name, end) };
   }
   if (args.length !== 3) throw unexpected(scope, call);
   const name = nameOf(scope, call, args[0]);
