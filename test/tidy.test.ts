@@ -11,7 +11,7 @@ const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" })
   .split("\n")
   .filter((path) => path !== "");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
-const source = files.filter((path) => /^(engine|server|certs)\/.*\.ts$/.test(path));
+const source = files.filter((path) => /^(engine|server|certs|library)\/.*\.ts$/.test(path));
 
 describe("every source file", () => {
   test("opens with a header that says what it is for", () => {
@@ -25,7 +25,13 @@ describe("every source file", () => {
   });
 
   test("is imported by another, or is a command", () => {
-    const commands = ["server/main.ts", "certs/generate.ts", "engine/engine.ts"];
+    const commands = [
+      "server/main.ts",
+      "certs/generate.ts",
+      "engine/engine.ts",
+      "library/library.ts",
+      "library/testing.ts",
+    ];
     const imported = new Set<string>();
     for (const path of files.filter((name) => name.endsWith(".ts"))) {
       for (const [, specifier] of read(path).matchAll(
@@ -47,7 +53,7 @@ describe("rooms", () => {
   const rooms = new Set(
     source.flatMap((path) => {
       const [top, room, file] = path.split("/");
-      return top !== "certs" && file !== undefined ? [`${top}/${room}`] : [];
+      return (top === "engine" || top === "server") && file !== undefined ? [`${top}/${room}`] : [];
     }),
   );
 
@@ -88,6 +94,15 @@ describe("rooms", () => {
       }
     }
     expect(wrong).toEqual([]);
+  });
+});
+
+describe("what the package exports", () => {
+  test("is imported by nothing in engine/, server/ and certs/", () => {
+    const guilty = source.filter(
+      (path) => !path.startsWith("library/") && /"(?:\.\.\/)+library\//.test(read(path)),
+    );
+    expect(guilty).toEqual([]);
   });
 });
 
