@@ -1,4 +1,5 @@
 /** Attachments: binary content under a name within a document, or a revision. */
+import { EngineError } from "../base/errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
 import type { BlobReader } from "../log/blob-store.ts";
@@ -64,11 +65,14 @@ export class Attachments {
     }
   }
 
-  /** @throws EngineError concurrency */
-  async delete({ id, name }: AttachmentName, expected?: string): Promise<void> {
-    await this.#database.write((transaction) => deleteAttachment(transaction, id, name, expected), {
-      isDeletion: true,
-    });
+  /** @returns false when it did not exist. @throws EngineError concurrency */
+  delete({ id, name }: AttachmentName, expected?: string): Promise<boolean> {
+    return this.#database.write(
+      (transaction) => deleteAttachment(transaction, id, name, expected),
+      {
+        isDeletion: true,
+      },
+    );
   }
 
   /** Deletes several as a whole; those that do not exist are ignored. */
@@ -85,6 +89,26 @@ export class Attachments {
     return () => {
       for (const { hash } of attachments) blobs.release(hash);
     };
+  }
+
+  /**
+   * The bytes of a content, which is kept while it is read, even when its attachment is deleted.
+   * @throws EngineError attachment-missing when it is gone, attachment-damaged
+   */
+  async *stream({ hash }: Attachment): AsyncGenerator<Buffer> {
+    const { blobs } = this.#database;
+    const lease = await blobs.lease(hash);
+    if (lease === undefined) {
+      throw new EngineError("attachment-missing", "The attachment was deleted.");
+    }
+    let reader: ContentReader | null = null;
+    try {
+      reader = await blobs.open(hash);
+      yield* reader.read(0, reader.size);
+    } finally {
+      await reader?.close();
+      lease.release();
+    }
   }
 
   /** Opens a content; close it. @throws EngineError attachment-damaged */

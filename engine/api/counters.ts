@@ -13,6 +13,8 @@ import {
   parseCounterRequest,
 } from "../writes/counter-operations.ts";
 
+import { deleteCounter, incrementCounter } from "../writes/counters.ts";
+
 export type { CounterOperation, CounterSlot, DocumentCounterOperations };
 
 export class Counters {
@@ -64,6 +66,20 @@ export class Counters {
         for (const slot of applied.slots) all.push(slot);
       }
       return all;
+    });
+  }
+
+  /** @returns the new value. @throws EngineError document-missing, counter-overflow, invalid-argument */
+  increment(documentId: string, name: string, by: bigint): Promise<bigint> {
+    return this.#database.write((transaction) =>
+      incrementCounter(transaction, documentId, name, by),
+    );
+  }
+
+  /** @returns false when it did not exist. @throws EngineError document-missing */
+  delete(documentId: string, name: string): Promise<boolean> {
+    return this.#database.write((transaction) => deleteCounter(transaction, documentId, name), {
+      isDeletion: true,
     });
   }
 

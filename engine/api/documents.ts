@@ -193,6 +193,11 @@ export class Documents {
     });
   }
 
+  /** The text of a document with its `@metadata`; null when there is none. @throws EngineError record-damaged */
+  text(id: string): Promise<Buffer | null> {
+    return this.#source.database.getText(id);
+  }
+
   /** All documents as they are now. */
   view(): DocumentsView {
     return new DocumentsView(this.#source);

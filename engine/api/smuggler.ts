@@ -15,6 +15,11 @@ export class Smuggler {
     this.#database = database;
   }
 
+  /** The text of a dump of the database as it is now. @throws EngineError script-failed, record-damaged */
+  export(options: DumpOptions): AsyncGenerator<Buffer> {
+    return exportDump(this.#database, options, this.#newResult());
+  }
+
   /**
    * Starts an operation that exports the database as it is now; its result has the counts.
    * @param send receives the text of the dump, and resolves when it has taken all of it

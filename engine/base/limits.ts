@@ -215,6 +215,12 @@ export const subscriptionPassedMs = 1_000;
 export const subscriptionRevisionsMax = 65_536;
 /** Workers of one subscription, including those waiting for it. */
 export const subscriptionWorkersMax = 256;
+/** Changes of documents that wait for a program's loop over them. */
+export const changesWaitingMax = 100_000;
+/** Rows of a query that wait for a program's loop over them. */
+export const rowsWaitingMax = 256;
+/** Bytes of such rows: beyond that, one waits at a time. */
+export const rowBytesWaitingMax = 1024 * 1024;
 /** Damaged records that a database lists. */
 export const damagedListMax = 1000;
 

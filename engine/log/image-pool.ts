@@ -14,7 +14,6 @@
  * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are kept, and none when no
  *   image was taken for a while.
  */
-import { setImmediate, setTimeout } from "node:timers";
 import { countDropped, startCollection } from "../base/garbage.ts";
 import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Block, BlockKeeper } from "./blocks.ts";

@@ -33,6 +33,8 @@ export interface RunningServer {
   readonly lost: Promise<Error>;
   /** Checks the certificate files for changes now. @returns whether they changed. @throws StartError */
   reloadCertificate(): Promise<boolean>;
+  /** From now on it does not keep the process alive: for a process that has other things to do. */
+  unref(): void;
   /** Finishes requests in flight, flushes, then resolves. */
   stop(): Promise<void>;
 }
@@ -125,6 +127,10 @@ async function serve(
     warnings: [...(certificate?.warnings ?? []), ...exposureWarnings(config)],
     lost: storage.lost,
     reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
+    unref: () => {
+      server.unref();
+      tcpServer.unref();
+    },
     stop: async () => {
       shownCertificate?.close();
       tcpServer.close();
