@@ -48,8 +48,8 @@ export class EmbeddedDatabase implements Database {
   }
 
   /** @throws EngineError database-missing when it was deleted */
-  readonly #open = async (): Promise<OpenDatabase> => {
-    const found = await this.#find();
+  readonly #open = async (finding = this.#find()): Promise<OpenDatabase> => {
+    const found = await finding;
     if (found !== undefined) return found;
     throw new EngineError("database-missing", `Database '${this.name}' does not exist.`);
   };
@@ -113,7 +113,7 @@ export class EmbeddedDatabase implements Database {
     const found = this.#find();
     // Usually it is open: then what is written right after this call is not missed.
     if (found !== undefined && !(found instanceof Promise)) stream.follow(found);
-    else this.#open().then((database) => stream.follow(database), stream.fail);
+    else this.#open(found).then((database) => stream.follow(database), stream.fail);
     return stream;
   }
 

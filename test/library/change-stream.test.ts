@@ -1,7 +1,8 @@
 /** Loops over changes: what they see, in what order, and how they end. */
 import { afterEach, describe, expect, test } from "vitest";
 import { changesWaitingMax } from "../../engine/base/limits.ts";
-import type { Database as OpenDatabase } from "../../engine/engine.ts";
+import type { OpenDatabase } from "../../engine/database/open-database.ts";
+import { Changes, type Database } from "../../engine/engine.ts";
 import { ChangeFeed } from "../../engine/store/changes.ts";
 import { ChangeStream } from "../../library/change-stream.ts";
 import { type Engine, openEngine } from "../../library/library.ts";
@@ -87,7 +88,8 @@ test("a stream that nobody reads ends by itself, and listens no longer", async (
   const feed = new ChangeFeed();
   const state = { keyspaces: { collections: { nameOf: () => "Users" } } };
   const stream = new ChangeStream({}, new AbortController().signal);
-  stream.follow({ feed, state } as unknown as OpenDatabase);
+  const changes = new Changes({ feed, state } as unknown as OpenDatabase);
+  stream.follow({ changes } as Database);
   expect(feed.isIdle).toBe(false);
   const change = { kind: "document", type: "Put", id: "a", collectionId: 0, etag: 1 } as const;
   const tell = (count: number) =>

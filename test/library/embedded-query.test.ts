@@ -1,5 +1,5 @@
 /** Queries of a program: rows are streamed under back-pressure, and a query ends with the loop over it. */
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { rowsWaitingMax } from "../../engine/base/limits.ts";
 import type { Database as OpenDatabase, Queries } from "../../engine/engine.ts";
 import { EmbeddedQuery } from "../../library/embedded-query.ts";
@@ -57,6 +57,7 @@ test("the query waits for a loop that is busy", async () => {
   const { seen, ask } = await openUsers();
   const rows = ask("from Users")[Symbol.asyncIterator]();
   await rows.next();
+  await vi.waitFor(() => expect(seen.rows).toBe(1 + rowsWaitingMax));
   // However long the loop takes: nothing but the loop lets the query go on.
   for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(seen.rows).toBe(1 + rowsWaitingMax);
